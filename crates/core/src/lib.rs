@@ -1,0 +1,13 @@
+//! The decisions of Plimsoll: what fits on a node, what a pod may use, what is refused and why.
+//!
+//! Everything here is a function of its arguments. There is no clock, file, socket, thread,
+//! randomness or async in this crate: time and observations are passed in, decisions and their
+//! reasons come back as data. That is what lets the simulator run the production code.
+//!
+//! Reading order, which is also the order in which modules may import each other (a module uses
+//! only those above it; the tidy test checks this):
+//!
+//! 1. [`quantity`] – Kubernetes' numbers: parse, print, compare, round.
+//! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
+
+pub mod quantity;

@@ -1,0 +1,7 @@
+//! Test support shared by the crates; never linked into the product.
+//!
+//! - [`vectors`]: loads recorded cases, runs a check on each, reports per file.
+//! - [`difference`]: says in readable words where two JSON values differ.
+
+pub mod difference;
+pub mod vectors;

@@ -9,5 +9,10 @@
 //!
 //! 1. [`quantity`] – Kubernetes' numbers: parse, print, compare, round.
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
+//! 3. [`problem`] – what is wrong with an input: field, value, rule.
+//! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 
+pub mod object;
+pub mod problem;
 pub mod quantity;
+pub mod resources;

@@ -2,6 +2,8 @@
 //!
 //! `PLIMSOLL_VECTORS=<dir>` runs another set of the same format.
 
+#![expect(clippy::unwrap_used, reason = "a malformed case is a failed case")]
+
 use plimsoll_testkit::vectors::{Suite, run};
 
 mod quantity;

@@ -1,0 +1,13 @@
+//! Small views of API objects, made once and used everywhere after.
+//!
+//! k8s-openapi types enter the crate here and go no further, except into the admission functions
+//! that change an object in place. A view holds parsed numbers, never texts that still have to be
+//! parsed; making one reports every problem of the object with its path.
+//!
+//! Reading order: [`identity`], [`pod`].
+
+pub mod identity;
+pub mod pod;
+mod quantities;
+
+pub use quantities::{parse_resource_list, render_resource_list};

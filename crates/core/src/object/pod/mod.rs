@@ -1,0 +1,14 @@
+//! What decisions need to know of a pod.
+//!
+//! [`PodView::from_api`] parses the object once. `demand` adds up requests and limits, `qos` gives
+//! the class, `priority` says who is critical.
+
+mod demand;
+mod priority;
+mod qos;
+mod view;
+
+pub use demand::Overhead;
+pub use priority::{SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL};
+pub use qos::QosClass;
+pub use view::{ContainerKind, ContainerView, PodView, Requirements};

@@ -1,1 +1,3 @@
+//! The `plimsoll` command.
+
 fn main() {}

@@ -7,28 +7,20 @@ use plimsoll_core::quantity::Quantity;
 use proptest::prelude::*;
 
 /// Texts that are quantities: digits, an optional fraction, any suffix.
+///
+/// The larger the suffix, the fewer the digits: binary suffixes are capped at 2^63-1, and from
+/// 10^21 up no SI letter is left and upstream prints bare digits, so that neither is comparable
+/// with plain fractions.
 fn quantity_text() -> impl Strategy<Value = String> {
-    let suffix = prop_oneof![
-        Just(""),
-        Just("n"),
-        Just("u"),
-        Just("m"),
-        Just("k"),
-        Just("M"),
-        Just("G"),
-        Just("T"),
-        Just("P"),
-        Just("E"),
-        Just("Ki"),
-        Just("Mi"),
-        Just("Gi"),
-        Just("Ti"),
-        Just("e3"),
-        Just("E-2"),
-        Just("e12"),
+    let small = ["", "n", "u", "m", "k", "M", "Ki", "Mi", "e3", "E-2"];
+    let large = ["G", "T", "Gi", "Ti", "e12", "P"];
+    let number_and_suffix = prop_oneof![
+        ("-?[0-9]{1,12}", proptest::sample::select(small.to_vec())),
+        ("-?[0-9]{1,5}", proptest::sample::select(large.to_vec())),
+        ("-?[0-9]{1,3}", Just("E")),
     ];
-    ("-?[0-9]{1,12}", "(\\.[0-9]{1,9})?", suffix)
-        .prop_map(|(whole, fraction, suffix)| format!("{whole}{fraction}{suffix}"))
+    (number_and_suffix, "(\\.[0-9]{1,9})?")
+        .prop_map(|((whole, suffix), fraction)| format!("{whole}{fraction}{suffix}"))
 }
 
 /// The number times ten to the 30, which makes every generated text a whole number of units.
@@ -77,17 +69,10 @@ fn parse(text: &str) -> Quantity {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Binary suffixes stop at 2^63-1, so that larger ones are not comparable with plain fractions.
-fn is_capped(text: &str) -> bool {
-    text.ends_with('i') && exact(text).magnitude() > exact(&i64::MAX.to_string()).magnitude()
-}
-
 proptest! {
     #[test]
     fn printing_and_parsing_keeps_number_and_text(text in quantity_text()) {
         let quantity = parse(&text);
-        // From 10^21 up no SI letter is left and upstream prints the bare digits.
-        prop_assume!(exact(&text).magnitude() < exact("1000E").magnitude());
         let printed = quantity.to_string();
         let again = parse(&printed);
         prop_assert_eq!(&again, &quantity);
@@ -98,7 +83,6 @@ proptest! {
 
     #[test]
     fn order_is_that_of_the_numbers(a in quantity_text(), b in quantity_text()) {
-        prop_assume!(!is_capped(&a) && !is_capped(&b));
         prop_assert_eq!(parse(&a).cmp(&parse(&b)), exact(&a).cmp(&exact(&b)));
         prop_assert_eq!(parse(&b).cmp(&parse(&a)), exact(&b).cmp(&exact(&a)));
     }
@@ -112,7 +96,6 @@ proptest! {
 
     #[test]
     fn sums_and_differences_are_exact(a in quantity_text(), b in quantity_text()) {
-        prop_assume!(!is_capped(&a) && !is_capped(&b));
         let mut sum = parse(&a);
         sum.add(&parse(&b));
         let mut back = sum.clone();

@@ -1,5 +1,7 @@
 //! Text to quantity.
 
+use std::borrow::Cow;
+
 use num_bigint::BigInt;
 
 use super::amount::Amount;
@@ -144,7 +146,10 @@ fn parse_small(
     if scale < FINEST_SCALE {
         return None;
     }
-    let digits = [parts.whole, parts.fraction].concat();
+    let digits = match parts.fraction {
+        "" => Cow::Borrowed(parts.whole),
+        fraction => Cow::Owned([parts.whole, fraction].concat()),
+    };
     let magnitude: i64 = digits.parse().ok()?;
     let value = magnitude.checked_mul(factor)?;
     let looks_canonical = match format {

@@ -12,3 +12,6 @@ pub use demand::Overhead;
 pub use priority::{SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL};
 pub use qos::QosClass;
 pub use view::{ContainerKind, ContainerView, PodView, Requirements};
+
+#[cfg(test)]
+mod tests;

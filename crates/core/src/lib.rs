@@ -11,12 +11,14 @@
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
-//! 5. [`testing`] – builders for tests (feature `testing`).
+//! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
+//! 6. [`testing`] – builders for tests (feature `testing`).
 
 pub mod object;
 pub mod problem;
 pub mod quantity;
 pub mod resources;
+pub mod threshold;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

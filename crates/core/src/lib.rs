@@ -12,8 +12,10 @@
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
-//! 6. [`testing`] – builders for tests (feature `testing`).
+//! 6. [`config`] – node configuration from the files and flags people have.
+//! 7. [`testing`] – builders for tests (feature `testing`).
 
+pub mod config;
 pub mod object;
 pub mod problem;
 pub mod quantity;

@@ -17,6 +17,17 @@ pub struct Problem {
     pub value: String,
     /// The rule that is broken, and what would be right.
     pub detail: String,
+    /// Where in the text it stands, for inputs that are files. Not part of the message.
+    pub position: Option<Position>,
+}
+
+/// A place in a text. Both numbers count from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
 }
 
 /// The sorts of mistakes, as upstream's field errors have them.
@@ -36,13 +47,16 @@ pub enum Kind {
     Forbidden,
     /// No such field. Upstream reports this while decoding.
     Unknown,
+    /// A setting the kubelet refuses to start with. Upstream says so in a whole sentence, which
+    /// is the detail and is printed as it is.
+    Refused,
 }
 
 impl Kind {
     /// The machine-readable reason in a `Status` cause.
     pub fn reason(self) -> &'static str {
         match self {
-            Kind::Invalid => "FieldValueInvalid",
+            Kind::Invalid | Kind::Refused => "FieldValueInvalid",
             Kind::TypeInvalid => "FieldValueTypeInvalid",
             Kind::NotSupported => "FieldValueNotSupported",
             Kind::Duplicate => "FieldValueDuplicate",
@@ -60,6 +74,7 @@ impl Kind {
             Kind::Required => "Required value",
             Kind::Forbidden => "Forbidden",
             Kind::Unknown => "Unknown field",
+            Kind::Refused => "",
         }
     }
 }
@@ -115,6 +130,18 @@ impl Problem {
         Problem::new(Kind::Unknown, path, String::new(), detail)
     }
 
+    /// A setting the kubelet refuses to start with, in the words it uses.
+    pub fn refused(path: impl Into<String>, sentence: impl Into<String>) -> Problem {
+        Problem::new(Kind::Refused, path, String::new(), sentence)
+    }
+
+    /// The same problem with its place in the text.
+    #[must_use]
+    pub fn at(mut self, position: Option<Position>) -> Problem {
+        self.position = position;
+        self
+    }
+
     fn new(
         kind: Kind,
         path: impl Into<String>,
@@ -126,6 +153,7 @@ impl Problem {
             kind,
             value,
             detail: detail.into(),
+            position: None,
         }
     }
 

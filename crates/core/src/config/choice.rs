@@ -1,0 +1,108 @@
+//! The settings that are one word out of a few.
+
+use std::fmt;
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every choice, in upstream's order.
+            pub const ALL: &[$name] = &[$($name::$variant),+];
+
+            /// The choice behind the word, which must be spelled exactly.
+            pub fn from_word(word: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|choice| choice.as_str() == word)
+            }
+
+            /// The word as it is configured.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+choice!(
+    /// Who creates and names the cgroups.
+    CgroupDriver {
+        /// Directories made directly: `/kubepods/burstable/pod<uid>`.
+        Cgroupfs = "cgroupfs",
+        /// Slices made by systemd: `/kubepods.slice/kubepods-burstable.slice`.
+        Systemd = "systemd",
+    }
+);
+
+choice!(
+    /// On which cgroups the node enforces its reservations.
+    Enforcement {
+        /// The `kubepods` cgroup gets allocatable as its limit.
+        Pods = "pods",
+        /// The system cgroup is limited to its reservation.
+        SystemReserved = "system-reserved",
+        /// The system cgroup gets its CPU shares only.
+        SystemReservedCompressible = "system-reserved-compressible",
+        /// The kube cgroup is limited to its reservation.
+        KubeReserved = "kube-reserved",
+        /// The kube cgroup gets its CPU shares only.
+        KubeReservedCompressible = "kube-reserved-compressible",
+        /// Nothing is enforced; stands alone.
+        None = "none",
+    }
+);
+
+choice!(
+    /// What containers may do with swap.
+    SwapBehavior {
+        /// No container swaps.
+        NoSwap = "NoSwap",
+        /// Burstable containers swap in proportion to their memory request.
+        LimitedSwap = "LimitedSwap",
+    }
+);
+
+choice!(
+    /// Whether memory requests are protected from reclaim (gate `MemoryQoS`).
+    MemoryReservationPolicy {
+        /// Nothing is protected.
+        None = "None",
+        /// `memory.min` for Guaranteed pods, `memory.low` for Burstable ones.
+        TieredReservation = "TieredReservation",
+    }
+);
+
+choice!(
+    /// What a taint does to pods that do not tolerate it.
+    TaintEffect {
+        /// Pods are not placed here.
+        NoSchedule = "NoSchedule",
+        /// Pods are placed here only if nothing else fits.
+        PreferNoSchedule = "PreferNoSchedule",
+        /// Pods are not placed here and running ones leave.
+        NoExecute = "NoExecute",
+    }
+);
+
+choice!(
+    /// Which release the node imitates where releases differ.
+    Profile {
+        /// Kubernetes 1.36.
+        Kubernetes136 = "kubernetes-1.36",
+        /// OKD 3.9, which is Kubernetes 1.9 with OpenShift's defaults.
+        Okd39 = "okd-3.9",
+        /// OKD 3.6, which is Kubernetes 1.6 with OpenShift's defaults.
+        Okd36 = "okd-3.6",
+    }
+);

@@ -1,0 +1,219 @@
+//! Everything a node is told about its resources.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::resources::{Bytes, Count, ResourceList, ResourceName};
+
+use super::{
+    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Profile, Setting, SwapBehavior,
+    Taint,
+};
+
+/// Texts by eviction signal, as evictionHard and its siblings hold them.
+///
+/// They stay texts because that is what a person can mend; `threshold` reads them.
+pub type SignalTexts = BTreeMap<String, String>;
+
+/// The configuration of one node, whichever file or flags it came from.
+///
+/// Names and meanings are those of KubeletConfiguration v1beta1; a zero that upstream takes for
+/// "unset" has been replaced by the default. Values are those the node runs with, each one with
+/// the place where it was set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeConfig {
+    /// The release whose defaults hold.
+    pub profile: Profile,
+
+    /// What the kubelet and the runtime keep for themselves.
+    pub kube_reserved: Setting<ResourceList>,
+    /// What the rest of the system keeps for itself.
+    pub system_reserved: Setting<ResourceList>,
+    /// CPUs kept from pods; replaces both CPU reservations where not empty.
+    pub reserved_system_cpus: Setting<CpuSet>,
+    /// Where reservations are enforced.
+    pub enforce_node_allocatable: Setting<Vec<Enforcement>>,
+    /// The cgroup that `kube_reserved` limits; empty for none.
+    pub kube_reserved_cgroup: Setting<String>,
+    /// The cgroup that `system_reserved` limits; empty for none.
+    pub system_reserved_cgroup: Setting<String>,
+    /// The cgroup the kubelet moves itself into; empty for none.
+    pub kubelet_cgroups: Setting<String>,
+    /// The cgroup for processes that are in none; empty for none.
+    pub system_cgroups: Setting<String>,
+    /// The cgroup the runtime is expected in; empty for none. A flag only.
+    pub runtime_cgroups: Setting<String>,
+    /// The cgroup above `kubepods`; empty for the root.
+    pub cgroup_root: Setting<String>,
+    /// Whether QoS tiers and pods have cgroups.
+    pub cgroups_per_qos: Setting<bool>,
+    /// Who makes the cgroups.
+    pub cgroup_driver: Setting<CgroupDriver>,
+
+    /// Hard thresholds, with the defaults where they hold.
+    pub eviction_hard: Setting<SignalTexts>,
+    /// Soft thresholds.
+    pub eviction_soft: Setting<SignalTexts>,
+    /// How long a soft threshold must be met before it acts.
+    pub eviction_soft_grace_period: Setting<SignalTexts>,
+    /// What to reclaim beyond the threshold.
+    pub eviction_minimum_reclaim: Setting<SignalTexts>,
+    /// The longest grace period of a soft eviction, in seconds.
+    pub eviction_max_pod_grace_period: Setting<i32>,
+    /// How long a pressure condition outlives its threshold.
+    pub eviction_pressure_transition_period: Setting<Duration>,
+    /// Whether default hard thresholds fill in the signals `eviction_hard` leaves out.
+    pub merge_default_eviction_settings: Setting<bool>,
+    /// Whether the kernel reports crossed memory thresholds.
+    pub kernel_memcg_notification: Setting<bool>,
+    /// Whether hard thresholds are left out of allocatable. A flag only.
+    pub experimental_allocatable_ignore_eviction: Setting<bool>,
+
+    /// Percent of the requests of higher tiers kept from lower ones (gate `QOSReserved`).
+    pub qos_reserved: Setting<BTreeMap<ResourceName, u8>>,
+    /// The most pods.
+    pub max_pods: Setting<i32>,
+    /// The most pods per core; zero for no such limit.
+    pub pods_per_core: Setting<i32>,
+    /// The most processes in a pod; `None` for as many as the node has.
+    pub pod_pids_limit: Setting<Option<Count>>,
+    /// Whether CPU limits are enforced.
+    pub cpu_cfs_quota: Setting<bool>,
+    /// Over which period they are.
+    pub cpu_cfs_quota_period: Setting<Duration>,
+    /// Whether the node refuses to start with swap.
+    pub fail_swap_on: Setting<bool>,
+    /// What containers may do with swap.
+    pub swap_behavior: Setting<SwapBehavior>,
+    /// Whether the node refuses to start on cgroup v1.
+    pub fail_cgroup_v1: Setting<bool>,
+    /// Where between request and limit `memory.high` lies (gate `MemoryQoS`).
+    pub memory_throttling_factor: Setting<f64>,
+    /// Whether requests are protected from reclaim (gate `MemoryQoS`).
+    pub memory_reservation_policy: Setting<MemoryReservationPolicy>,
+    /// Whether only one process of a container dies of memory shortage; `None` decides by the
+    /// cgroup version.
+    pub single_process_oom_kill: Setting<Option<bool>>,
+    /// Whether disk use of pods is limited and measured.
+    pub local_storage_capacity_isolation: Setting<bool>,
+    /// Whether wrong kernel settings stop the node instead of being put right.
+    pub protect_kernel_defaults: Setting<bool>,
+
+    /// How long an unused image is kept at least.
+    pub image_minimum_gc_age: Setting<Duration>,
+    /// How long an unused image is kept at most; zero for no such limit.
+    pub image_maximum_gc_age: Setting<Duration>,
+    /// Disk usage above which images are deleted, in percent.
+    pub image_gc_high_threshold_percent: Setting<i32>,
+    /// Disk usage down to which images are deleted, in percent.
+    pub image_gc_low_threshold_percent: Setting<i32>,
+    /// Size at which a container's log is rotated.
+    pub container_log_max_size: Setting<Bytes>,
+    /// Number of log files kept per container.
+    pub container_log_max_files: Setting<i32>,
+
+    /// How often the node computes its status.
+    pub node_status_update_frequency: Setting<Duration>,
+    /// How often it reports an unchanged one.
+    pub node_status_report_frequency: Setting<Duration>,
+    /// How long its lease holds.
+    pub node_lease_duration_seconds: Setting<i32>,
+    /// Labels of the node object. A flag only.
+    pub node_labels: Setting<BTreeMap<String, String>>,
+    /// Taints of the node object when it registers.
+    pub register_with_taints: Setting<Vec<Taint>>,
+
+    /// Where static pods are read from; empty for nowhere.
+    pub static_pod_path: Setting<String>,
+    /// Where pods' logs are.
+    pub pod_logs_dir: Setting<String>,
+    /// Where the node keeps its files. A flag only.
+    pub root_dir: Setting<String>,
+
+    /// Feature gates that were set.
+    pub feature_gates: Setting<BTreeMap<String, bool>>,
+    /// Every other known field that was set, by its path (`authentication.anonymous.enabled`).
+    /// They have the right type; what they mean is for their reader to say.
+    pub carried: BTreeMap<String, Setting<serde_json::Value>>,
+}
+
+impl NodeConfig {
+    /// A node that was told nothing.
+    ///
+    /// Matches v1.36 pkg/kubelet/apis/config/v1beta1/defaults.go and
+    /// cmd/kubelet/app/options/options.go, with the profile's differences.
+    pub fn defaults(profile: Profile) -> NodeConfig {
+        let eviction_hard = default_signal_texts(profile);
+        NodeConfig {
+            profile,
+            kube_reserved: Setting::default(),
+            system_reserved: Setting::default(),
+            reserved_system_cpus: Setting::default(),
+            enforce_node_allocatable: Setting::defaulted(vec![Enforcement::Pods]),
+            kube_reserved_cgroup: Setting::default(),
+            system_reserved_cgroup: Setting::default(),
+            kubelet_cgroups: Setting::default(),
+            system_cgroups: Setting::default(),
+            runtime_cgroups: Setting::default(),
+            cgroup_root: Setting::default(),
+            cgroups_per_qos: Setting::defaulted(true),
+            cgroup_driver: Setting::defaulted(profile.default_cgroup_driver()),
+            eviction_hard: Setting::defaulted(eviction_hard),
+            eviction_soft: Setting::default(),
+            eviction_soft_grace_period: Setting::default(),
+            eviction_minimum_reclaim: Setting::default(),
+            eviction_max_pod_grace_period: Setting::default(),
+            eviction_pressure_transition_period: Setting::defaulted(Duration::from_mins(5)),
+            merge_default_eviction_settings: Setting::default(),
+            kernel_memcg_notification: Setting::default(),
+            experimental_allocatable_ignore_eviction: Setting::default(),
+            qos_reserved: Setting::default(),
+            max_pods: Setting::defaulted(profile.default_max_pods()),
+            pods_per_core: Setting::defaulted(profile.default_pods_per_core()),
+            pod_pids_limit: Setting::default(),
+            cpu_cfs_quota: Setting::defaulted(true),
+            cpu_cfs_quota_period: Setting::defaulted(Duration::from_millis(100)),
+            fail_swap_on: Setting::defaulted(profile.default_fail_swap_on()),
+            swap_behavior: Setting::defaulted(SwapBehavior::NoSwap),
+            fail_cgroup_v1: Setting::defaulted(profile.default_fail_cgroup_v1()),
+            memory_throttling_factor: Setting::defaulted(0.9),
+            memory_reservation_policy: Setting::defaulted(MemoryReservationPolicy::None),
+            single_process_oom_kill: Setting::default(),
+            local_storage_capacity_isolation: Setting::defaulted(true),
+            protect_kernel_defaults: Setting::default(),
+            image_minimum_gc_age: Setting::defaulted(Duration::from_mins(2)),
+            image_maximum_gc_age: Setting::default(),
+            image_gc_high_threshold_percent: Setting::defaulted(
+                profile.default_image_gc_high_threshold_percent(),
+            ),
+            image_gc_low_threshold_percent: Setting::defaulted(80),
+            container_log_max_size: Setting::defaulted(Bytes(10 << 20)),
+            container_log_max_files: Setting::defaulted(5),
+            node_status_update_frequency: Setting::defaulted(Duration::from_secs(10)),
+            node_status_report_frequency: Setting::defaulted(Duration::from_mins(5)),
+            node_lease_duration_seconds: Setting::defaulted(40),
+            node_labels: Setting::default(),
+            register_with_taints: Setting::default(),
+            static_pod_path: Setting::default(),
+            pod_logs_dir: Setting::defaulted("/var/log/pods".to_owned()),
+            root_dir: Setting::defaulted("/var/lib/kubelet".to_owned()),
+            feature_gates: Setting::default(),
+            carried: BTreeMap::new(),
+        }
+    }
+
+    /// Whether an alpha gate is on. Only gates that are off unless set may be asked for.
+    pub fn is_alpha_gate_on(&self, gate: &str) -> bool {
+        let all_alpha = self.feature_gates.get("AllAlpha").copied();
+        let own = self.feature_gates.get(gate).copied();
+        own.or(all_alpha).unwrap_or(false)
+    }
+}
+
+/// The profile's default hard thresholds as a map.
+pub(super) fn default_signal_texts(profile: Profile) -> SignalTexts {
+    let pairs = profile.default_eviction_hard().iter();
+    pairs
+        .map(|(signal, text)| ((*signal).to_owned(), (*text).to_owned()))
+        .collect()
+}

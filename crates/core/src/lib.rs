@@ -13,9 +13,11 @@
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
 //! 6. [`config`] – node configuration from the files and flags people have.
-//! 7. [`testing`] – builders for tests (feature `testing`).
+//! 7. [`lint`] – advice on configurations and manifests.
+//! 8. [`testing`] – builders for tests (feature `testing`).
 
 pub mod config;
+pub mod lint;
 pub mod object;
 pub mod problem;
 pub mod quantity;

@@ -98,6 +98,27 @@ amount!(
     new
 );
 
+impl Bytes {
+    /// The amount for people: the largest fitting unit, rounded to three digits after the point.
+    /// 31033655296 is `28.902 Gi`.
+    pub fn readable(self) -> String {
+        const UNITS: [&str; 7] = ["B", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+        let magnitude = u128::from(self.0.unsigned_abs());
+        let power = (0..UNITS.len())
+            .rev()
+            .find(|power| magnitude >> (10 * power) > 0)
+            .unwrap_or(0);
+        let unit = 1u128 << (10 * power);
+        let thousandths = (magnitude * 1000 + unit / 2) / unit;
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let fraction = format!("{:03}", thousandths % 1000);
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        let (whole, name) = (thousandths / 1000, UNITS[power]);
+        format!("{sign}{whole}{point}{fraction} {name}")
+    }
+}
+
 /// What a pod needs or a node has, typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
@@ -173,6 +194,20 @@ mod tests {
         assert_eq!(Bytes(i64::MAX) + Bytes(1), Bytes(i64::MAX));
         assert_eq!(Bytes(1) - Bytes(3), Bytes(-2));
         assert_eq!(Bytes(1).saturating_sub(Bytes(3)), Bytes::ZERO);
+    }
+
+    #[test]
+    fn readable_bytes_are_rounded_to_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (100, "100 B"),
+            (31_033_655_296, "28.902 Gi"),
+            (31_138_512_896, "29 Gi"),
+            (-1536, "-1.5 Ki"),
+            (i64::MAX, "8 Ei"),
+        ] {
+            assert_eq!(Bytes(bytes).readable(), text);
+        }
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl Statements {
         }
     }
 
+    /// The thresholds that can be read, whatever else is wrong: for advice, not for acting.
+    pub fn readable(&self) -> Vec<Threshold> {
+        self.read().0
+    }
+
     /// All mistakes, each with the path of its map entry.
     pub fn problems(&self) -> Vec<Problem> {
         let (_, faults) = self.read();

@@ -1,0 +1,23 @@
+//! Advice on configurations and manifests: settings that work, but not as their author thinks.
+//!
+//! A [`Finding`] names a [`Rule`], the place, what is there, why it matters and what would be
+//! right. Rules look at parsed values only and never at the machine: what is known of it comes in
+//! as [`MachineFacts`].
+//!
+//! Reading order: [`Rule`], [`lines`] (the eviction lines side by side), `node` (the rules),
+//! [`soft_cases`] (what covering the soft line costs).
+
+mod finding;
+pub mod lines;
+mod machine;
+mod node;
+mod rule;
+pub mod soft_cases;
+
+pub use finding::{Finding, Level};
+pub use machine::MachineFacts;
+pub use node::{compute_memory_cases, lint_node};
+pub use rule::Rule;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The rules and why they exist.
+
+use std::fmt;
+
+/// A rule of the checker. The number is part of its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// The file cannot be used as it is; the kubelet or the API server would refuse it.
+    Refused,
+    /// L1: a soft threshold without a grace period.
+    SoftWithoutGrace,
+    /// L2: a soft threshold that is not above the hard one.
+    SoftNotAboveHard,
+    /// L3: a soft grace period of zero.
+    SoftGraceZero,
+    /// L4: a grace period or minimum reclaim for a signal that has no threshold.
+    UnusedEvictionEntry,
+    /// L5: `evictionHard` that drops default thresholds.
+    DefaultsDropped,
+    /// L6: a threshold that the node can never be above.
+    ThresholdOutOfReach,
+    /// L7: two thresholds for one signal in one list.
+    RepeatedSignal,
+    /// L8: a reservation that does not cover daemons and the soft line.
+    SoftLineNotCovered,
+    /// L9: swap on the node.
+    SwapOn,
+    /// L10: soft thresholds whose kills have no grace.
+    SoftKillWithoutGrace,
+    /// L11: a `DaemonSet` that eviction takes first, or may take at all.
+    UnprotectedDaemonSet,
+    /// L12: limits on the daemons' own cgroups.
+    DaemonsLimited,
+    /// L13: an override that pushes requests below the namespace's minimum.
+    OverrideBelowMinimum,
+    /// L14: a scalar where kubeletArguments wants a list.
+    ScalarArgument,
+    /// L15: a disk that is filled but not watched.
+    DiskNotWatched,
+    /// L16: heartbeats too rare for the control plane's patience.
+    HeartbeatTooSlow,
+    /// L17: a transition period that lets conditions flap.
+    TransitionTooShort,
+}
+
+impl Rule {
+    /// Every rule, in the order of ids.
+    pub const ALL: [Rule; 18] = [
+        Rule::Refused,
+        Rule::SoftWithoutGrace,
+        Rule::SoftNotAboveHard,
+        Rule::SoftGraceZero,
+        Rule::UnusedEvictionEntry,
+        Rule::DefaultsDropped,
+        Rule::ThresholdOutOfReach,
+        Rule::RepeatedSignal,
+        Rule::SoftLineNotCovered,
+        Rule::SwapOn,
+        Rule::SoftKillWithoutGrace,
+        Rule::UnprotectedDaemonSet,
+        Rule::DaemonsLimited,
+        Rule::OverrideBelowMinimum,
+        Rule::ScalarArgument,
+        Rule::DiskNotWatched,
+        Rule::HeartbeatTooSlow,
+        Rule::TransitionTooShort,
+    ];
+
+    /// The id people write down.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Rule::Refused => "L0",
+            Rule::SoftWithoutGrace => "L1",
+            Rule::SoftNotAboveHard => "L2",
+            Rule::SoftGraceZero => "L3",
+            Rule::UnusedEvictionEntry => "L4",
+            Rule::DefaultsDropped => "L5",
+            Rule::ThresholdOutOfReach => "L6",
+            Rule::RepeatedSignal => "L7",
+            Rule::SoftLineNotCovered => "L8",
+            Rule::SwapOn => "L9",
+            Rule::SoftKillWithoutGrace => "L10",
+            Rule::UnprotectedDaemonSet => "L11",
+            Rule::DaemonsLimited => "L12",
+            Rule::OverrideBelowMinimum => "L13",
+            Rule::ScalarArgument => "L14",
+            Rule::DiskNotWatched => "L15",
+            Rule::HeartbeatTooSlow => "L16",
+            Rule::TransitionTooShort => "L17",
+        }
+    }
+
+    /// Why it matters, for people who meet the rule the first time.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Rule::Refused => {
+                "the kubelet or the API server refuses this and does not start or store it"
+            }
+            Rule::SoftWithoutGrace => "the kubelet refuses to start",
+            Rule::SoftNotAboveHard => {
+                "the signal falls: it passes the larger number first, so a soft threshold that is \
+                 not above the hard one never acts"
+            }
+            Rule::SoftGraceZero => "a soft threshold without waiting is a hard one",
+            Rule::UnusedEvictionEntry => "the entry is accepted and ignored",
+            Rule::DefaultsDropped => {
+                "setting evictionHard replaces all defaults, so the signals left out are not \
+                 watched at all"
+            }
+            Rule::ThresholdOutOfReach => {
+                "the node is always below the threshold: permanent pressure, no new pods, and \
+                 eviction without end"
+            }
+            Rule::RepeatedSignal => "one signal has one threshold per list; the last one wins",
+            Rule::SoftLineNotCovered => {
+                "the scheduler fills the node up to allocatable; if the soft line is not inside \
+                 the reservation, pods that keep within their requests cross it"
+            }
+            Rule::SwapOn => {
+                "swapped pages leave the working set, so memory.available looks fine until it is \
+                 too late"
+            }
+            Rule::SoftKillWithoutGrace => {
+                "soft eviction gives the smaller of this value and the pod's own grace period; \
+                 zero or less ends as one second"
+            }
+            Rule::UnprotectedDaemonSet => {
+                "eviction takes pods above their requests first, and BestEffort pods request \
+                 nothing; only system-node-critical or a critical priority exempts a pod"
+            }
+            Rule::DaemonsLimited => {
+                "a memory limit on the daemons' cgroup lets the kernel kill sshd, the runtime or \
+                 the kubelet itself; the advice is to enforce pods only"
+            }
+            Rule::OverrideBelowMinimum => {
+                "LimitRange defaults come first, then the override, then LimitRange validation: a \
+                 request that the override lowers below the minimum is refused"
+            }
+            Rule::ScalarArgument => "every kubeletArguments entry is a list of strings",
+            Rule::DiskNotWatched => {
+                "the node measures the file systems of its root directory and of its images; other \
+                 disks fill up unseen"
+            }
+            Rule::HeartbeatTooSlow => {
+                "the control plane calls a silent node unreachable; one late heartbeat must not be \
+                 enough for that"
+            }
+            Rule::TransitionTooShort => {
+                "the condition leaves before the next soft eviction can start, so pods come back \
+                 in between"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}

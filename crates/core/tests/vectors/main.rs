@@ -7,7 +7,11 @@
 use plimsoll_testkit::vectors::{Suite, run};
 
 mod quantity;
+mod selectors;
 
 fn main() -> std::process::ExitCode {
-    run(&[Suite::new("api", "quantity", quantity::check)])
+    run(&[
+        Suite::new("api", "quantity", quantity::check),
+        Suite::new("api", "selectors", selectors::check),
+    ])
 }

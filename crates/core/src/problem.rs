@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// One wrong value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
@@ -94,6 +96,15 @@ impl Problem {
         Problem::new(Kind::Invalid, path, value.to_string(), detail)
     }
 
+    /// A list of texts that is wrong as a whole, printed as JSON; an absent list is `null`.
+    pub fn invalid_list(
+        path: impl Into<String>,
+        values: Option<&[String]>,
+        detail: impl Into<String>,
+    ) -> Problem {
+        Problem::new(Kind::Invalid, path, json_text(&values), detail)
+    }
+
     /// A value of the wrong type, printed as it stands in the input.
     pub fn wrong_type(
         path: impl Into<String>,
@@ -104,10 +115,13 @@ impl Problem {
     }
 
     /// A text that is not among the `supported` ones.
+    ///
+    /// The value is printed as JSON: upstream's enumerations have types of their own, and its
+    /// field errors quote only plain texts.
     pub fn not_supported(path: impl Into<String>, value: &str, supported: &[&str]) -> Problem {
         let supported: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Problem::new(Kind::NotSupported, path, quoted(value), detail)
+        Problem::new(Kind::NotSupported, path, json_text(&value), detail)
     }
 
     /// A value that stands twice.
@@ -173,8 +187,74 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-fn quoted(text: &str) -> String {
-    format!("{text:?}")
+/// All problems in one line, as upstream's aggregate errors read: one stands alone, several are
+/// listed in brackets, and a repeated one is listed once.
+pub fn aggregate(problems: &[Problem]) -> String {
+    let mut messages: Vec<String> = Vec::new();
+    for problem in problems {
+        let message = problem.to_string();
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    match messages.as_slice() {
+        [only] => only.clone(),
+        _ => format!("[{}]", messages.join(", ")),
+    }
+}
+
+/// The text as Go's `%q` prints it.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            _ if is_printable(c) => out.push(c),
+            _ => out.push_str(&match u32::from(c) {
+                code @ 0..0x80 => format!("\\x{code:02x}"),
+                code @ 0x80..0x1_0000 => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Letters, marks, numbers, punctuation, symbols and the ASCII space.
+///
+/// The standard library knows this only through escaping; behind another character a combining
+/// mark is not escaped for being one.
+fn is_printable(c: char) -> bool {
+    let mut behind_a_letter = [b'a', 0, 0, 0, 0];
+    c.encode_utf8(&mut behind_a_letter[1..]);
+    let text = std::str::from_utf8(&behind_a_letter[..=c.len_utf8()]);
+    let text = text.expect("a letter and an encoded character are UTF-8");
+    c == '\'' || text.escape_debug().eq(text.chars())
+}
+
+/// The value as Go's JSON encoder prints it, which escapes what HTML or JavaScript would mind.
+fn json_text(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).expect("texts and lists of texts are JSON");
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            _ => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -199,6 +279,37 @@ mod tests {
         assert_eq!(
             Problem::required("spec.z", "").to_string(),
             "spec.z: Required value"
+        );
+    }
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        assert_eq!(quoted("it's \"ö\u{301}\""), "\"it's \\\"ö\u{301}\\\"\"");
+        assert_eq!(
+            quoted("\0\n\u{7f}\u{a0}\u{e0001}"),
+            "\"\\x00\\n\\x7f\\u00a0\\U000e0001\""
+        );
+    }
+
+    #[test]
+    fn lists_are_printed_as_json() {
+        let values = ["a<b".to_owned(), "c".to_owned()];
+        let problem = Problem::invalid_list("values", Some(&values), "too many");
+        assert_eq!(
+            problem.to_string(),
+            "values: Invalid value: [\"a\\u003cb\",\"c\"]: too many"
+        );
+        let problem = Problem::invalid_list("values", None, "too few");
+        assert_eq!(problem.to_string(), "values: Invalid value: null: too few");
+    }
+
+    #[test]
+    fn several_problems_are_listed_in_brackets_without_repeats() {
+        let (a, b) = (Problem::required("a", ""), Problem::required("b", ""));
+        assert_eq!(aggregate(std::slice::from_ref(&a)), "a: Required value");
+        assert_eq!(aggregate(&[a.clone(), a.clone()]), "a: Required value");
+        assert_eq!(
+            aggregate(&[a.clone(), b, a]),
+            "[a: Required value, b: Required value]"
         );
     }
 }

@@ -6,12 +6,22 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod create_defaulted;
+mod defaulting_scheme;
+mod node_admission;
 mod quantity;
+mod selectors;
 mod thresholds;
 
 fn main() -> std::process::ExitCode {
     run(&[
+        Suite::new("api", "create-defaulted", create_defaulted::check)
+            .only(create_defaulted::applies),
+        Suite::new("api", "defaulting-scheme", defaulting_scheme::check)
+            .only(defaulting_scheme::applies),
         Suite::new("api", "quantity", quantity::check),
+        Suite::new("api", "selectors", selectors::check),
+        Suite::new("node", "admission", node_admission::check),
         Suite::new("node", "thresholds", thresholds::check),
     ])
 }

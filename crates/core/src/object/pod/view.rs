@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
 use crate::object::identity::{NodeName, PodRef, PodUid};
 use crate::object::parse_resource_list;
+use crate::object::taint::Toleration;
 use crate::problem::Problem;
 use crate::resources::ResourceList;
 
@@ -38,6 +39,8 @@ pub struct PodView {
     pub resources: Option<Requirements>,
     /// What the runtime needs for the pod itself.
     pub overhead: ResourceList,
+    /// What the pod puts up with, in order.
+    pub tolerations: Vec<Toleration>,
     /// Resolved priority.
     pub priority: Option<i32>,
     /// Name of the priority class.
@@ -151,12 +154,14 @@ impl PodView {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let tolerations = spec.tolerations.iter().flatten();
         Ok(PodView {
             node_name: spec.node_name.as_deref().map(NodeName::from),
             containers,
             init_containers,
             resources,
             overhead,
+            tolerations: tolerations.map(Toleration::from_api).collect(),
             priority: spec.priority,
             priority_class_name: spec.priority_class_name.clone().unwrap_or_default(),
             ..PodView::default()

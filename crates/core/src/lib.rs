@@ -12,7 +12,9 @@
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals, thresholds and Go's durations.
+//! 6. [`allocatable`] – what of a machine is left for pods, term by term.
 
+pub mod allocatable;
 pub mod object;
 pub mod problem;
 pub mod quantity;

@@ -13,8 +13,10 @@
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals, thresholds and Go's durations.
 //! 6. [`allocatable`] – what of a machine is left for pods, term by term.
+//! 7. [`cgroup`] – the cgroups of a node and what is written into them.
 
 pub mod allocatable;
+pub mod cgroup;
 pub mod object;
 pub mod problem;
 pub mod quantity;

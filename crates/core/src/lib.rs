@@ -13,11 +13,15 @@
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
 //! 6. [`config`] – node configuration from the files and flags people have.
-//! 7. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 8. [`lint`] – advice on configurations and manifests.
-//! 9. [`testing`] – builders for tests (feature `testing`).
+//! 7. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
+//! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
+//! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
+//! 10. [`lint`] – advice on configurations and manifests.
+//! 11. [`testing`] – builders for tests (feature `testing`).
 
 pub mod admission;
+pub mod allocatable;
+pub mod cgroup;
 pub mod config;
 pub mod lint;
 pub mod object;

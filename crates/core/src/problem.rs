@@ -204,7 +204,7 @@ pub fn aggregate(problems: &[Problem]) -> String {
 }
 
 /// The text as Go's `%q` prints it.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

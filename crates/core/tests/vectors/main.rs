@@ -6,9 +6,14 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod allocatable;
+mod cgroup_json;
+mod conversions;
 mod create_defaulted;
 mod defaulting_scheme;
 mod node_admission;
+mod qos;
+mod qos_cgroups;
 mod quantity;
 mod selectors;
 mod thresholds;
@@ -22,6 +27,10 @@ fn main() -> std::process::ExitCode {
         Suite::new("api", "quantity", quantity::check),
         Suite::new("api", "selectors", selectors::check),
         Suite::new("node", "admission", node_admission::check),
+        Suite::new("node", "allocatable", allocatable::check),
+        Suite::new("node", "conversions", conversions::check),
+        Suite::new("node", "qos", qos::check),
+        Suite::new("node", "qos-cgroups", qos_cgroups::check),
         Suite::new("node", "thresholds", thresholds::check),
     ])
 }

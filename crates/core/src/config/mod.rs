@@ -8,6 +8,7 @@
 
 mod choice;
 mod cpu_set;
+pub mod document;
 mod node_config;
 mod profile;
 mod setting;

@@ -11,10 +11,12 @@
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
-//! 5. [`config`] – the node's configuration, from any of the files people already have.
+//! 5. [`threshold`] – eviction signals, thresholds and Go's durations.
+//! 6. [`config`] – the node's configuration, from any of the files people already have.
 
 pub mod config;
 pub mod object;
 pub mod problem;
 pub mod quantity;
 pub mod resources;
+pub mod threshold;

@@ -1,9 +1,9 @@
 //! Everything a node is told about its resources.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
+use crate::threshold::Duration;
 
 use super::{
     CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Profile, Setting, SwapBehavior,
@@ -163,7 +163,7 @@ impl NodeConfig {
             eviction_soft_grace_period: Setting::default(),
             eviction_minimum_reclaim: Setting::default(),
             eviction_max_pod_grace_period: Setting::default(),
-            eviction_pressure_transition_period: Setting::defaulted(Duration::from_mins(5)),
+            eviction_pressure_transition_period: Setting::defaulted(Duration::from_secs(300)),
             merge_default_eviction_settings: Setting::default(),
             kernel_memcg_notification: Setting::default(),
             experimental_allocatable_ignore_eviction: Setting::default(),
@@ -172,7 +172,7 @@ impl NodeConfig {
             pods_per_core: Setting::defaulted(profile.default_pods_per_core()),
             pod_pids_limit: Setting::default(),
             cpu_cfs_quota: Setting::defaulted(true),
-            cpu_cfs_quota_period: Setting::defaulted(Duration::from_millis(100)),
+            cpu_cfs_quota_period: Setting::defaulted(Duration::from_nanos(100_000_000)),
             fail_swap_on: Setting::defaulted(profile.default_fail_swap_on()),
             swap_behavior: Setting::defaulted(SwapBehavior::NoSwap),
             fail_cgroup_v1: Setting::defaulted(profile.default_fail_cgroup_v1()),
@@ -181,7 +181,7 @@ impl NodeConfig {
             single_process_oom_kill: Setting::default(),
             local_storage_capacity_isolation: Setting::defaulted(true),
             protect_kernel_defaults: Setting::default(),
-            image_minimum_gc_age: Setting::defaulted(Duration::from_mins(2)),
+            image_minimum_gc_age: Setting::defaulted(Duration::from_secs(120)),
             image_maximum_gc_age: Setting::default(),
             image_gc_high_threshold_percent: Setting::defaulted(
                 profile.default_image_gc_high_threshold_percent(),
@@ -190,7 +190,7 @@ impl NodeConfig {
             container_log_max_size: Setting::defaulted(Bytes(10 << 20)),
             container_log_max_files: Setting::defaulted(5),
             node_status_update_frequency: Setting::defaulted(Duration::from_secs(10)),
-            node_status_report_frequency: Setting::defaulted(Duration::from_mins(5)),
+            node_status_report_frequency: Setting::defaulted(Duration::from_secs(300)),
             node_lease_duration_seconds: Setting::defaulted(40),
             node_labels: Setting::default(),
             register_with_taints: Setting::default(),

@@ -7,7 +7,11 @@
 use plimsoll_testkit::vectors::{Suite, run};
 
 mod quantity;
+mod thresholds;
 
 fn main() -> std::process::ExitCode {
-    run(&[Suite::new("api", "quantity", quantity::check)])
+    run(&[
+        Suite::new("api", "quantity", quantity::check),
+        Suite::new("node", "thresholds", thresholds::check),
+    ])
 }

@@ -1,0 +1,151 @@
+//! What is measured on a node, and what a shortage of it is called.
+
+use std::fmt;
+
+/// A measurement that can trigger evictions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Signal {
+    /// Memory of the node that no working set holds.
+    MemoryAvailable,
+    /// Memory below the limit of all pods together that no pod's working set holds.
+    AllocatableMemoryAvailable,
+    /// Free bytes where volumes and logs are.
+    NodeFsAvailable,
+    /// Free inodes where volumes and logs are.
+    NodeFsInodesFree,
+    /// Free bytes where image layers are.
+    ImageFsAvailable,
+    /// Free inodes where image layers are.
+    ImageFsInodesFree,
+    /// Free bytes where writable layers are.
+    ContainerFsAvailable,
+    /// Free inodes where writable layers are.
+    ContainerFsInodesFree,
+    /// Process ids left.
+    PidAvailable,
+}
+
+impl Signal {
+    /// All signals.
+    pub const ALL: [Signal; 9] = [
+        Signal::MemoryAvailable,
+        Signal::AllocatableMemoryAvailable,
+        Signal::NodeFsAvailable,
+        Signal::NodeFsInodesFree,
+        Signal::ImageFsAvailable,
+        Signal::ImageFsInodesFree,
+        Signal::ContainerFsAvailable,
+        Signal::ContainerFsInodesFree,
+        Signal::PidAvailable,
+    ];
+
+    /// The name in configuration, events and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Signal::MemoryAvailable => "memory.available",
+            Signal::AllocatableMemoryAvailable => "allocatableMemory.available",
+            Signal::NodeFsAvailable => "nodefs.available",
+            Signal::NodeFsInodesFree => "nodefs.inodesFree",
+            Signal::ImageFsAvailable => "imagefs.available",
+            Signal::ImageFsInodesFree => "imagefs.inodesFree",
+            Signal::ContainerFsAvailable => "containerfs.available",
+            Signal::ContainerFsInodesFree => "containerfs.inodesFree",
+            Signal::PidAvailable => "pid.available",
+        }
+    }
+
+    /// The signal of that name.
+    pub fn from_name(name: &str) -> Option<Signal> {
+        Signal::ALL.into_iter().find(|s| s.as_str() == name)
+    }
+
+    /// What the node is short of when the signal is low.
+    pub fn resource(self) -> StarvedResource {
+        match self {
+            Signal::MemoryAvailable | Signal::AllocatableMemoryAvailable => StarvedResource::Memory,
+            Signal::NodeFsAvailable | Signal::ImageFsAvailable | Signal::ContainerFsAvailable => {
+                StarvedResource::EphemeralStorage
+            }
+            Signal::NodeFsInodesFree
+            | Signal::ImageFsInodesFree
+            | Signal::ContainerFsInodesFree => StarvedResource::Inodes,
+            Signal::PidAvailable => StarvedResource::Pids,
+        }
+    }
+
+    /// The condition that the node reports when the signal is low.
+    pub fn node_condition(self) -> NodeCondition {
+        match self.resource() {
+            StarvedResource::Memory => NodeCondition::MemoryPressure,
+            StarvedResource::EphemeralStorage | StarvedResource::Inodes => {
+                NodeCondition::DiskPressure
+            }
+            StarvedResource::Pids => NodeCondition::PidPressure,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a node can be short of. Wider than resource names: inodes and pids cannot be requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StarvedResource {
+    /// Memory.
+    Memory,
+    /// Local disk.
+    EphemeralStorage,
+    /// Inodes of a local disk.
+    Inodes,
+    /// Process ids.
+    Pids,
+}
+
+impl StarvedResource {
+    /// The name in messages and event annotations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StarvedResource::Memory => "memory",
+            StarvedResource::EphemeralStorage => "ephemeral-storage",
+            StarvedResource::Inodes => "inodes",
+            StarvedResource::Pids => "pids",
+        }
+    }
+}
+
+impl fmt::Display for StarvedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The pressure conditions of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeCondition {
+    /// Memory is short.
+    MemoryPressure,
+    /// Disk space or inodes are short.
+    DiskPressure,
+    /// Process ids are short.
+    PidPressure,
+}
+
+impl NodeCondition {
+    /// The condition's type in node.status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NodeCondition::MemoryPressure => "MemoryPressure",
+            NodeCondition::DiskPressure => "DiskPressure",
+            NodeCondition::PidPressure => "PIDPressure",
+        }
+    }
+}
+
+impl fmt::Display for NodeCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
-use crate::threshold::Duration;
+use crate::threshold::{Duration, Statements};
 
 use super::{
-    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Profile, Setting, SwapBehavior,
-    Taint,
+    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Origin, Profile, Setting,
+    SwapBehavior, Taint,
 };
 
 /// Texts by eviction signal, as evictionHard and its siblings hold them.
@@ -130,6 +130,10 @@ pub struct NodeConfig {
     /// Where the node keeps its files. A flag only.
     pub root_dir: Setting<String>,
 
+    /// Where each field and each entry of a map or list was set, by its path in
+    /// KubeletConfiguration: `evictionHard[memory.available]`. Flags without a field stand under
+    /// `--name`.
+    pub places: BTreeMap<String, Origin>,
     /// Feature gates that were set.
     pub feature_gates: Setting<BTreeMap<String, bool>>,
     /// Every other known field that was set, by its path (`authentication.anonymous.enabled`).
@@ -197,8 +201,31 @@ impl NodeConfig {
             static_pod_path: Setting::default(),
             pod_logs_dir: Setting::defaulted("/var/log/pods".to_owned()),
             root_dir: Setting::defaulted("/var/lib/kubelet".to_owned()),
+            places: BTreeMap::new(),
             feature_gates: Setting::default(),
             carried: BTreeMap::new(),
+        }
+    }
+
+    /// Where a field or an entry of it was set; for an entry that was not, where its field was.
+    pub fn origin_of(&self, path: &str) -> Option<&Origin> {
+        let field = path.split_once('[').map_or(path, |(field, _)| field);
+        self.places.get(path).or_else(|| self.places.get(field))
+    }
+
+    /// The eviction settings as `threshold` reads them. Ignoring hard thresholds in allocatable
+    /// also drops the threshold on all pods together. Matches v1.36 pkg/kubelet/kubelet.go.
+    pub fn eviction_statements(&self) -> Statements {
+        let enforced = match *self.experimental_allocatable_ignore_eviction {
+            true => &[],
+            false => self.enforce_node_allocatable.as_slice(),
+        };
+        Statements {
+            hard: self.eviction_hard.value.clone(),
+            soft: self.eviction_soft.value.clone(),
+            soft_grace_period: self.eviction_soft_grace_period.value.clone(),
+            minimum_reclaim: self.eviction_minimum_reclaim.value.clone(),
+            enforce_node_allocatable: enforced.iter().map(ToString::to_string).collect(),
         }
     }
 

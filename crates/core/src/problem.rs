@@ -181,6 +181,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What is wrong with a whole text has no path.
+        if self.path.is_empty() {
+            return f.write_str(&self.message());
+        }
         write!(f, "{}: {}", self.path, self.message())
     }
 }

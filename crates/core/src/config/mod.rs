@@ -4,14 +4,20 @@
 //! `node-config.yaml`, and a kubelet's command line. This module never looks at a machine:
 //! whether the reservations fit its capacity is for `allocatable` to say.
 //!
-//! Reading order: [`NodeConfig`] and the [`Setting`]s it is made of, then [`Profile`].
+//! Reading order: [`NodeConfig`] and the [`Setting`]s it is made of, [`Profile`], then the way a
+//! file takes: [`document`] (text to tree), `read` (tree or flags to assignments), `decode`
+//! (assignments to values), `validate`, and `convert` (OKD to KubeletConfiguration).
 
 mod choice;
 mod cpu_set;
+mod decode;
+pub mod document;
 mod node_config;
 mod profile;
+mod read;
 mod setting;
 mod taint;
+mod validate;
 
 pub use choice::{
     CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior, TaintEffect,
@@ -19,5 +25,10 @@ pub use choice::{
 pub use cpu_set::CpuSet;
 pub use node_config::{NodeConfig, SignalTexts};
 pub use profile::{CriticalRule, EvictionRank, MemoryPressureBlocks, SoftGrace};
+pub use read::{
+    Notation, Reading, read_command_line, read_document, read_file, read_kubelet_configuration,
+    read_okd_node_config,
+};
 pub use setting::{Origin, Setting};
-pub use taint::Taint;
+pub use taint::{Taint, TaintError};
+pub use validate::validate;

@@ -1,13 +1,13 @@
 //! Everything a node is told about its resources.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
+use crate::threshold::{Duration, Statements};
 
 use super::{
-    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Profile, Setting, SwapBehavior,
-    Taint,
+    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Origin, Profile, Setting,
+    SwapBehavior, Taint,
 };
 
 /// Texts by eviction signal, as evictionHard and its siblings hold them.
@@ -130,6 +130,10 @@ pub struct NodeConfig {
     /// Where the node keeps its files. A flag only.
     pub root_dir: Setting<String>,
 
+    /// Where each field and each entry of a map or list was set, by its path in
+    /// KubeletConfiguration: `evictionHard[memory.available]`. Flags without a field stand under
+    /// `--name`.
+    pub places: BTreeMap<String, Origin>,
     /// Feature gates that were set.
     pub feature_gates: Setting<BTreeMap<String, bool>>,
     /// Every other known field that was set, by its path (`authentication.anonymous.enabled`).
@@ -163,7 +167,7 @@ impl NodeConfig {
             eviction_soft_grace_period: Setting::default(),
             eviction_minimum_reclaim: Setting::default(),
             eviction_max_pod_grace_period: Setting::default(),
-            eviction_pressure_transition_period: Setting::defaulted(Duration::from_mins(5)),
+            eviction_pressure_transition_period: Setting::defaulted(Duration::from_secs(300)),
             merge_default_eviction_settings: Setting::default(),
             kernel_memcg_notification: Setting::default(),
             experimental_allocatable_ignore_eviction: Setting::default(),
@@ -172,7 +176,7 @@ impl NodeConfig {
             pods_per_core: Setting::defaulted(profile.default_pods_per_core()),
             pod_pids_limit: Setting::default(),
             cpu_cfs_quota: Setting::defaulted(true),
-            cpu_cfs_quota_period: Setting::defaulted(Duration::from_millis(100)),
+            cpu_cfs_quota_period: Setting::defaulted(Duration::from_nanos(100_000_000)),
             fail_swap_on: Setting::defaulted(profile.default_fail_swap_on()),
             swap_behavior: Setting::defaulted(SwapBehavior::NoSwap),
             fail_cgroup_v1: Setting::defaulted(profile.default_fail_cgroup_v1()),
@@ -181,7 +185,7 @@ impl NodeConfig {
             single_process_oom_kill: Setting::default(),
             local_storage_capacity_isolation: Setting::defaulted(true),
             protect_kernel_defaults: Setting::default(),
-            image_minimum_gc_age: Setting::defaulted(Duration::from_mins(2)),
+            image_minimum_gc_age: Setting::defaulted(Duration::from_secs(120)),
             image_maximum_gc_age: Setting::default(),
             image_gc_high_threshold_percent: Setting::defaulted(
                 profile.default_image_gc_high_threshold_percent(),
@@ -190,15 +194,38 @@ impl NodeConfig {
             container_log_max_size: Setting::defaulted(Bytes(10 << 20)),
             container_log_max_files: Setting::defaulted(5),
             node_status_update_frequency: Setting::defaulted(Duration::from_secs(10)),
-            node_status_report_frequency: Setting::defaulted(Duration::from_mins(5)),
+            node_status_report_frequency: Setting::defaulted(Duration::from_secs(300)),
             node_lease_duration_seconds: Setting::defaulted(40),
             node_labels: Setting::default(),
             register_with_taints: Setting::default(),
             static_pod_path: Setting::default(),
             pod_logs_dir: Setting::defaulted("/var/log/pods".to_owned()),
             root_dir: Setting::defaulted("/var/lib/kubelet".to_owned()),
+            places: BTreeMap::new(),
             feature_gates: Setting::default(),
             carried: BTreeMap::new(),
+        }
+    }
+
+    /// Where a field or an entry of it was set; for an entry that was not, where its field was.
+    pub fn origin_of(&self, path: &str) -> Option<&Origin> {
+        let field = path.split_once('[').map_or(path, |(field, _)| field);
+        self.places.get(path).or_else(|| self.places.get(field))
+    }
+
+    /// The eviction settings as `threshold` reads them. Ignoring hard thresholds in allocatable
+    /// also drops the threshold on all pods together. Matches v1.36 pkg/kubelet/kubelet.go.
+    pub fn eviction_statements(&self) -> Statements {
+        let enforced = match *self.experimental_allocatable_ignore_eviction {
+            true => &[],
+            false => self.enforce_node_allocatable.as_slice(),
+        };
+        Statements {
+            hard: self.eviction_hard.value.clone(),
+            soft: self.eviction_soft.value.clone(),
+            soft_grace_period: self.eviction_soft_grace_period.value.clone(),
+            minimum_reclaim: self.eviction_minimum_reclaim.value.clone(),
+            enforce_node_allocatable: enforced.iter().map(ToString::to_string).collect(),
         }
     }
 

@@ -48,7 +48,7 @@ impl<T> Deref for Setting<T> {
 /// The place where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// The path as the source writes it: `evictionHard`, `kubeletArguments[eviction-hard][0]`,
+    /// The path as the source writes it: `evictionHard`, `kubeletArguments.eviction-hard[0]`,
     /// `--eviction-hard`.
     pub path: String,
     /// Where in the text; `None` on a command line.

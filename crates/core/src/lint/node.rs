@@ -375,7 +375,7 @@ fn heartbeat_too_slow(config: &NodeConfig, findings: &mut Vec<Finding>) {
         (
             "nodeStatusUpdateFrequency",
             status.origin.as_ref(),
-            seconds(**status),
+            status.as_secs_f64(),
         ),
         (
             "nodeLeaseDurationSeconds",
@@ -407,18 +407,14 @@ fn transition_too_short(config: &NodeConfig, lines: &[Line], findings: &mut Vec<
     let needed = longest_grace
         .unwrap_or(Duration::ZERO)
         .max(Duration::from_secs(2 * PASS_SECS));
-    if seconds(**transition) < needed.as_secs_f64() {
+    if **transition < needed {
         findings.push(Finding::about(
             Rule::TransitionTooShort,
             Level::Warning,
             "evictionPressureTransitionPeriod",
             transition.origin.as_ref(),
-            format!("{} s is shorter than {needed}", seconds(**transition)),
+            format!("{} is shorter than {needed}", **transition),
             format!("set it to at least {needed}; the default is 5m"),
         ));
     }
-}
-
-fn seconds(duration: std::time::Duration) -> f64 {
-    duration.as_secs_f64()
 }

@@ -28,11 +28,20 @@ impl Separator {
     }
 }
 
-/// Reads comma-separated pairs; the space around keys and values is dropped.
+/// Reads comma-separated pairs; the space around keys and values is dropped. Of two equal keys
+/// the later one wins.
 pub fn parse_map(
     text: &str,
     separator: Separator,
 ) -> Result<BTreeMap<String, String>, MalformedPair> {
+    Ok(parse_pairs(text, separator)?.into_iter().collect())
+}
+
+/// Reads the same pairs in their order, equal keys included.
+pub fn parse_pairs(
+    text: &str,
+    separator: Separator,
+) -> Result<Vec<(String, String)>, MalformedPair> {
     text.split(',')
         .filter(|pair| !pair.is_empty())
         .map(|pair| {

@@ -1,0 +1,197 @@
+//! Which type of value a field takes.
+
+use crate::problem::Problem;
+use crate::quantity::Quantity;
+use crate::threshold::Duration;
+
+use super::super::document::{Content, Node, ScalarValue, child_path, item_path};
+use super::suggest::did_you_mean;
+
+/// A field and the type of its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) path: &'static str,
+    pub(crate) shape: Shape,
+}
+
+/// The type of a value. Null is taken by every type and means that nothing is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    Bool,
+    Int32,
+    Int64,
+    Float,
+    Text,
+    Duration,
+    /// A duration, or a number of nanoseconds.
+    DurationOrNanos,
+    Quantity,
+    TextList,
+    IntList,
+    TextMap,
+    BoolMap,
+    QuantityMap,
+    TextListMap,
+    /// A list of objects with these fields.
+    Records(&'static [Field]),
+    /// Whatever it is, others read it.
+    Any,
+}
+
+impl Field {
+    pub(crate) const fn new(path: &'static str, shape: Shape) -> Field {
+        Field { path, shape }
+    }
+}
+
+impl Shape {
+    /// Reports where the value is not of the type, and says whether it is.
+    pub(crate) fn check(self, node: &Node, path: &str, problems: &mut Vec<Problem>) -> bool {
+        let before = problems.len();
+        self.check_into(node, path, problems);
+        problems.len() == before
+    }
+
+    fn check_into(self, node: &Node, path: &str, problems: &mut Vec<Problem>) {
+        if node.is_null() {
+            return;
+        }
+        match self {
+            Shape::TextList => check_items(node, Shape::Text, path, problems),
+            Shape::IntList => check_items(node, Shape::Int32, path, problems),
+            Shape::TextMap => check_values(node, Shape::Text, path, problems),
+            Shape::BoolMap => check_values(node, Shape::Bool, path, problems),
+            Shape::QuantityMap => check_values(node, Shape::Quantity, path, problems),
+            Shape::TextListMap => check_values(node, Shape::TextList, path, problems),
+            Shape::Records(fields) => check_records(node, fields, path, problems),
+            scalar => {
+                if let Err(problem) = scalar.check_scalar(node, path) {
+                    problems.push(problem.at(Some(node.position)));
+                }
+            }
+        }
+    }
+
+    fn check_scalar(self, node: &Node, path: &str) -> Result<(), Problem> {
+        let value = node.as_scalar();
+        let integer = value.and_then(ScalarValue::as_integer);
+        let fits = match self {
+            Shape::Bool => matches!(value, Some(ScalarValue::Bool(_))),
+            Shape::Int32 => integer.is_some_and(|number| i32::try_from(number).is_ok()),
+            Shape::Int64 => integer.is_some(),
+            Shape::Float => value.and_then(ScalarValue::as_float).is_some(),
+            Shape::Text => node.as_text().is_some(),
+            Shape::DurationOrNanos if integer.is_some() => true,
+            Shape::Duration | Shape::DurationOrNanos => return check_duration(node, path),
+            Shape::Quantity => return check_quantity(node, path),
+            _ => true,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(wrong_type(node, path, self.expectation()))
+    }
+
+    fn expectation(self) -> &'static str {
+        match self {
+            Shape::Bool => "must be true or false",
+            Shape::Int32 => "must be a whole number of 32 bits",
+            Shape::Int64 => "must be a whole number of 64 bits",
+            Shape::Float => "must be a number",
+            Shape::Text => "must be a text; put it in quotes",
+            Shape::Duration | Shape::DurationOrNanos => "must be a duration such as \"5m\"",
+            Shape::Quantity => "must be a quantity such as \"500Mi\"",
+            Shape::TextList | Shape::IntList | Shape::Records(_) => "must be a list",
+            _ => "must be a mapping",
+        }
+    }
+}
+
+/// The problem that a value is of another type than it should be.
+pub(crate) fn wrong_type(node: &Node, path: &str, expectation: &str) -> Problem {
+    let shown = match &node.content {
+        Content::Scalar {
+            text,
+            value: ScalarValue::Text,
+        } => format!("{text:?}"),
+        Content::Scalar { text, .. } => text.clone(),
+        _ => node.describe(),
+    };
+    Problem::wrong_type(path, shown, expectation).at(Some(node.position))
+}
+
+fn check_duration(node: &Node, path: &str) -> Result<(), Problem> {
+    let Some(text) = node.as_text() else {
+        return Err(wrong_type(node, path, Shape::Duration.expectation()));
+    };
+    match text.parse::<Duration>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Problem::invalid(path, text, error.to_string())),
+    }
+}
+
+/// A quantity may be written as a bare number.
+fn check_quantity(node: &Node, path: &str) -> Result<(), Problem> {
+    let text = match &node.content {
+        Content::Scalar {
+            value: ScalarValue::Bool(_),
+            ..
+        } => None,
+        Content::Scalar { text, .. } => Some(text),
+        _ => None,
+    };
+    let Some(text) = text else {
+        return Err(wrong_type(node, path, Shape::Quantity.expectation()));
+    };
+    match text.parse::<Quantity>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Problem::invalid(path, text, error.to_string())),
+    }
+}
+
+fn check_items(node: &Node, shape: Shape, path: &str, problems: &mut Vec<Problem>) {
+    let Some(items) = node.as_sequence() else {
+        problems.push(wrong_type(node, path, Shape::TextList.expectation()));
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        shape.check_into(item, &item_path(path, index), problems);
+    }
+}
+
+fn check_values(node: &Node, shape: Shape, path: &str, problems: &mut Vec<Problem>) {
+    let Some(entries) = node.as_mapping() else {
+        problems.push(wrong_type(node, path, Shape::TextMap.expectation()));
+        return;
+    };
+    node.report_duplicate_keys(path, problems);
+    for entry in entries {
+        shape.check_into(&entry.value, &child_path(path, &entry.key), problems);
+    }
+}
+
+fn check_records(node: &Node, fields: &[Field], path: &str, problems: &mut Vec<Problem>) {
+    let Some(items) = node.as_sequence() else {
+        problems.push(wrong_type(node, path, Shape::TextList.expectation()));
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        let path = item_path(path, index);
+        let Some(entries) = item.as_mapping() else {
+            problems.push(wrong_type(item, &path, "must be a mapping"));
+            continue;
+        };
+        item.report_duplicate_keys(&path, problems);
+        for entry in entries {
+            let path = child_path(&path, &entry.key);
+            match fields.iter().find(|field| field.path == entry.key) {
+                Some(field) => field.shape.check_into(&entry.value, &path, problems),
+                None => {
+                    let names = fields.iter().map(|field| field.path);
+                    let problem = Problem::unknown(path, did_you_mean(&entry.key, names));
+                    problems.push(problem.at(Some(entry.key_position)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Rules about fields that the node carries but does not interpret.
+//!
+//! Only what was set is looked at: upstream's defaults keep the rules.
+
+use serde_json::Value;
+
+use super::Refusals;
+
+/// A range of whole numbers, and the words for a number outside it.
+struct Range {
+    field: &'static str,
+    least: i64,
+    most: i64,
+    /// The name in messages, with its flag.
+    name: &'static str,
+    rule: &'static str,
+}
+
+const NOT_NEGATIVE: &str = "must not be a negative number";
+const PORT: &str = "must be between 1 and 65535, inclusive";
+const BIT: &str = "must be between 0 and 31, inclusive";
+
+const fn range(
+    field: &'static str,
+    (least, most): (i64, i64),
+    name: &'static str,
+    rule: &'static str,
+) -> Range {
+    Range {
+        field,
+        least,
+        most,
+        name,
+        rule,
+    }
+}
+
+/// Zero closes the two ports that may be closed.
+#[rustfmt::skip]
+const RANGES: &[Range] = &[
+    range("eventBurst", (0, i64::MAX), "eventBurst (--event-burst)", NOT_NEGATIVE),
+    range("eventRecordQPS", (0, i64::MAX), "eventRecordQPS (--event-qps)", NOT_NEGATIVE),
+    range("healthzPort", (0, 65_535), "healthzPort (--healthz-port)", PORT),
+    range("iptablesDropBit", (0, 31), "iptablesDropBit (--iptables-drop-bit)", BIT),
+    range("iptablesMasqueradeBit", (0, 31), "iptablesMasqueradeBit (--iptables-masquerade-bit)", BIT),
+    range("kubeAPIBurst", (0, i64::MAX), "kubeAPIBurst (--kube-api-burst)", NOT_NEGATIVE),
+    range("kubeAPIQPS", (0, i64::MAX), "kubeAPIQPS (--kube-api-qps)", NOT_NEGATIVE),
+    range("nodeStatusMaxImages", (-1, i64::MAX), "nodeStatusMaxImages (--node-status-max-images)", "must be -1 or greater"),
+    range("maxOpenFiles", (0, i64::MAX), "maxOpenFiles (--max-open-files)", NOT_NEGATIVE),
+    range("oomScoreAdj", (-1000, 1000), "oomScoreAdj (--oom-score-adj)", "must be between -1000 and 1000, inclusive"),
+    range("port", (0, 65_535), "port (--port)", PORT),
+    range("readOnlyPort", (0, 65_535), "readOnlyPort (--read-only-port)", "must be between 0 and 65535, inclusive"),
+    range("registryBurst", (0, i64::MAX), "registryBurst (--registry-burst)", NOT_NEGATIVE),
+    range("registryPullQPS", (0, i64::MAX), "registryPullQPS (--registry-qps)", NOT_NEGATIVE),
+    range("maxParallelImagePulls", (1, i64::MAX), "maxParallelImagePulls", "must be a positive number"),
+];
+
+/// A word that must be among a few.
+struct Words {
+    field: &'static str,
+    words: &'static [&'static str],
+    /// The whole rule; `{}` stands for the word.
+    rule: &'static str,
+}
+
+#[rustfmt::skip]
+const WORDS: &[Words] = &[
+    Words {
+        field: "topologyManagerPolicy",
+        words: &["none", "best-effort", "restricted", "single-numa-node"],
+        rule: "topologyManagerPolicy (--topology-manager-policy) {} must be one of: [\"none\" \"best-effort\" \"restricted\" \"single-numa-node\"]",
+    },
+    Words {
+        field: "topologyManagerScope",
+        words: &["container", "pod"],
+        rule: "topologyManagerScope (--topology-manager-scope) {} must be one of: \"container\", or \"pod\"",
+    },
+    Words {
+        field: "hairpinMode",
+        words: &["none", "hairpin-veth", "promiscuous-bridge"],
+        rule: "option {} specified for hairpinMode (--hairpin-mode). Valid options are \"none\", \"hairpin-veth\" or \"promiscuous-bridge\"",
+    },
+];
+
+pub(super) fn validate(refusals: &mut Refusals<'_>) {
+    let carried = &refusals.config.carried;
+    let integer = |field: &str| carried.get(field)?.value.as_i64();
+    let text = |field: &str| carried.get(field)?.value.as_str();
+    let is_true = |field: &str| carried.get(field).map(|value| &value.value) == Some(&true.into());
+    for range in RANGES {
+        let Some(number) = integer(range.field) else {
+            continue;
+        };
+        let is_outside = number < range.least || number > range.most;
+        refusals.check(is_outside, range.field, || {
+            format!("{} {number} {}", range.name, range.rule)
+        });
+    }
+    for Words { field, words, rule } in WORDS {
+        let Some(word) = text(field).filter(|word| !word.is_empty()) else {
+            continue;
+        };
+        refusals.check(!words.contains(&word), field, || {
+            rule.replace("{}", &format!("{word:?}"))
+        });
+    }
+    let serializes = is_true("serializeImagePulls");
+    let parallel_pulls = integer("maxParallelImagePulls").unwrap_or(1);
+    refusals.check(
+        serializes && parallel_pulls > 1,
+        "maxParallelImagePulls",
+        || {
+            "maxParallelImagePulls cannot be larger than 1 unless SerializeImagePulls \
+             (--serialize-image-pulls) is set to false"
+                .to_owned()
+        },
+    );
+    refusals.check(is_true("runOnce"), "runOnce", || {
+        "runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set"
+            .to_owned()
+    });
+    let workers = integer("containerLogMaxWorkers").unwrap_or(1);
+    refusals.check(workers < 1, "containerLogMaxWorkers", || {
+        "containerLogMaxWorkers must be greater than or equal to 1".to_owned()
+    });
+    validate_user_namespaces(
+        refusals,
+        carried.get("userNamespaces.idsPerPod").map(|s| &s.value),
+    );
+}
+
+/// Matches v1.36 pkg/kubelet/apis/config/validation/validation_linux.go.
+fn validate_user_namespaces(refusals: &mut Refusals<'_>, ids_per_pod: Option<&Value>) {
+    const UNIT: i64 = 65_536;
+    let field = "userNamespaces.idsPerPod";
+    let Some(ids) = ids_per_pod.and_then(Value::as_i64) else {
+        return;
+    };
+    let most = i64::from(u32::MAX);
+    if ids < UNIT {
+        refusals.check(true, field, || {
+            format!("{field} must not be less than {UNIT}")
+        });
+    } else if ids % UNIT != 0 {
+        refusals.check(true, field, || {
+            format!("{field} must be a multiple of {UNIT}")
+        });
+    } else {
+        refusals.check(ids > most, field, || {
+            format!("{field} must not be more than {most}")
+        });
+    }
+}

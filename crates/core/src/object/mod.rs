@@ -4,10 +4,18 @@
 //! that change an object in place. A view holds parsed numbers, never texts that still have to be
 //! parsed; making one reports every problem of the object with its path.
 //!
-//! Reading order: [`identity`], [`pod`].
+//! Reading order: [`identity`], [`pod`], [`resource_rules`], [`limit_range`], [`claim`],
+//! [`resource_quota`], [`namespace`].
 
+pub mod claim;
 pub mod identity;
+pub mod limit_range;
+pub mod namespace;
 pub mod pod;
+mod qualified_name;
 mod quantities;
+pub mod resource_quota;
+pub mod resource_rules;
 
+pub use qualified_name::qualified_name_mistakes;
 pub use quantities::{parse_resource_list, render_resource_list};

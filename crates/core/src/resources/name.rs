@@ -22,6 +22,8 @@ impl ResourceName {
     pub const PID: ResourceName = ResourceName(Cow::Borrowed("pid"));
 
     const HUGE_PAGES_PREFIX: &str = "hugepages-";
+    /// Names with this in front of the slash, or no slash at all, belong to Kubernetes itself.
+    const DEFAULT_NAMESPACE: &str = "kubernetes.io/";
 
     /// Takes any text; whether it is a legal name is for validation to say.
     pub fn new(name: impl Into<String>) -> ResourceName {
@@ -36,6 +38,24 @@ impl ResourceName {
     /// The page size part of `hugepages-<size>`.
     pub fn huge_page_size(&self) -> Option<&str> {
         self.0.strip_prefix(Self::HUGE_PAGES_PREFIX)
+    }
+
+    /// The name with a prefix in front: `requests.` and `limits.` in quotas.
+    pub fn prefixed(&self, prefix: &str) -> ResourceName {
+        ResourceName::new(format!("{prefix}{}", self.0))
+    }
+
+    /// Whether it is Kubernetes' own: without a domain or below `kubernetes.io`.
+    ///
+    /// Looks for `kubernetes.io/` anywhere in the name, as upstream does, so that
+    /// `notkubernetes.io/x` counts too. Matches v1.36 pkg/apis/core/helper/helpers.go.
+    pub fn is_native(&self) -> bool {
+        !self.0.contains('/') || self.0.contains(Self::DEFAULT_NAMESPACE)
+    }
+
+    /// Whether a limit may be above the request.
+    pub fn allows_overcommit(&self) -> bool {
+        self.is_native() && self.huge_page_size().is_none()
     }
 
     /// Whether a pod may state it for all its containers together.

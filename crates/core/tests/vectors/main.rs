@@ -6,8 +6,13 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod limit_range_defaults;
 mod quantity;
 
 fn main() -> std::process::ExitCode {
-    run(&[Suite::new("api", "quantity", quantity::check)])
+    run(&[
+        Suite::new("api", "quantity", quantity::check),
+        Suite::new("api", "defaulting-scheme", limit_range_defaults::check)
+            .only(limit_range_defaults::applies),
+    ])
 }

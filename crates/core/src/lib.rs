@@ -11,7 +11,9 @@
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
+//! 5. [`admission`] – what happens to a pod on its way in: defaults, limits, quotas.
 
+pub mod admission;
 pub mod object;
 pub mod problem;
 pub mod quantity;

@@ -6,13 +6,27 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod admitted_pod;
+mod cluster_resource_override;
 mod limit_range_defaults;
+mod limitranger;
 mod quantity;
+mod quota;
+mod resource_validation;
 
 fn main() -> std::process::ExitCode {
     run(&[
         Suite::new("api", "quantity", quantity::check),
+        Suite::new("api", "limitranger", limitranger::check),
+        Suite::new(
+            "api",
+            "cluster-resource-override",
+            cluster_resource_override::check,
+        ),
         Suite::new("api", "defaulting-scheme", limit_range_defaults::check)
             .only(limit_range_defaults::applies),
+        Suite::new("api", "quota", quota::check),
+        Suite::new("api", "validation", resource_validation::check)
+            .only(resource_validation::applies),
     ])
 }

@@ -14,6 +14,10 @@ use crate::resources::{ResourceList, ResourceName};
 
 use super::ratio::{MAX_MILLI_VALUE, float};
 
+/// What upstream calls `defaultRequest` and `default` beside each other.
+const REQUEST: &str = "default request";
+const LIMIT: &str = "default limit";
+
 /// All that is wrong with the items.
 pub fn validate(limit_range: &LimitRangeView) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -114,50 +118,30 @@ impl ItemCheck<'_> {
 
     /// min <= defaultRequest <= default <= max, each pair by itself.
     fn check_order(&self, name: &ResourceName, problems: &mut Vec<Problem>) {
-        // Field that is blamed, field whose value is shown, lesser field, greater field, and how
-        // the last two are called. What is blamed and what is shown differ upstream.
-        for (blamed, shown, lesser, greater, lesser_word, greater_word) in [
-            ("min", "min", "min", "max", "min", "max"),
+        let [min, max, limit, request] =
+            ["min", "max", "default", "defaultRequest"].map(|field| self.value(field, name));
+        // The field that is blamed, the two values with their names, and the value that is shown,
+        // which upstream does not always take from the field it blames.
+        for (field, (low_name, low), (high_name, high), shown) in [
+            ("min", ("min", min), ("max", max), min),
+            ("defaultRequest", ("min", min), (REQUEST, request), request),
+            ("defaultRequest", (REQUEST, request), ("max", max), request),
             (
                 "defaultRequest",
-                "defaultRequest",
-                "min",
-                "defaultRequest",
-                "min",
-                "default request",
+                (REQUEST, request),
+                (LIMIT, limit),
+                request,
             ),
-            (
-                "defaultRequest",
-                "defaultRequest",
-                "defaultRequest",
-                "max",
-                "default request",
-                "max",
-            ),
-            (
-                "defaultRequest",
-                "defaultRequest",
-                "defaultRequest",
-                "default",
-                "default request",
-                "default limit",
-            ),
-            ("default", "min", "min", "default", "min", "default"),
-            ("default", "max", "default", "max", "default", "max"),
+            ("default", ("min", min), ("default", limit), min),
+            ("default", ("default", limit), ("max", max), max),
         ] {
-            let (Some(low), Some(high)) = (self.value(lesser, name), self.value(greater, name))
-            else {
-                continue;
-            };
-            if low > high {
-                let shown = if shown == lesser { low } else { high };
-                problems.push(Problem::invalid(
-                    self.key(blamed, name),
-                    &shown.to_string(),
-                    format!(
-                        "{lesser_word} value {low} is greater than {greater_word} value {high}"
-                    ),
-                ));
+            if let (Some(low), Some(high), Some(shown)) = (low, high, shown)
+                && low > high
+            {
+                let key = self.key(field, name);
+                let detail =
+                    format!("{low_name} value {low} is greater than {high_name} value {high}");
+                problems.push(Problem::invalid(key, &shown.to_string(), detail));
             }
         }
     }

@@ -12,3 +12,6 @@ mod defaults;
 pub use check::{Refusal, check_claim, check_pod};
 pub use constraint::{Breach, Violation};
 pub use defaults::{ANNOTATION, Defaulted, apply_defaults};
+
+#[cfg(test)]
+mod tests;

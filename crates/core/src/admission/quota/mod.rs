@@ -12,3 +12,6 @@ mod scope;
 
 pub use charge::PodCharge;
 pub use check::{Refusal, admit};
+
+#[cfg(test)]
+mod tests;

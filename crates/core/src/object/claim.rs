@@ -10,8 +10,6 @@ use super::parse_resource_list;
 /// A PersistentVolumeClaim, reduced to what it asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimView {
-    /// Its name, or what its name will begin with.
-    pub name: String,
     /// What it asks for, rounded to thousandths as the API stores it.
     pub requests: ResourceList,
 }
@@ -29,11 +27,6 @@ impl ClaimView {
             return Err(problems);
         }
         requests.round_up_to_milli();
-        let meta = &claim.metadata;
-        let name = meta.name.as_ref().or(meta.generate_name.as_ref());
-        Ok(ClaimView {
-            name: name.cloned().unwrap_or_default(),
-            requests,
-        })
+        Ok(ClaimView { requests })
     }
 }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::{LimitRange, PersistentVolumeClaim, Pod};
 use plimsoll_core::admission::draft::PodDraft;
+use plimsoll_core::admission::forbidden::name_in_refusal;
 use plimsoll_core::admission::limit_range::check_claim;
 use plimsoll_core::admission::pipeline::{Rules, review};
 use plimsoll_core::admission::pod_defaults;
@@ -56,15 +57,14 @@ fn check_pod(case: &Value) -> Outcome {
 
 fn check_pvc(case: &Value) -> Outcome {
     let claim: PersistentVolumeClaim = serde_json::from_value(case["pvc"].clone()).unwrap();
-    let claim = ClaimView::from_api(&claim).unwrap();
-    let verdict = check_claim(&claim, &limit_ranges(case));
+    let view = ClaimView::from_api(&claim).unwrap();
+    let refusal = check_claim(&view, &limit_ranges(case)).err();
     let mut got = json!({});
-    add_verdict(&mut got, verdict.as_ref().err());
+    add_verdict(&mut got, refusal.as_ref());
     if case.get("statusMessage").is_some() {
-        let message = |r: plimsoll_core::admission::limit_range::Refusal| {
-            r.status_message("persistentvolumeclaims", &claim.name)
-        };
-        got["statusMessage"] = json!(verdict.err().map(message));
+        let name = name_in_refusal(&claim.metadata);
+        let message = refusal.map(|r| r.status_message("persistentvolumeclaims", name));
+        got["statusMessage"] = json!(message);
     }
     compare(&got, &expected(case, &["pvc", "limitRanges"]))
 }

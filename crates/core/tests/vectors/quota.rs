@@ -18,7 +18,9 @@ pub(crate) fn check(case: &Value) -> Outcome {
     let mut draft = PodDraft::from_api(&pod).unwrap();
     pod_defaults::apply(&mut draft.pod);
     draft.write_to(&mut pod);
-    let charge = PodCharge::from_api(&pod, Timestamp::UNIX_EPOCH).unwrap();
+    // Recorded by the clock on the wall; only pods under deletion would notice.
+    let now: Timestamp = "2026-07-01T00:00:00Z".parse().unwrap();
+    let charge = PodCharge::from_api(&pod, now).unwrap();
     let quotas: Vec<ResourceQuota> = serde_json::from_value(case["quotas"].clone()).unwrap();
     let quotas: Vec<QuotaView> = quotas
         .iter()

@@ -175,7 +175,7 @@ fn the_first_limit_range_that_objects_is_named() {
 #[test]
 fn claims_are_limited_by_their_request() {
     let claim: PersistentVolumeClaim = serde_json::from_value(json!({
-        "metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "11Gi"}}},
+        "spec": {"resources": {"requests": {"storage": "11Gi"}}},
     }))
     .unwrap();
     let claim = ClaimView::from_api(&claim).unwrap();
@@ -185,7 +185,7 @@ fn claims_are_limited_by_their_request() {
     );
     let refusal = check_claim(&claim, &[range]).unwrap_err();
     assert_eq!(
-        refusal.status_message("persistentvolumeclaims", &claim.name),
+        refusal.status_message("persistentvolumeclaims", "data"),
         "persistentvolumeclaims \"data\" is forbidden: \
          maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 11Gi"
     );

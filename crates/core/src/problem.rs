@@ -191,19 +191,24 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// All problems in one line, as upstream's aggregate errors read: one stands alone, several are
-/// listed in brackets, and a repeated one is listed once.
+/// All problems in one line, as upstream's aggregate errors read; see [`joined`].
 pub fn aggregate(problems: &[Problem]) -> String {
-    let mut messages: Vec<String> = Vec::new();
-    for problem in problems {
-        let message = problem.to_string();
-        if !messages.contains(&message) {
-            messages.push(message);
+    joined(problems.iter().map(Problem::to_string))
+}
+
+/// Several messages in one line: one stands alone, several are listed in brackets, each once.
+///
+/// Matches v1.36 apimachinery/pkg/util/errors, `Aggregate`.
+pub fn joined(messages: impl IntoIterator<Item = String>) -> String {
+    let mut distinct: Vec<String> = Vec::new();
+    for message in messages {
+        if !distinct.contains(&message) {
+            distinct.push(message);
         }
     }
-    match messages.as_slice() {
+    match distinct.as_slice() {
         [only] => only.clone(),
-        _ => format!("[{}]", messages.join(", ")),
+        _ => format!("[{}]", distinct.join(", ")),
     }
 }
 

@@ -1,11 +1,27 @@
-//! Rules that objects pass on their way into the cluster, and pods on their way onto a node.
+//! What happens to objects on their way into the cluster, and to pods on their way onto a node.
 //!
-//! One file per rule. A rule adds what its kind leaves open, or refuses with upstream's words; it
-//! never reads the cluster itself: what it needs to know is passed in. Each file is on its own.
+//! Each file is one rule. A rule takes the object, adds what it leaves open or refuses it with
+//! upstream's words, and says what it did as data: which value was set from which object, which
+//! limit was passed by how much. Nothing here reads a cluster; callers pass what applies.
+//!
+//! Reading order: [`draft`] (the pod on its way), [`forbidden`] (how a refusal reads),
+//! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and
+//! [`pipeline`], which runs them in the API server's order. [`priority`],
+//! [`default_toleration_seconds`], [`daemon_set`], [`node_taints`] and [`node_admit`] stand each
+//! on its own.
 
 pub mod daemon_set;
 pub mod default_toleration_seconds;
+pub mod draft;
 pub mod forbidden;
+pub mod limit_range;
+pub mod limit_range_validation;
 pub mod node_admit;
 pub mod node_taints;
+pub mod overcommit;
+pub mod pipeline;
+pub mod pod_defaults;
+pub mod pod_validation;
 pub mod priority;
+pub mod quota;
+mod ratio;

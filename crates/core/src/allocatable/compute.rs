@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::object::resource_rules::is_extended;
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, ResourceName};
 use crate::threshold::{Operator, Signal, Threshold};
@@ -145,7 +146,7 @@ fn status_allocatable(
     let mut allocatable: ResourceList = previous
         .allocatable
         .iter()
-        .filter(|(name, _)| capacity.contains(name) || !name.is_extended())
+        .filter(|(name, _)| capacity.contains(name) || !is_extended(name))
         .map(|(name, quantity)| (name.clone(), quantity.clone()))
         .collect();
     for (name, quantity) in capacity {

@@ -5,12 +5,18 @@
 //! parsed; making one reports every problem of the object with its path.
 //!
 //! Reading order: [`identity`], [`syntax`] (what keys and values may look like), [`selector`],
-//! [`taint`], [`pod`], [`node`].
+//! [`taint`], [`pod`], [`node`], [`resource_rules`], [`limit_range`], [`claim`],
+//! [`resource_quota`], [`namespace`].
 
+pub mod claim;
 pub mod identity;
+pub mod limit_range;
+pub mod namespace;
 pub mod node;
 pub mod pod;
 mod quantities;
+pub mod resource_quota;
+pub mod resource_rules;
 pub mod selector;
 pub mod syntax;
 pub mod taint;

@@ -72,6 +72,32 @@ impl ResourceList {
         }
     }
 
+    /// Lists what the other list has and this one does not.
+    pub fn fill_from(&mut self, other: &ResourceList) {
+        for (name, quantity) in &other.0 {
+            if !self.contains(name) {
+                self.insert(name.clone(), quantity.clone());
+            }
+        }
+    }
+
+    /// Rounds each quantity up to thousandths, the finest the API stores.
+    ///
+    /// Matches v1.36 pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
+    pub fn round_up_to_milli(&mut self) {
+        for quantity in self.0.values_mut() {
+            quantity.round_up(-3);
+        }
+    }
+
+    /// The entries whose name passes.
+    #[must_use]
+    pub fn filtered(&self, is_kept: impl Fn(&ResourceName) -> bool) -> ResourceList {
+        let kept = self.0.iter().filter(|(name, _)| is_kept(name));
+        kept.map(|(name, quantity)| (name.clone(), quantity.clone()))
+            .collect()
+    }
+
     /// Raises each quantity to the one of the same name in the other list.
     pub fn raise_to(&mut self, other: &ResourceList) {
         for (name, quantity) in &other.0 {

@@ -24,6 +24,8 @@ impl ResourceName {
     pub const PID: ResourceName = ResourceName(Cow::Borrowed("pid"));
 
     const HUGE_PAGES_PREFIX: &str = "hugepages-";
+    /// Names with this in front of the slash, or no slash at all, belong to Kubernetes itself.
+    const DEFAULT_NAMESPACE: &str = "kubernetes.io/";
 
     /// Takes any text; whether it is a legal name is for validation to say.
     pub fn new(name: impl Into<String>) -> ResourceName {
@@ -45,12 +47,22 @@ impl ResourceName {
         ResourceName::new(format!("{}{page_size}", Self::HUGE_PAGES_PREFIX))
     }
 
-    /// Whether it is in the domain of someone else than Kubernetes: `example.com/gpu`.
+    /// The name with a prefix in front: `requests.` and `limits.` in quotas.
+    pub fn prefixed(&self, prefix: &str) -> ResourceName {
+        ResourceName::new(format!("{prefix}{}", self.0))
+    }
+
+    /// Whether it is Kubernetes' own: without a domain or below `kubernetes.io`.
     ///
-    /// Matches v1.36 IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go.
-    pub fn is_extended(&self) -> bool {
-        let is_native = !self.0.contains('/') || self.0.contains("kubernetes.io/");
-        !is_native && !self.0.starts_with("requests.") && is_qualified(&self.0)
+    /// Looks for `kubernetes.io/` anywhere in the name, as upstream does, so that
+    /// `notkubernetes.io/x` counts too. Matches v1.36 pkg/apis/core/helper/helpers.go.
+    pub fn is_native(&self) -> bool {
+        !self.0.contains('/') || self.0.contains(Self::DEFAULT_NAMESPACE)
+    }
+
+    /// Whether a limit may be above the request.
+    pub fn allows_overcommit(&self) -> bool {
+        self.is_native() && self.huge_page_size().is_none()
     }
 
     /// Whether a pod may state it for all its containers together.
@@ -73,50 +85,9 @@ impl From<&str> for ResourceName {
     }
 }
 
-/// Whether `requests.<name>` is a qualified name, which is what quota would call it.
-fn is_qualified(name: &str) -> bool {
-    const MAX_DOMAIN: usize = 253 - "requests.".len();
-    let Some((domain, local)) = name.split_once('/') else {
-        return false;
-    };
-    let is_bounded_by_alphanumerics = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
-    };
-    let is_label = |label: &str| {
-        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        is_bounded_by_alphanumerics(label) && label.chars().all(is_allowed)
-    };
-    let is_local = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    domain.len() <= MAX_DOMAIN
-        && domain.split('.').all(is_label)
-        && local.len() <= 63
-        && is_bounded_by_alphanumerics(local)
-        && local.chars().all(is_local)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn extended_names_have_a_foreign_domain_and_are_qualified() {
-        let is_extended = |name: &str| ResourceName::new(name).is_extended();
-        assert!(is_extended("example.com/gpu"));
-        for name in [
-            "cpu",
-            "kubernetes.io/x",
-            "sub.kubernetes.io/x",
-            "requests.example.com/x",
-            "Example.com/x",
-            "example..com/x",
-            "example.com/",
-            "example.com/a/b",
-            "example.com/-a",
-        ] {
-            assert!(!is_extended(name), "{name}");
-        }
-    }
 
     #[test]
     fn huge_pages_are_named_by_their_canonical_size() {

@@ -6,15 +6,22 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod admitted_pod;
 mod allocatable;
 mod cgroup_json;
+mod cluster_resource_override;
 mod conversions;
 mod create_defaulted;
+mod daemon_pod;
 mod defaulting_scheme;
+mod limit_range_defaults;
+mod limitranger;
 mod node_admission;
 mod qos;
 mod qos_cgroups;
 mod quantity;
+mod quota;
+mod resource_validation;
 mod selectors;
 mod thresholds;
 
@@ -22,10 +29,19 @@ fn main() -> std::process::ExitCode {
     run(&[
         Suite::new("api", "create-defaulted", create_defaulted::check)
             .only(create_defaulted::applies),
+        Suite::new(
+            "api",
+            "cluster-resource-override",
+            cluster_resource_override::check,
+        ),
         Suite::new("api", "defaulting-scheme", defaulting_scheme::check)
             .only(defaulting_scheme::applies),
+        Suite::new("api", "limitranger", limitranger::check),
         Suite::new("api", "quantity", quantity::check),
+        Suite::new("api", "quota", quota::check),
         Suite::new("api", "selectors", selectors::check),
+        Suite::new("api", "validation", resource_validation::check)
+            .only(resource_validation::applies),
         Suite::new("node", "admission", node_admission::check),
         Suite::new("node", "allocatable", allocatable::check),
         Suite::new("node", "conversions", conversions::check),

@@ -1,11 +1,12 @@
 //! What decisions need to know of a pod.
 //!
 //! [`PodView::from_api`] parses the object once. `demand` adds up requests and limits, `qos` gives
-//! the class, `priority` says who is critical.
+//! the class, `priority` says who is critical, `resize` what counts while resources change in place.
 
 mod demand;
 mod priority;
 mod qos;
+mod resize;
 mod view;
 
 pub use demand::Overhead;

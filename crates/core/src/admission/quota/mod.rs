@@ -1,0 +1,17 @@
+//! ResourceQuota for pods: what a pod is charged, which quotas count it, whether it fits.
+//!
+//! Quotas are asked one after another; the first that objects refuses the pod. Matches v1.36
+//! pkg/quota/v1/evaluator/core/pods.go and
+//! apiserver/pkg/admission/plugin/resourcequota/controller.go, without limited resources.
+//!
+//! Reading order: `charge` (what is read off a pod), `scope` (which quotas count it), `check`.
+
+mod charge;
+mod check;
+mod scope;
+
+pub use charge::PodCharge;
+pub use check::{Refusal, admit};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! What decisions need to know of a namespace.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Namespace;
+
+/// A namespace: its name and what is noted on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceView {
+    /// Its name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl NamespaceView {
+    /// Reads a namespace.
+    pub fn from_api(namespace: &Namespace) -> NamespaceView {
+        let meta = &namespace.metadata;
+        NamespaceView {
+            name: meta.name.clone().unwrap_or_default(),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: meta.annotations.clone().unwrap_or_default(),
+        }
+    }
+}

@@ -32,8 +32,8 @@ fn exact(text: &str) -> BigInt {
     let (number, suffix) = text.split_at(split);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let ten = BigInt::from(10);
-    let mut value: BigInt = format!("{whole}{fraction}").parse().unwrap();
-    let mut exponent = 30 - i32::try_from(fraction.len()).unwrap();
+    let mut value: BigInt = format!("{whole}{fraction}").parse().expect("digits");
+    let mut exponent = 30 - i32::try_from(fraction.len()).expect("few digits");
     match suffix {
         "Ki" => value *= 1u64 << 10,
         "Mi" => value *= 1u64 << 20,
@@ -51,7 +51,7 @@ fn exact(text: &str) -> BigInt {
                 "P" => 15,
                 "E" => 18,
                 "" => 0,
-                e => e[1..].parse::<i32>().unwrap(),
+                e => e[1..].parse::<i32>().expect("an exponent"),
             }
         }
     }

@@ -1,3 +1,60 @@
 //! The `plimsoll` command.
+//!
+//! One file per command; what they share is `print` (tables, colour) and `machine` (this
+//! machine's capacity). Errors reach people here and nowhere else: `error:`, its causes indented,
+//! then hints. Exit codes: 0 fine, 1 the input has errors, 2 wrong usage, 70 a fault of ours.
 
-fn main() {}
+mod check;
+mod convert;
+mod machine;
+mod print;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A Kubernetes-compatible node-resource plane in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check node configurations and manifests, and show what they come to.
+    Check(check::Arguments),
+    /// Work with node configurations.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Turn an OKD node-config.yaml into a `KubeletConfiguration`.
+    Convert(convert::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Config {
+            command: ConfigCommand::Convert(arguments),
+        } => convert::run(&arguments),
+    };
+    result.unwrap_or_else(|error| {
+        report(&error);
+        ExitCode::from(2)
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
+fn report(error: &anyhow::Error) {
+    eprintln!("error: {error}");
+    for cause in error.chain().skip(1) {
+        eprintln!("  {cause}");
+    }
+}

@@ -14,6 +14,7 @@
 //! pkg/kubelet/cm/node_container_manager_linux.go and pkg/kubelet/nodestatus/setters.go.
 
 mod compute;
+mod from_config;
 mod machine;
 pub mod reserved;
 mod terms;

@@ -4,18 +4,21 @@
 //! right. Rules look at parsed values only and never at the machine: what is known of it comes in
 //! as [`MachineFacts`].
 //!
-//! Reading order: [`Rule`], [`lines`] (the eviction lines side by side), `node` (the rules),
+//! Reading order: [`Rule`], [`lines`] (the eviction lines side by side), `node` and
+//! `manifest` (the rules),
 //! [`soft_cases`] (what covering the soft line costs).
 
 mod finding;
 pub mod lines;
 mod machine;
+mod manifest;
 mod node;
 mod rule;
 pub mod soft_cases;
 
 pub use finding::{Finding, Level};
 pub use machine::MachineFacts;
+pub use manifest::{lint_daemon_set, lint_host_path, lint_override};
 pub use node::{compute_memory_cases, lint_node};
 pub use rule::Rule;
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::problem::{Kind, Problem};
+
 /// A rule of the checker. The number is part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
@@ -65,6 +67,19 @@ impl Rule {
         Rule::HeartbeatTooSlow,
         Rule::TransitionTooShort,
     ];
+
+    /// The rule behind a problem that a reader found; [`Rule::Refused`] where it is no other.
+    pub fn of(problem: &Problem) -> Rule {
+        let is_argument = problem.path.starts_with("kubeletArguments");
+        match problem.kind {
+            Kind::Required if problem.detail.contains("soft eviction threshold") => {
+                Rule::SoftWithoutGrace
+            }
+            Kind::TypeInvalid if is_argument => Rule::ScalarArgument,
+            Kind::Duplicate if is_argument => Rule::RepeatedSignal,
+            _ => Rule::Refused,
+        }
+    }
 
     /// The id people write down.
     pub const fn id(self) -> &'static str {

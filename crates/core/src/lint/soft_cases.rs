@@ -84,10 +84,8 @@ impl Verdict {
     pub const fn as_str(self) -> &'static str {
         match self {
             Verdict::RequestsNotSafe => "pods within their requests can be soft-evicted",
-            Verdict::SoftActsFirst => "requests are safe; overuse is soft-evicted first",
-            Verdict::HardActsFirst => {
-                "requests are safe; overuse by pods is hard-evicted, soft guards against daemons only"
-            }
+            Verdict::SoftActsFirst => "requests are safe; overuse meets the soft line first",
+            Verdict::HardActsFirst => "requests are safe; overuse meets the hard line first",
         }
     }
 }

@@ -63,6 +63,14 @@ impl Notation {
         }
     }
 
+    /// The kind of document, as it names itself.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Notation::KubeletConfiguration => "KubeletConfiguration",
+            Notation::OkdNodeConfig => "NodeConfig",
+        }
+    }
+
     /// The profile whose defaults a file in this notation expects.
     pub fn default_profile(self) -> Profile {
         match self {

@@ -1,0 +1,99 @@
+//! Files to documents.
+
+use std::io::Read;
+
+use anyhow::{Context, Result};
+use plimsoll_core::config::document::{self, MAX_BYTES, Node};
+use plimsoll_core::config::read_file;
+use plimsoll_core::problem::{Position, Problem};
+
+use super::report::{FindingRow, Report};
+
+/// A file as it was read.
+#[derive(Debug)]
+pub(super) struct File {
+    /// The name as given; `-` for standard input.
+    pub(super) name: String,
+    pub(super) documents: Vec<Document>,
+    syntax: Vec<Problem>,
+}
+
+/// One document of a file.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// Counted from one.
+    pub(super) number: usize,
+    pub(super) tree: Node,
+}
+
+pub(super) fn read(name: &str) -> Result<File> {
+    let bytes = read_bytes(name)?;
+    let parsed = document::parse(&bytes);
+    // A file without any document gets the advice of the configuration readers, which know the
+    // usual slips.
+    let syntax = if parsed.documents.is_empty() {
+        read_file(&bytes, None).problems
+    } else {
+        parsed.problems
+    };
+    let documents = parsed.documents.into_iter().enumerate();
+    Ok(File {
+        name: name.to_owned(),
+        documents: documents
+            .map(|(index, tree)| Document {
+                number: index + 1,
+                tree,
+            })
+            .collect(),
+        syntax,
+    })
+}
+
+/// Never more than the parser takes, however large the file is.
+fn read_bytes(name: &str) -> Result<Vec<u8>> {
+    let limit = u64::try_from(MAX_BYTES)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let mut bytes = Vec::new();
+    if name == "-" {
+        let stdin = std::io::stdin().lock();
+        let read = stdin.take(limit).read_to_end(&mut bytes);
+        read.context("cannot read standard input")?;
+    } else {
+        let file = std::fs::File::open(name).with_context(|| format!("cannot open {name}"))?;
+        let read = file.take(limit).read_to_end(&mut bytes);
+        read.with_context(|| format!("cannot read {name}"))?;
+    }
+    Ok(bytes)
+}
+
+impl File {
+    pub(super) fn report_syntax(&self, report: &mut Report) {
+        for problem in &self.syntax {
+            report
+                .findings
+                .push(FindingRow::from_problem(&self.name, problem));
+        }
+    }
+}
+
+impl Document {
+    /// Where the value at a path stands, or the nearest thing around it that exists.
+    pub(super) fn position_of(&self, path: &str) -> Position {
+        let mut node = &self.tree;
+        for part in path
+            .split(['.', '['])
+            .map(|part| part.trim_end_matches(']'))
+        {
+            let child = match part.parse::<usize>() {
+                Ok(index) => node.as_sequence().and_then(|items| items.get(index)),
+                Err(_) => node.get(part),
+            };
+            match child {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        node.position
+    }
+}

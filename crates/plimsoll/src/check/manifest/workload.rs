@@ -1,0 +1,257 @@
+//! Pods, and the kinds that make pods.
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec, ReplicationController};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use plimsoll_core::admission::overcommit::{Overridden, Override};
+use plimsoll_core::admission::pipeline::{Review, Rules, review};
+use plimsoll_core::cgroup::oom_score_adj;
+use plimsoll_core::lint::{lint_daemon_set, lint_host_path, lint_override};
+use plimsoll_core::object::limit_range::LimitRangeView;
+use plimsoll_core::object::namespace::NamespaceView;
+use plimsoll_core::object::pod::{ContainerKind, ContainerView, Overhead, PodView};
+use plimsoll_core::problem::{Position, Problem};
+use plimsoll_core::resources::Bytes;
+use serde_json::Value;
+
+use crate::check::report::{
+    AdmissionRow, ContainerRow, DocumentReport, FindingRow, Report, WorkloadReport, integers,
+};
+
+use super::decode::decode;
+use super::{Entry, namespace_of};
+
+/// A pod, or what the pods of a workload look like.
+#[derive(Debug)]
+pub(super) struct Workload {
+    kind: String,
+    pub(super) namespace: String,
+    pod: Pod,
+    /// Where the pod's own fields stand in the manifest: empty, or `spec.template.`.
+    prefix: &'static str,
+    file: String,
+    number: usize,
+    position: Position,
+}
+
+impl Workload {
+    /// `None` for kinds without pods, and for those that cannot be read.
+    pub(super) fn new(entry: &mut Entry<'_>, kind: &str, json: &Value) -> Option<Workload> {
+        let (pod, prefix) = pod_of(entry, kind, json)?;
+        Some(Workload {
+            kind: kind.to_owned(),
+            namespace: namespace_of(pod.metadata.namespace.as_deref()),
+            pod,
+            prefix,
+            file: entry.file.name.clone(),
+            number: entry.document.number,
+            position: entry.document.tree.position,
+        })
+    }
+
+    pub(super) fn check(
+        &self,
+        namespace: &NamespaceView,
+        limit_ranges: &[LimitRangeView],
+        overcommit: Option<&Override>,
+        memory: Option<Bytes>,
+        report: &mut Report,
+    ) {
+        let rules = Rules {
+            namespace,
+            limit_ranges,
+            overcommit,
+        };
+        let reviewed = review(&self.pod, rules).and_then(|review| {
+            let view = PodView::from_api(&review.pod)?;
+            Ok((review, view))
+        });
+        match reviewed {
+            Err(problems) => self.report_problems(&problems, report),
+            Ok((reviewed, view)) => {
+                self.report_problems(&reviewed.problems, report);
+                self.report_refusal(&reviewed, rules, report);
+                self.report_advice(&view, report);
+                report
+                    .documents
+                    .push(self.document(&reviewed, &view, memory));
+            }
+        }
+    }
+
+    fn report_problems(&self, problems: &[Problem], report: &mut Report) {
+        for problem in problems {
+            let mut row = FindingRow::from_problem(&self.file, problem).at(self.position);
+            row.path = format!("{}{}", self.prefix, row.path);
+            report.findings.push(row);
+        }
+    }
+
+    fn report_refusal(&self, reviewed: &Review, rules: Rules<'_>, report: &mut Report) {
+        let Some(message) = reviewed.refusal_message() else {
+            return;
+        };
+        let plain = Rules {
+            overcommit: None,
+            ..rules
+        };
+        let without = review(&self.pod, plain).ok();
+        let path = format!("{}spec", self.prefix);
+        let finding = without.and_then(|without| lint_override(reviewed, &without, &path));
+        let row = match finding {
+            Some(finding) => FindingRow::new(&self.file, finding),
+            None => FindingRow::from_problem(&self.file, &Problem::refused(path, message)),
+        };
+        report.findings.push(row.at(self.position));
+    }
+
+    fn report_advice(&self, view: &PodView, report: &mut Report) {
+        let spec_path = format!("{}spec", self.prefix);
+        let mut findings = Vec::new();
+        if self.kind == "DaemonSet" {
+            findings.extend(lint_daemon_set(view, &spec_path));
+        }
+        let volumes = self
+            .pod
+            .spec
+            .iter()
+            .flat_map(|spec| &spec.volumes)
+            .flatten();
+        for (index, volume) in volumes.enumerate() {
+            if let Some(host_path) = &volume.host_path {
+                let path = format!("{spec_path}.volumes[{index}].hostPath");
+                findings.push(lint_host_path(&volume.name, &host_path.path, &path));
+            }
+        }
+        for finding in findings {
+            let row = FindingRow::new(&self.file, finding);
+            report.findings.push(row.at(self.position));
+        }
+    }
+
+    fn document(&self, reviewed: &Review, view: &PodView, memory: Option<Bytes>) -> DocumentReport {
+        DocumentReport {
+            file: self.file.clone(),
+            document: self.number,
+            line: self.position.line,
+            kind: self.kind.clone(),
+            namespace: Some(self.namespace.clone()),
+            name: self.pod.metadata.name.clone(),
+            node: None,
+            workload: Some(WorkloadReport {
+                qos_class: view.qos_class().as_str(),
+                requests: integers(&view.requests(Overhead::Included)),
+                limits: integers(&view.limits(Overhead::Included)),
+                containers: view
+                    .all_containers()
+                    .map(|container| container_row(view, container, memory))
+                    .collect(),
+                admission: AdmissionRow {
+                    code: reviewed.outcome().code(),
+                    changes: changes(reviewed),
+                    message: reviewed.refusal_message(),
+                },
+            }),
+        }
+    }
+}
+
+fn container_row(pod: &PodView, container: &ContainerView, memory: Option<Bytes>) -> ContainerRow {
+    ContainerRow {
+        name: container.name.clone(),
+        kind: match container.kind {
+            ContainerKind::App => "app",
+            ContainerKind::Init => "init",
+            ContainerKind::Sidecar => "sidecar",
+        },
+        requests: integers(&container.resources.requests),
+        limits: integers(&container.resources.limits),
+        oom_score_adj: memory.map(|memory| oom_score_adj(pod, container, memory)),
+    }
+}
+
+/// What admission set, one line each, in the order in which it happened.
+fn changes(reviewed: &Review) -> Vec<String> {
+    let defaulted = reviewed.defaulted.iter().map(|set| {
+        format!(
+            "{}: {} {} set to {} by LimitRange {}",
+            set.place, set.resource, set.part, set.quantity, set.limit_range
+        )
+    });
+    let overridden = reviewed.overridden.iter().flatten();
+    let overridden = overridden
+        .filter(|set| set.from.as_ref() != Some(&set.to))
+        .map(override_line);
+    defaulted.chain(overridden).collect()
+}
+
+fn override_line(set: &Overridden) -> String {
+    let (resource, part) = set.rule.target();
+    let was = match &set.from {
+        Some(from) => format!(", was {from}"),
+        None => String::new(),
+    };
+    let bound = if set.bound.is_some() {
+        ", held by a bound"
+    } else {
+        ""
+    };
+    format!(
+        "{}: {resource} {part} set to {} by the override{was}{bound}",
+        set.place, set.to
+    )
+}
+
+/// The pod of a manifest and where its fields stand; reports what cannot be read.
+fn pod_of(entry: &mut Entry<'_>, kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
+    const TEMPLATE: &str = "spec.template.";
+    let (meta, template) = match kind {
+        "Pod" => return decode::<Pod>(entry, json).map(|pod| (pod, "")),
+        "Deployment" => {
+            let object: Deployment = decode(entry, json)?;
+            (object.metadata, object.spec.map(|spec| spec.template))
+        }
+        "ReplicaSet" => {
+            let object: ReplicaSet = decode(entry, json)?;
+            (object.metadata, object.spec.and_then(|spec| spec.template))
+        }
+        "StatefulSet" => {
+            let object: StatefulSet = decode(entry, json)?;
+            (object.metadata, object.spec.map(|spec| spec.template))
+        }
+        "DaemonSet" => {
+            let object: DaemonSet = decode(entry, json)?;
+            (object.metadata, object.spec.map(|spec| spec.template))
+        }
+        "ReplicationController" => {
+            let object: ReplicationController = decode(entry, json)?;
+            (object.metadata, object.spec.and_then(|spec| spec.template))
+        }
+        "Job" => {
+            let object: Job = decode(entry, json)?;
+            (object.metadata, object.spec.map(|spec| spec.template))
+        }
+        "CronJob" => {
+            let object: CronJob = decode(entry, json)?;
+            let job = object.spec.job_template.spec;
+            let pod = template_pod(object.metadata, job?.template);
+            return Some((pod, "spec.jobTemplate.spec.template."));
+        }
+        _ => return None,
+    };
+    Some((template_pod(meta, template?), TEMPLATE))
+}
+
+/// A pod as the workload would make it, under the workload's own name.
+fn template_pod(owner: ObjectMeta, template: PodTemplateSpec) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: owner.name,
+            namespace: owner.namespace,
+            ..template.metadata.unwrap_or_default()
+        },
+        spec: template.spec,
+        status: None,
+    }
+}

@@ -1,0 +1,111 @@
+//! `plimsoll check`: what configurations and manifests come to, and what is wrong with them.
+//!
+//! Reading order: `input` (files to documents), `capacity` (for which machine), `node` and
+//! `manifest` (documents to reports), `report` (the result as data; documented in docs/check.md),
+//! `render` (the same for people).
+
+mod capacity;
+mod input;
+mod manifest;
+mod node;
+mod render;
+mod report;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use plimsoll_core::config::Notation;
+use plimsoll_core::config::Profile;
+
+use crate::print::{Colour, Palette};
+use capacity::Subject;
+use report::Report;
+
+/// Arguments of `plimsoll check`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Files to check, `-` for standard input: node-config.yaml, `KubeletConfiguration`, manifests.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+
+    /// Capacity of the node, for example `cpu=4,memory=32Gi,ephemeral-storage=100Gi`; this
+    /// machine's if not given. Also inodes, pid, swap and hugepages-<size>.
+    #[arg(long, value_name = "NAME=QUANTITY,…")]
+    capacity: Option<String>,
+
+    /// Memory that daemons outside pods use, for example `memory=1Gi`; their reservation if not
+    /// given.
+    #[arg(long, value_name = "NAME=QUANTITY")]
+    daemons: Option<String>,
+
+    /// Release whose defaults and rules hold; by the kind of file if not given.
+    #[arg(long, value_name = "PROFILE", value_parser = parse_profile)]
+    compat: Option<Profile>,
+
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Yaml,
+}
+
+fn parse_profile(word: &str) -> Result<Profile, String> {
+    Profile::from_word(word).ok_or_else(|| {
+        let known: Vec<&str> = Profile::ALL
+            .iter()
+            .map(|profile| profile.as_str())
+            .collect();
+        format!("known profiles are {}", known.join(", "))
+    })
+}
+
+/// Exits with 1 if there are findings of level error.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let report = make_report(arguments)?;
+    let text = match arguments.output {
+        Format::Table => render::render(&report, Palette(Colour::for_stdout())),
+        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Format::Yaml => serde_saphyr::to_string(&report)?,
+    };
+    // A reader that goes away early, such as `head`, is no error.
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write the report")
+        }
+        _ if report.summary.errors > 0 => Ok(ExitCode::from(1)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn make_report(arguments: &Arguments) -> Result<Report> {
+    let subject = Subject::new(arguments.capacity.as_deref(), arguments.daemons.as_deref())?;
+    let files = arguments
+        .files
+        .iter()
+        .map(|file| input::read(file))
+        .collect::<Result<Vec<_>>>()?;
+    let mut report = Report::default();
+    let mut manifests = manifest::Set::default();
+    for file in &files {
+        file.report_syntax(&mut report);
+        for document in &file.documents {
+            match Notation::of(&document.tree) {
+                Some(notation) => {
+                    let profile = arguments.compat.unwrap_or(notation.default_profile());
+                    node::check(file, document, notation, profile, &subject, &mut report)?;
+                }
+                None => manifests.add(file, document, arguments.compat, &mut report),
+            }
+        }
+    }
+    manifests.check(&subject, &mut report);
+    report.finish();
+    Ok(report)
+}

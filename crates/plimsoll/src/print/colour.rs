@@ -1,0 +1,54 @@
+//! Colour, where it helps and is wanted.
+
+use std::io::IsTerminal;
+
+use plimsoll_core::lint::Level;
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    On,
+    Off,
+}
+
+impl Colour {
+    /// On for a terminal, unless `NO_COLOR` is set to anything.
+    pub(crate) fn for_stdout() -> Colour {
+        let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if std::io::stdout().is_terminal() && !is_unwanted {
+            Colour::On
+        } else {
+            Colour::Off
+        }
+    }
+}
+
+/// Dresses words in colour, or leaves them alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Palette(pub(crate) Colour);
+
+impl Palette {
+    pub(crate) fn level(self, level: Level) -> String {
+        let code = match level {
+            Level::Error => "1;31",
+            Level::Warning => "1;33",
+            Level::Info => "1;36",
+        };
+        self.dress(level.as_str(), code)
+    }
+
+    pub(crate) fn heading(self, text: &str) -> String {
+        self.dress(text, "1")
+    }
+
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.dress(text, "2")
+    }
+
+    fn dress(self, text: &str, code: &str) -> String {
+        match self.0 {
+            Colour::On => format!("\x1b[{code}m{text}\x1b[0m"),
+            Colour::Off => text.to_owned(),
+        }
+    }
+}

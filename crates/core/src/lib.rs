@@ -13,7 +13,11 @@
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
 //! 5. [`threshold`] – eviction signals, thresholds and Go's durations.
 //! 6. [`config`] – the node's configuration, from any of the files people already have.
+//! 7. [`allocatable`] – what of a machine is left for pods, term by term.
+//! 8. [`cgroup`] – the cgroups of a node and what is written into them.
 
+pub mod allocatable;
+pub mod cgroup;
 pub mod config;
 pub mod object;
 pub mod problem;

@@ -82,7 +82,7 @@ impl Kind {
 impl Problem {
     /// A malformed or out-of-bounds text.
     pub fn invalid(path: impl Into<String>, value: &str, detail: impl Into<String>) -> Problem {
-        Problem::new(Kind::Invalid, path, quoted(value), detail)
+        Problem::new(Kind::Invalid, path, quote(value), detail)
     }
 
     /// A number, boolean or anything else that is printed without quotes.
@@ -105,14 +105,14 @@ impl Problem {
 
     /// A text that is not among the `supported` ones.
     pub fn not_supported(path: impl Into<String>, value: &str, supported: &[&str]) -> Problem {
-        let supported: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
+        let supported: Vec<String> = supported.iter().map(|s| quote(s)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Problem::new(Kind::NotSupported, path, quoted(value), detail)
+        Problem::new(Kind::NotSupported, path, quote(value), detail)
     }
 
     /// A value that stands twice.
     pub fn duplicate(path: impl Into<String>, value: &str) -> Problem {
-        Problem::new(Kind::Duplicate, path, quoted(value), "")
+        Problem::new(Kind::Duplicate, path, quote(value), "")
     }
 
     /// A missing value.
@@ -177,13 +177,50 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-fn quoted(text: &str) -> String {
-    format!("{text:?}")
+/// The text in double quotes, as Go's `strconv.Quote` and `%q` write it.
+pub fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\x0b' => out.push_str("\\v"),
+            '\x0c' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            ' '..='~' => out.push(c),
+            '\0'..='\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            _ if is_printable(c) => out.push(c),
+            '\0'..='\u{ffff}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Letters, marks, numbers, punctuation and symbols. A mark is escaped by the standard library
+/// only where it has nothing to attach to, so it is put behind a letter.
+fn is_printable(c: char) -> bool {
+    let text: String = ['a', c].iter().collect();
+    !text.escape_debug().any(|escaped| escaped == '\\')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_go_does() {
+        assert_eq!(quote("a\"\\\n\u{7}"), r#""a\"\\\n\a""#);
+        assert_eq!(
+            quote("\0\u{7f}\u{200b}é\u{301}"),
+            "\"\\x00\\x7f\\u200bé\u{301}\""
+        );
+        assert_eq!(quote("\u{e0001}"), r#""\U000e0001""#);
+    }
 
     #[test]
     fn a_problem_reads_like_an_upstream_field_error() {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::Bytes;
+
 /// The name of a resource: `cpu`, `memory`, `hugepages-2Mi`, `example.com/gpu`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceName(Cow<'static, str>);
@@ -38,6 +40,19 @@ impl ResourceName {
         self.0.strip_prefix(Self::HUGE_PAGES_PREFIX)
     }
 
+    /// `hugepages-<size>` for pages of that size.
+    pub fn huge_pages(page_size: Bytes) -> ResourceName {
+        ResourceName::new(format!("{}{page_size}", Self::HUGE_PAGES_PREFIX))
+    }
+
+    /// Whether it is in the domain of someone else than Kubernetes: `example.com/gpu`.
+    ///
+    /// Matches v1.36 IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go.
+    pub fn is_extended(&self) -> bool {
+        let is_native = !self.0.contains('/') || self.0.contains("kubernetes.io/");
+        !is_native && !self.0.starts_with("requests.") && is_qualified(&self.0)
+    }
+
     /// Whether a pod may state it for all its containers together.
     pub fn is_supported_at_pod_level(&self) -> bool {
         *self == ResourceName::CPU
@@ -55,5 +70,58 @@ impl fmt::Display for ResourceName {
 impl From<&str> for ResourceName {
     fn from(name: &str) -> Self {
         ResourceName::new(name)
+    }
+}
+
+/// Whether `requests.<name>` is a qualified name, which is what quota would call it.
+fn is_qualified(name: &str) -> bool {
+    const MAX_DOMAIN: usize = 253 - "requests.".len();
+    let Some((domain, local)) = name.split_once('/') else {
+        return false;
+    };
+    let is_bounded_by_alphanumerics = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    let is_label = |label: &str| {
+        let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        is_bounded_by_alphanumerics(label) && label.chars().all(is_allowed)
+    };
+    let is_local = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    domain.len() <= MAX_DOMAIN
+        && domain.split('.').all(is_label)
+        && local.len() <= 63
+        && is_bounded_by_alphanumerics(local)
+        && local.chars().all(is_local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_names_have_a_foreign_domain_and_are_qualified() {
+        let is_extended = |name: &str| ResourceName::new(name).is_extended();
+        assert!(is_extended("example.com/gpu"));
+        for name in [
+            "cpu",
+            "kubernetes.io/x",
+            "sub.kubernetes.io/x",
+            "requests.example.com/x",
+            "Example.com/x",
+            "example..com/x",
+            "example.com/",
+            "example.com/a/b",
+            "example.com/-a",
+        ] {
+            assert!(!is_extended(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_named_by_their_canonical_size() {
+        let name = ResourceName::huge_pages(Bytes(2 << 20));
+        assert_eq!(name.as_str(), "hugepages-2Mi");
+        assert_eq!(name.huge_page_size(), Some("2Mi"));
     }
 }

@@ -3,14 +3,16 @@
 //! Besides plain decimals Go takes underscores between digits, hexadecimal floats and the names
 //! of infinity and not-a-number. What it takes here ends up in thresholds, so the same is taken.
 
+use crate::problem::quote;
+
 /// Why a text is no float. The words are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFloatError {
     /// Malformed.
-    #[error("strconv.ParseFloat: parsing {}: invalid syntax", quoted(.0))]
+    #[error("strconv.ParseFloat: parsing {}: invalid syntax", quote(.0))]
     Syntax(String),
     /// Rounds to infinity.
-    #[error("strconv.ParseFloat: parsing {}: value out of range", quoted(.0))]
+    #[error("strconv.ParseFloat: parsing {}: value out of range", quote(.0))]
     Range(String),
 }
 
@@ -184,37 +186,6 @@ fn exponent_of(text: &str) -> i64 {
     } else {
         magnitude
     }
-}
-
-/// Go's `strconv.Quote`.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\x0b' => out.push_str("\\v"),
-            '\x0c' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            ' '..='~' => out.push(c),
-            '\0'..='\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            _ if is_printable(c) => out.push(c),
-            '\0'..='\u{ffff}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Letters, marks, numbers, punctuation and symbols. A mark is escaped by the standard library
-/// only where it has nothing to attach to, so it is put behind a letter.
-fn is_printable(c: char) -> bool {
-    let text: String = ['a', c].iter().collect();
-    !text.escape_debug().any(|escaped| escaped == '\\')
 }
 
 #[cfg(test)]

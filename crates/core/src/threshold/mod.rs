@@ -22,6 +22,7 @@ pub use float::ParseFloatError;
 pub use signal::{NodeCondition, Signal, StarvedResource};
 pub use statements::{StatementError, Statements};
 pub use value::ThresholdValue;
+pub(crate) use value::truncated;
 
 /// A line that an observed signal may not cross.
 #[derive(Clone, Debug, PartialEq)]

@@ -85,6 +85,14 @@ impl Statements {
         }
     }
 
+    /// The hard thresholds alone, which is what allocatable memory and disk are reduced by.
+    pub fn hard_only(&self) -> Statements {
+        Statements {
+            hard: self.hard.clone(),
+            ..Statements::default()
+        }
+    }
+
     /// All mistakes, each with the path of its map entry.
     pub fn problems(&self) -> Vec<Problem> {
         let (_, faults) = self.read();

@@ -30,7 +30,7 @@ impl ThresholdValue {
 }
 
 /// Go's float to integer conversion on amd64: the least integer for all that does not fit.
-fn truncated(number: f64) -> i64 {
+pub(crate) fn truncated(number: f64) -> i64 {
     const TWO_TO_THE_63: f64 = 9_223_372_036_854_775_808.0;
     if (-TWO_TO_THE_63..TWO_TO_THE_63).contains(&number) {
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]

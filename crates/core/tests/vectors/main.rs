@@ -6,6 +6,11 @@
 
 use plimsoll_testkit::vectors::{Suite, run};
 
+mod allocatable;
+mod cgroup_json;
+mod conversions;
+mod qos;
+mod qos_cgroups;
 mod quantity;
 mod thresholds;
 
@@ -13,5 +18,9 @@ fn main() -> std::process::ExitCode {
     run(&[
         Suite::new("api", "quantity", quantity::check),
         Suite::new("node", "thresholds", thresholds::check),
+        Suite::new("node", "allocatable", allocatable::check),
+        Suite::new("node", "conversions", conversions::check),
+        Suite::new("node", "qos", qos::check),
+        Suite::new("node", "qos-cgroups", qos_cgroups::check),
     ])
 }

@@ -35,9 +35,9 @@ impl CpuSet {
     /// Reads the list notation; the error says which part is wrong. The empty text is the empty
     /// set. Matches v1.36 vendor/k8s.io/utils/cpuset, Parse.
     pub fn parse(text: &str) -> Result<CpuSet, String> {
-        let mut cpus = BTreeSet::new();
+        let mut ranges = Vec::new();
         if text.is_empty() {
-            return Ok(CpuSet(cpus));
+            return Ok(CpuSet::default());
         }
         for range in text.split(',') {
             let (start, end) = match range.split_once('-') {
@@ -51,10 +51,23 @@ impl CpuSet {
             else {
                 return Err(format!("invalid range {range:?} (above {MAX_CPU})"));
             };
-            cpus.extend(start..=end);
+            ranges.push((start, end));
         }
-        Ok(CpuSet(cpus))
+        Ok(CpuSet(expand(ranges)))
     }
+}
+
+/// The members of all ranges. Sorted ranges are expanded where they reach beyond the ones before,
+/// so that overlaps cost nothing.
+fn expand(mut ranges: Vec<(u32, u32)>) -> BTreeSet<u32> {
+    ranges.sort_unstable();
+    let mut cpus = BTreeSet::new();
+    let mut next = 0;
+    for (start, end) in ranges {
+        cpus.extend(start.max(next)..=end);
+        next = next.max(end + 1);
+    }
+    cpus
 }
 
 fn parse_number(text: &str) -> Result<i64, String> {

@@ -9,6 +9,7 @@
 //! (assignments to values), `validate`, and `convert` (OKD to KubeletConfiguration).
 
 mod choice;
+mod convert;
 mod cpu_set;
 mod decode;
 pub mod document;
@@ -22,6 +23,7 @@ mod validate;
 pub use choice::{
     CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior, TaintEffect,
 };
+pub use convert::{Conversion, Note, NoteKind, convert_okd_node_config};
 pub use cpu_set::CpuSet;
 pub use node_config::{NodeConfig, SignalTexts};
 pub use profile::{CriticalRule, EvictionRank, MemoryPressureBlocks, SoftGrace};

@@ -4,11 +4,12 @@
 //! person has to be told about. Values have the types that `sigs.k8s.io/yaml` gives them. Parsing
 //! is bounded in size, depth and alias expansion, so it may be fed anything.
 //!
-//! Reading order: this file (the tree), `scalar` (types), `parse` (text to tree), `json` (tree to
-//! JSON).
+//! Reading order: this file (the tree), `scalar` (types), `parse` (text to tree), `json` and
+//! `render` (tree to JSON and to text).
 
 mod json;
 mod parse;
+mod render;
 mod scalar;
 
 pub use parse::{MAX_BYTES, MAX_COPIED_NODES, MAX_DEPTH, Parsed, parse};

@@ -1,6 +1,6 @@
 //! Text to trees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
@@ -167,11 +167,14 @@ impl Builder {
                 merged,
                 ..
             } => {
-                for entry in merged {
-                    if entries.iter().all(|own| own.key != entry.key) {
-                        entries.push(entry);
-                    }
-                }
+                // The mapping's own keys win, then those merged first.
+                let mut known: BTreeSet<String> =
+                    entries.iter().map(|entry| entry.key.clone()).collect();
+                entries.extend(
+                    merged
+                        .into_iter()
+                        .filter(|entry| known.insert(entry.key.clone())),
+                );
                 Content::Mapping(entries)
             }
         };
@@ -318,11 +321,7 @@ fn merge(node: Node, merged: &mut Vec<Entry>) -> Result<(), Problem> {
             let what = "map merge requires map or sequence of maps as the value";
             return Err(syntax_problem(source.position, what));
         };
-        for entry in entries {
-            if merged.iter().all(|known| known.key != entry.key) {
-                merged.push(entry);
-            }
-        }
+        merged.extend(entries);
     }
     Ok(())
 }

@@ -62,15 +62,10 @@ impl ScalarValue {
     }
 }
 
-/// The integer that equals the float, if there is one that both hold exactly.
+/// The integer that a float without fraction is printed as: its shortest digits, then zeros.
 fn whole(number: f64) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() != 0.0 || number.abs() > EXACT {
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-    let integer = number as i64;
-    Some(integer)
+    let is_whole = number.is_finite() && number.fract() == 0.0;
+    is_whole.then(|| number.to_string().parse().ok())?
 }
 
 fn of_word(text: &str) -> Option<ScalarValue> {

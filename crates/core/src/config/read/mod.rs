@@ -121,6 +121,16 @@ pub fn read_document(document: &Node, notation: Notation, profile: Profile) -> R
     finish(assignments, notation.source(), profile, problems)
 }
 
+/// The settings of an OKD file, for conversion. What is wrong with them is reported by reading
+/// the file.
+pub(crate) fn okd_assignments(bytes: &[u8]) -> Vec<Assignment> {
+    let parsed = document::parse(bytes);
+    let document = parsed.documents.first();
+    document.map_or_else(Vec::new, |document| {
+        okd::assignments(document, &mut Vec::new())
+    })
+}
+
 impl Notation {
     fn source(self) -> Source {
         match self {

@@ -4,6 +4,7 @@
 //! with a **list of texts**. Arguments win over the file's own fields, as they do in OKD.
 
 use crate::problem::{Position, Problem};
+use crate::threshold::Duration;
 
 use super::super::document::{Content, Entry, Node, Parsed, child_path, item_path};
 use super::flag::{self, Flag, Given, parse_values};
@@ -32,12 +33,12 @@ pub(super) fn assignments(document: &Node, problems: &mut Vec<Problem>) -> Vec<A
     assignments
 }
 
-/// A field of the file under the kubelet's name for it. Fields that the kubelet has not are
-/// carried under their own.
+/// A field of the file under the kubelet's name for it. Fields that the kubelet has not, or not in
+/// this form, are carried under their own. Empty texts are as good as none.
 fn translate(field: Assignment) -> Option<Assignment> {
-    let is_empty = field.node.as_text() == Some("");
+    let text = field.node.as_text();
     match field.field.as_str() {
-        _ if is_empty => None,
+        _ if text == Some("") => None,
         "dnsIP" => Some(Assignment {
             field: "clusterDNS".to_owned(),
             node: Node {
@@ -46,10 +47,23 @@ fn translate(field: Assignment) -> Option<Assignment> {
             },
             origin: field.origin,
         }),
-        path => Some(Assignment {
-            field: kubelet_field(path).map_or_else(|| format!("okd.{path}"), str::to_owned),
-            ..field
-        }),
+        "podManifestConfig.fileCheckIntervalSeconds" => {
+            let seconds = field.node.as_scalar()?.as_integer()?;
+            Some(Assignment {
+                field: "fileCheckFrequency".to_owned(),
+                node: Node::text(format!("{seconds}s"), field.node.position),
+                origin: field.origin,
+            })
+        }
+        path => {
+            let fits = !path.ends_with("CacheTTL")
+                || text.is_some_and(|text| text.parse::<Duration>().is_ok());
+            let field_name = kubelet_field(path).filter(|_| fits);
+            Some(Assignment {
+                field: field_name.map_or_else(|| format!("okd.{path}"), str::to_owned),
+                ..field
+            })
+        }
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) fn kubelet_field(path: &str) -> Option<&'static str> {
         "servingInfo.clientCA" => "authentication.x509.clientCAFile",
         "servingInfo.minTLSVersion" => "tlsMinVersion",
         "servingInfo.cipherSuites" => "tlsCipherSuites",
+        "authConfig.authenticationCacheTTL" => "authentication.webhook.cacheTTL",
+        "authConfig.authorizationCacheTTL" => "authorization.webhook.cacheAuthorizedTTL",
         "dnsDomain" => "clusterDomain",
         "podManifestConfig.path" => "staticPodPath",
         "volumeDirectory" => "--root-dir",

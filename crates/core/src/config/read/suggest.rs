@@ -20,6 +20,7 @@ pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     }
     let most = plain.len().div_ceil(4).min(3);
     known
+        .filter(|candidate| candidate.len() + 8 > plain.len() && plain.len() + 8 > candidate.len())
         .map(|candidate| (distance(&plain, &self::plain(candidate)), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)

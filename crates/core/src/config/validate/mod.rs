@@ -8,6 +8,8 @@
 mod carried;
 mod node_labels;
 
+use std::collections::BTreeSet;
+
 use crate::problem::Problem;
 use crate::threshold::Duration;
 
@@ -185,10 +187,11 @@ fn validate_enforcement(refusals: &mut Refusals<'_>) {
             format!("both {full:?} and {compressible:?} cannot be specified together in {ENFORCEMENT_NAME}")
         });
     }
+    let mut seen = BTreeSet::new();
     for (index, enforcement) in enforcements.iter().enumerate() {
         let word = enforcement.as_str();
         let field = format!("{ENFORCEMENT_FIELD}[{index}]");
-        if enforcements[..index].contains(enforcement) {
+        if !seen.insert(enforcement) {
             refusals.check(true, &field, || {
                 format!("duplicated enforcements {word:?} in {ENFORCEMENT_NAME}")
             });

@@ -1,5 +1,7 @@
 //! The texts given to a flag, as the tree its field would have in a file.
 
+use std::collections::BTreeMap;
+
 use crate::problem::{Position, Problem};
 use crate::threshold::Duration;
 use crate::threshold::flag::{Separator, parse_pairs};
@@ -48,17 +50,55 @@ pub(crate) fn parse_values(
             .map_err(|problem| problems.push(problem))
             .ok();
     }
-    let mut content = match flag.syntax {
-        Syntax::List | Syntax::Taints | Syntax::ReservedMemory => Content::Sequence(Vec::new()),
-        _ => Content::Mapping(Vec::new()),
-    };
-    for text in given {
-        if let Err(problem) = add(flag, text, &mut content, problems) {
-            problems.push(problem);
-        }
-    }
     let first = given.first().unwrap_or(last);
+    let content = match flag.syntax {
+        Syntax::List | Syntax::Taints | Syntax::ReservedMemory => {
+            let mut items = Vec::new();
+            for text in given {
+                problems.extend(add_items(flag, text, &mut items).err());
+            }
+            Content::Sequence(items)
+        }
+        Syntax::Headers => {
+            let mut headers = Entries::default();
+            for text in given {
+                problems.extend(add_headers(flag, text, &mut headers).err());
+            }
+            Content::Mapping(headers.entries)
+        }
+        _ => {
+            let mut pairs = Entries::default();
+            for text in given {
+                let result = add_pairs(flag, text, &mut pairs, problems);
+                problems.extend(result.err());
+            }
+            Content::Mapping(pairs.entries)
+        }
+    };
     Some(first.node(content))
+}
+
+/// Entries in their order, found by key.
+#[derive(Default)]
+struct Entries {
+    entries: Vec<Entry>,
+    indexes: BTreeMap<String, usize>,
+}
+
+impl Entries {
+    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        let index = *self.indexes.get(key)?;
+        self.entries.get_mut(index)
+    }
+
+    fn push(&mut self, key: &str, value: Node) {
+        self.indexes.insert(key.to_owned(), self.entries.len());
+        self.entries.push(Entry {
+            key: key.to_owned(),
+            key_position: value.position,
+            value,
+        });
+    }
 }
 
 impl Syntax {
@@ -117,20 +157,6 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Adds one text to what was given before it.
-fn add(
-    flag: &Flag,
-    given: &Given<'_>,
-    content: &mut Content,
-    problems: &mut Vec<Problem>,
-) -> Result<(), Problem> {
-    match content {
-        Content::Sequence(items) => add_items(flag, given, items),
-        Content::Mapping(entries) => add_entries(flag, given, entries, problems),
-        Content::Scalar { .. } => Ok(()),
-    }
-}
-
 fn add_items(flag: &Flag, given: &Given<'_>, items: &mut Vec<Node>) -> Result<(), Problem> {
     if given.text.is_empty() {
         return Ok(());
@@ -162,15 +188,12 @@ fn add_items(flag: &Flag, given: &Given<'_>, items: &mut Vec<Node>) -> Result<()
     Ok(())
 }
 
-fn add_entries(
+fn add_pairs(
     flag: &Flag,
     given: &Given<'_>,
-    entries: &mut Vec<Entry>,
+    pairs: &mut Entries,
     problems: &mut Vec<Problem>,
 ) -> Result<(), Problem> {
-    if flag.syntax == Syntax::Headers {
-        return add_headers(flag, given, entries);
-    }
     for (key, text) in split_pairs(flag, given)? {
         let mut value = Node::text(text.as_str(), given.position);
         if flag.syntax == Syntax::BoolPairs {
@@ -181,17 +204,13 @@ fn add_entries(
             };
             value = Node::scalar(text.as_str(), ScalarValue::Bool(flag_value), given.position);
         }
-        match entries.iter_mut().find(|entry| entry.key == key) {
+        match pairs.get_mut(&key) {
             Some(entry) => {
                 problems.push(twice(&given.origin, &key, &text));
-                entry.value = value;
                 entry.key_position = given.position;
+                entry.value = value;
             }
-            None => entries.push(Entry {
-                key,
-                key_position: given.position,
-                value,
-            }),
+            None => pairs.push(&key, value),
         }
     }
     Ok(())
@@ -222,26 +241,15 @@ fn split_pairs(flag: &Flag, given: &Given<'_>) -> Result<Vec<(String, String)>, 
 }
 
 /// Equal names add up: each header is a list.
-fn add_headers(flag: &Flag, given: &Given<'_>, entries: &mut Vec<Entry>) -> Result<(), Problem> {
+fn add_headers(flag: &Flag, given: &Given<'_>, headers: &mut Entries) -> Result<(), Problem> {
     for pair in given.text.split(',').filter(|pair| !pair.is_empty()) {
         let (key, text) = pair
             .split_once(':')
             .ok_or_else(|| given.refuse(flag, "malformed pair, expect string:string"))?;
         let (key, item) = (key.trim(), Node::text(text.trim(), given.position));
-        match entries.iter_mut().find(|entry| entry.key == key) {
-            Some(Entry {
-                value:
-                    Node {
-                        content: Content::Sequence(items),
-                        ..
-                    },
-                ..
-            }) => items.push(item),
-            _ => entries.push(Entry {
-                key: key.to_owned(),
-                key_position: given.position,
-                value: given.node(Content::Sequence(vec![item])),
-            }),
+        match headers.get_mut(key).map(|entry| &mut entry.value.content) {
+            Some(Content::Sequence(items)) => items.push(item),
+            _ => headers.push(key, given.node(Content::Sequence(vec![item]))),
         }
     }
     Ok(())

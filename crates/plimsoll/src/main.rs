@@ -6,6 +6,7 @@
 
 mod check;
 mod convert;
+mod input;
 mod machine;
 mod print;
 

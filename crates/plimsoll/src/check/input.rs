@@ -1,11 +1,11 @@
 //! Files to documents.
 
-use std::io::Read;
-
-use anyhow::{Context, Result};
-use plimsoll_core::config::document::{self, MAX_BYTES, Node};
+use anyhow::Result;
+use plimsoll_core::config::document::{self, Node};
 use plimsoll_core::config::read_file;
 use plimsoll_core::problem::{Position, Problem};
+
+use crate::input::read_bytes;
 
 use super::report::{FindingRow, Report};
 
@@ -47,24 +47,6 @@ pub(super) fn read(name: &str) -> Result<File> {
             .collect(),
         syntax,
     })
-}
-
-/// Never more than the parser takes, however large the file is.
-fn read_bytes(name: &str) -> Result<Vec<u8>> {
-    let limit = u64::try_from(MAX_BYTES)
-        .unwrap_or(u64::MAX)
-        .saturating_add(1);
-    let mut bytes = Vec::new();
-    if name == "-" {
-        let stdin = std::io::stdin().lock();
-        let read = stdin.take(limit).read_to_end(&mut bytes);
-        read.context("cannot read standard input")?;
-    } else {
-        let file = std::fs::File::open(name).with_context(|| format!("cannot open {name}"))?;
-        let read = file.take(limit).read_to_end(&mut bytes);
-        read.with_context(|| format!("cannot read {name}"))?;
-    }
-    Ok(bytes)
 }
 
 impl File {

@@ -20,7 +20,11 @@ const ARGUMENTS: &str = "kubeletArguments";
 
 /// Every field and flag that the document sets; later ones win.
 pub(super) fn assignments(document: &Node, problems: &mut Vec<Problem>) -> Vec<Assignment> {
-    check_type(document, API_VERSION, KIND, problems);
+    // The guides show `kubeletArguments` alone; such a fragment is checked as one.
+    let is_fragment = document.get("apiVersion").is_none() && document.get("kind").is_none();
+    if !is_fragment {
+        check_type(document, API_VERSION, KIND, problems);
+    }
     let mut fields = Vec::new();
     collect(document, "", FIELDS, &mut fields, problems);
     let (arguments, fields): (Vec<_>, Vec<_>) = fields

@@ -16,6 +16,7 @@ pub mod document;
 mod node_config;
 mod profile;
 mod read;
+pub mod reserved;
 mod setting;
 mod taint;
 mod validate;

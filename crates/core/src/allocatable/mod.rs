@@ -16,9 +16,9 @@
 mod compute;
 mod from_config;
 mod machine;
-pub mod reserved;
 mod terms;
 
+pub use crate::config::reserved;
 pub use compute::{DevicePlugins, NodeResources, Settings, compute_allocatable};
 pub use machine::{HugePages, Machine, PodCount};
 pub use terms::{Allocatable, OverReserved, Terms};

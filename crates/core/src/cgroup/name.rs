@@ -5,19 +5,10 @@
 
 use std::fmt;
 
+pub use crate::config::CgroupDriver as Driver;
 use crate::object::identity::PodUid;
 use crate::object::pod::QosClass;
 use crate::problem::quoted;
-
-/// Who makes cgroups, which decides how they are called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Driver {
-    /// Directories made directly: `/kubepods/burstable`.
-    #[default]
-    Cgroupfs,
-    /// Slices made by systemd: `/kubepods.slice/kubepods-burstable.slice`.
-    Systemd,
-}
 
 /// A cgroup as a list of parts below the root, whatever the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,18 +1,9 @@
 //! How much of a container may be swapped out.
 
+pub use crate::config::SwapBehavior;
 use crate::object::pod::{ContainerView, PodView, QosClass};
 use crate::resources::{Bytes, ResourceName};
 use crate::threshold::truncated;
-
-/// `memorySwap.swapBehavior`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SwapBehavior {
-    /// Containers do not swap.
-    #[default]
-    NoSwap,
-    /// Burstable pods swap in proportion to their memory requests.
-    LimitedSwap,
-}
 
 /// What a container may swap on cgroup v2: memory request / machine memory of all swap for a
 /// container whose memory request is not its limit, in a Burstable pod that is not critical; else

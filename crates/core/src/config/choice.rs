@@ -5,7 +5,7 @@ use std::fmt;
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
             $($(#[$variant_doc])* $variant,)+
         }
@@ -39,6 +39,7 @@ choice!(
     /// Who creates and names the cgroups.
     CgroupDriver {
         /// Directories made directly: `/kubepods/burstable/pod<uid>`.
+        #[default]
         Cgroupfs = "cgroupfs",
         /// Slices made by systemd: `/kubepods.slice/kubepods-burstable.slice`.
         Systemd = "systemd",
@@ -49,6 +50,7 @@ choice!(
     /// On which cgroups the node enforces its reservations.
     Enforcement {
         /// The `kubepods` cgroup gets allocatable as its limit.
+        #[default]
         Pods = "pods",
         /// The system cgroup is limited to its reservation.
         SystemReserved = "system-reserved",
@@ -67,6 +69,7 @@ choice!(
     /// What containers may do with swap.
     SwapBehavior {
         /// No container swaps.
+        #[default]
         NoSwap = "NoSwap",
         /// Burstable containers swap in proportion to their memory request.
         LimitedSwap = "LimitedSwap",
@@ -77,6 +80,7 @@ choice!(
     /// Whether memory requests are protected from reclaim (gate `MemoryQoS`).
     MemoryReservationPolicy {
         /// Nothing is protected.
+        #[default]
         None = "None",
         /// `memory.min` for Guaranteed pods, `memory.low` for Burstable ones.
         TieredReservation = "TieredReservation",
@@ -87,6 +91,7 @@ choice!(
     /// What a taint does to pods that do not tolerate it.
     TaintEffect {
         /// Pods are not placed here.
+        #[default]
         NoSchedule = "NoSchedule",
         /// Pods are placed here only if nothing else fits.
         PreferNoSchedule = "PreferNoSchedule",
@@ -99,6 +104,7 @@ choice!(
     /// Which release the node imitates where releases differ.
     Profile {
         /// Kubernetes 1.36.
+        #[default]
         Kubernetes136 = "kubernetes-1.36",
         /// OKD 3.9, which is Kubernetes 1.9 with OpenShift's defaults.
         Okd39 = "okd-3.9",

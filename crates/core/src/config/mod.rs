@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`NodeConfig`] and the [`Setting`]s it is made of, [`Profile`], then the way a
 //! file takes: [`document`] (text to tree), `read` (tree or flags to assignments), `decode`
-//! (assignments to values), `validate`, and `convert` (OKD to KubeletConfiguration).
+//! (assignments to values, with [`reserved`] for reservations), `validate`, and `convert` (OKD to
+//! KubeletConfiguration).
 
 mod choice;
 mod convert;
@@ -16,6 +17,7 @@ pub mod document;
 mod node_config;
 mod profile;
 mod read;
+pub mod reserved;
 mod setting;
 mod taint;
 mod validate;

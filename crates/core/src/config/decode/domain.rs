@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::problem::Problem;
-use crate::quantity::Quantity;
+use crate::problem::{Problem, quote};
 use crate::resources::{Bytes, ResourceList, ResourceName};
 
 use super::super::document::{child_path, item_path};
+use super::super::reserved::{self, Reserved};
 use super::super::{CpuSet, Enforcement, Setting, Taint, TaintEffect};
 use super::fields::{Fields, raw_text};
 
@@ -21,7 +21,7 @@ impl Fields<'_> {
                 Err(_) if text.is_empty() && empty_is_default => None,
                 Err(error) => {
                     let what = "failed to parse container log max size";
-                    let problem = assignment.problem(format!("{what} {text:?}: {error}"));
+                    let problem = assignment.problem(format!("{what} {}: {error}", quote(text)));
                     problems.push(problem);
                     None
                 }
@@ -42,24 +42,29 @@ impl Fields<'_> {
         });
     }
 
-    /// Matches v1.36 cmd/kubelet/app/server.go, parseResourceList.
-    pub(super) fn resource_list(
+    pub(super) fn reservation(
         &mut self,
         field: &str,
-        flag: &str,
+        reserved: Reserved,
         setting: &mut Setting<ResourceList>,
     ) {
         self.try_set(field, setting, |assignment, problems| {
             let mut list = ResourceList::new();
             for entry in assignment.node.as_mapping()? {
-                match reserved_quantity(&entry.key, raw_text(&entry.value)) {
-                    Ok((name, quantity)) => list.insert(name, quantity),
-                    Err(reason) => {
-                        let origin = assignment.origin_of(child_path, &entry.key, &entry.value);
-                        let sentence = format!("{flag} value failed to parse: {reason}");
-                        problems.push(Problem::refused(origin.path, sentence).at(origin.position));
-                    }
+                let text = raw_text(&entry.value).to_owned();
+                let one = BTreeMap::from([(entry.key.clone(), text)]);
+                if let Ok(quantity) = reserved::parse(reserved, &one) {
+                    list.add(&quantity);
                 }
+                let origin = assignment.origin_of(child_path, &entry.key, &entry.value);
+                problems.extend(
+                    reserved::problems(reserved, &one)
+                        .into_iter()
+                        .map(|problem| {
+                            let path = origin.path.clone();
+                            Problem { path, ..problem }.at(origin.position)
+                        }),
+                );
             }
             Some(list)
         });
@@ -124,31 +129,9 @@ impl Fields<'_> {
     }
 }
 
-fn reserved_quantity(name: &str, text: &str) -> Result<(ResourceName, Quantity), String> {
-    let resource = ResourceName::new(name);
-    let reservable = [
-        ResourceName::CPU,
-        ResourceName::MEMORY,
-        ResourceName::EPHEMERAL_STORAGE,
-        ResourceName::PID,
-    ];
-    if !reservable.contains(&resource) {
-        return Err(format!("cannot reserve {name:?} resource"));
-    }
-    let quantity: Quantity = text.parse().map_err(|error| {
-        format!("failed to parse quantity {text:?} for {name:?} resource: {error}")
-    })?;
-    if quantity.signum() < 0 {
-        return Err(format!(
-            "resource quantity for {name:?} cannot be negative: {text}"
-        ));
-    }
-    Ok((resource, quantity))
-}
-
 fn reserved_percentage(name: &str, text: &str) -> Result<u8, String> {
     if name != ResourceName::MEMORY.as_str() {
-        return Err(format!("cannot reserve {name:?} resource"));
+        return Err(format!("cannot reserve {} resource", quote(name)));
     }
     let parsed = match text.strip_suffix('%') {
         None => Err(format!("percentage expected, got '{text}'")),
@@ -159,7 +142,8 @@ fn reserved_percentage(name: &str, text: &str) -> Result<u8, String> {
         },
     };
     parsed.map_err(|error| {
-        format!("failed to parse percentage {text:?} for {name:?} resource: {error}")
+        let (text, name) = (quote(text), quote(name));
+        format!("failed to parse percentage {text} for {name} resource: {error}")
     })
 }
 
@@ -173,8 +157,9 @@ fn unknown_enforcement(word: &str) -> String {
     ];
     let options: Vec<String> = options.map(|o| format!("{:?}", o.as_str())).to_vec();
     format!(
-        "option {word:?} specified for enforceNodeAllocatable (--enforce-node-allocatable). \
+        "option {} specified for enforceNodeAllocatable (--enforce-node-allocatable). \
          Valid options are {} or {:?}",
+        quote(word),
         options.join(", "),
         Enforcement::None.as_str()
     )

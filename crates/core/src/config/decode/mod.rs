@@ -7,11 +7,12 @@
 mod domain;
 mod fields;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, quote};
 use crate::resources::Count;
 
 use super::node_config::default_signal_texts;
 use super::read::Assignment;
+use super::reserved::Reserved;
 use super::{CgroupDriver, MemoryReservationPolicy, NodeConfig, Profile, Setting, SwapBehavior};
 use fields::Fields;
 
@@ -46,10 +47,10 @@ pub(crate) fn decode(
 }
 
 fn decode_reservations(fields: &mut Fields<'_>, config: &mut NodeConfig) {
-    fields.resource_list("kubeReserved", "--kube-reserved", &mut config.kube_reserved);
-    fields.resource_list(
+    fields.reservation("kubeReserved", Reserved::Kube, &mut config.kube_reserved);
+    fields.reservation(
         "systemReserved",
-        "--system-reserved",
+        Reserved::System,
         &mut config.system_reserved,
     );
     fields.cpu_set("reservedSystemCPUs", &mut config.reserved_system_cpus);
@@ -69,7 +70,8 @@ fn decode_reservations(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         &mut config.cgroup_driver,
         CgroupDriver::from_word,
         |word| {
-            format!("cgroupDriver (--cgroup-driver) {word:?} must be \"cgroupfs\" or \"systemd\"")
+            let word = quote(word);
+            format!("cgroupDriver (--cgroup-driver) {word} must be \"cgroupfs\" or \"systemd\"")
         },
     );
 }
@@ -140,7 +142,8 @@ fn decode_limits(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         },
         |word| {
             let words = "\"\", \"LimitedSwap\" or \"NoSwap\"";
-            format!("memorySwap.swapBehavior {word:?} must be one of: {words}")
+            let word = quote(word);
+            format!("memorySwap.swapBehavior {word} must be one of: {words}")
         },
     );
     fields.bool("failCgroupV1", &mut config.fail_cgroup_v1);
@@ -155,7 +158,8 @@ fn decode_limits(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         MemoryReservationPolicy::from_word,
         |word| {
             let options = "Valid options are \"None\" or \"TieredReservation\"";
-            format!("option {word:?} specified for memoryReservationPolicy. {options}")
+            let word = quote(word);
+            format!("option {word} specified for memoryReservationPolicy. {options}")
         },
     );
     fields.set(

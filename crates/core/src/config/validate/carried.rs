@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::problem::quote;
+
 use super::Refusals;
 
 /// A range of whole numbers, and the words for a number outside it.
@@ -101,7 +103,7 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
             continue;
         };
         refusals.check(!words.contains(&word), field, || {
-            rule.replace("{}", &format!("{word:?}"))
+            rule.replace("{}", &quote(word))
         });
     }
     let serializes = is_true("serializeImagePulls");

@@ -70,10 +70,10 @@ fn reservations_are_of_known_resources_and_not_negative() {
     check(
         "kubeReserved: {gpu: '1', cpu: '-1', memory: lots}",
         &[
-            "--kube-reserved value failed to parse: cannot reserve \"gpu\" resource",
-            "--kube-reserved value failed to parse: resource quantity for \"cpu\" cannot be \
-             negative: -1",
-            "--kube-reserved value failed to parse: failed to parse quantity \"lots\" for \
+            "Unsupported value: \"gpu\": supported values: \"cpu\", \"memory\", \
+             \"ephemeral-storage\", \"pid\"",
+            "Invalid value: \"-1\": resource quantity for \"cpu\" cannot be negative: -1",
+            "Invalid value: \"lots\": failed to parse quantity \"lots\" for \
              \"memory\" resource: quantities must match the regular expression \
              '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         ],

@@ -2,7 +2,7 @@
 
 use plimsoll_core::config::document::{self, Content, Entry, Node, ScalarValue};
 use plimsoll_core::config::{
-    CpuSet, Profile, Taint, convert_okd_node_config, read_command_line, read_file,
+    CpuSet, Profile, convert_okd_node_config, parse_taint, read_command_line, read_file,
     read_kubelet_configuration, read_okd_node_config,
 };
 use plimsoll_core::problem::Position;
@@ -162,8 +162,8 @@ proptest! {
         value in "[a-z0-9]{0,5}",
         effect in "(NoSchedule|PreferNoSchedule|NoExecute)",
     ) {
-        let taint = Taint::parse(&format!("{key}={value}:{effect}")).unwrap();
-        prop_assert_eq!(Taint::parse(&taint.to_string()).unwrap(), taint);
+        let taint = parse_taint(&format!("{key}={value}:{effect}")).unwrap();
+        prop_assert_eq!(parse_taint(&taint.to_string()).unwrap(), taint);
     }
 
     #[test]

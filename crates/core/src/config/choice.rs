@@ -88,19 +88,6 @@ choice!(
 );
 
 choice!(
-    /// What a taint does to pods that do not tolerate it.
-    TaintEffect {
-        /// Pods are not placed here.
-        #[default]
-        NoSchedule = "NoSchedule",
-        /// Pods are placed here only if nothing else fits.
-        PreferNoSchedule = "PreferNoSchedule",
-        /// Pods are not placed here and running ones leave.
-        NoExecute = "NoExecute",
-    }
-);
-
-choice!(
     /// Which release the node imitates where releases differ.
     Profile {
         /// Kubernetes 1.36.

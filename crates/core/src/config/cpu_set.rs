@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
 
-use crate::problem::quote;
+use crate::problem::quoted;
 
 /// A set of CPU numbers, written `0-3,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,11 +47,11 @@ impl CpuSet {
                 None => (parse_number(range)?, parse_number(range)?),
             };
             if start > end {
-                return Err(format!("invalid range {} ({start} > {end})", quote(range)));
+                return Err(format!("invalid range {} ({start} > {end})", quoted(range)));
             }
             let (Ok(start), Ok(end @ ..=MAX_CPU)) = (u32::try_from(start), u32::try_from(end))
             else {
-                return Err(format!("invalid range {} (above {MAX_CPU})", quote(range)));
+                return Err(format!("invalid range {} (above {MAX_CPU})", quoted(range)));
             };
             ranges.push((start, end));
         }
@@ -78,7 +78,7 @@ fn parse_number(text: &str) -> Result<i64, String> {
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.Atoi: parsing {}: {reason}", quote(text))
+        format!("strconv.Atoi: parsing {}: {reason}", quoted(text))
     })
 }
 

@@ -22,9 +22,7 @@ mod setting;
 mod taint;
 mod validate;
 
-pub use choice::{
-    CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior, TaintEffect,
-};
+pub use choice::{CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior};
 pub use convert::{Conversion, Note, NoteKind, convert_okd_node_config};
 pub use cpu_set::CpuSet;
 pub use node_config::{NodeConfig, SignalTexts};
@@ -34,5 +32,5 @@ pub use read::{
     read_okd_node_config,
 };
 pub use setting::{Origin, Setting};
-pub use taint::{Taint, TaintError};
+pub use taint::{TaintError, parse_taint};
 pub use validate::validate;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::object::taint::Taint;
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
 use crate::threshold::{Duration, Statements};
 
 use super::{
     CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Origin, Profile, Setting,
-    SwapBehavior, Taint,
+    SwapBehavior,
 };
 
 /// Texts by eviction signal, as evictionHard and its siblings hold them.

@@ -1,19 +1,6 @@
 //! Taints a node registers itself with.
 
-use std::fmt;
-
-use super::TaintEffect;
-
-/// A mark that keeps pods away.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Taint {
-    /// What the mark is called: `dedicated`.
-    pub key: String,
-    /// What it is for; may be empty.
-    pub value: String,
-    /// What it does.
-    pub effect: TaintEffect,
-}
+use crate::object::taint::{Effect, Taint};
 
 /// Why a text is no taint. The words are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,34 +13,24 @@ pub enum TaintError {
     Effect(String),
 }
 
-impl Taint {
-    /// Reads `key=value:effect` or `key:effect`. Matches v1.36 pkg/util/taints/taints.go; whether
-    /// key and value are legal label parts is for validation to say.
-    pub fn parse(text: &str) -> Result<Taint, TaintError> {
-        let malformed = || TaintError::Malformed(text.to_owned());
-        let (mark, effect) = text.split_once(':').ok_or_else(malformed)?;
-        if effect.contains(':') {
-            return Err(malformed());
-        }
-        let effect =
-            TaintEffect::from_word(effect).ok_or_else(|| TaintError::Effect(effect.to_owned()))?;
-        let (key, value) = mark.split_once('=').unwrap_or((mark, ""));
-        if key.is_empty() || value.contains('=') {
-            return Err(malformed());
-        }
-        let (key, value) = (key.to_owned(), value.to_owned());
-        Ok(Taint { key, value, effect })
+/// Reads `key=value:effect` or `key:effect`; taints print that way. Matches v1.36
+/// pkg/util/taints/taints.go; whether key and value are legal label parts is for validation to say.
+pub fn parse_taint(text: &str) -> Result<Taint, TaintError> {
+    let malformed = || TaintError::Malformed(text.to_owned());
+    let (mark, effect) = text.split_once(':').ok_or_else(malformed)?;
+    if effect.contains(':') {
+        return Err(malformed());
     }
-}
-
-/// Prints what [`Taint::parse`] reads.
-impl fmt::Display for Taint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.value.as_str() {
-            "" => write!(f, "{}:{}", self.key, self.effect),
-            value => write!(f, "{}={value}:{}", self.key, self.effect),
-        }
+    let effect = Effect::from_name(effect);
+    if !effect.is_known() {
+        return Err(TaintError::Effect(effect.as_str().to_owned()));
     }
+    let (key, value) = mark.split_once('=').unwrap_or((mark, ""));
+    if key.is_empty() || value.contains('=') {
+        return Err(malformed());
+    }
+    let (key, value) = (key.to_owned(), value.to_owned());
+    Ok(Taint { key, value, effect })
 }
 
 #[cfg(test)]
@@ -63,7 +40,7 @@ mod tests {
     #[test]
     fn taints_are_printed_as_they_are_read() {
         for text in ["dedicated=infra:NoSchedule", "spot:NoExecute"] {
-            assert_eq!(Taint::parse(text).unwrap().to_string(), text);
+            assert_eq!(parse_taint(text).unwrap().to_string(), text);
         }
         for text in [
             "",
@@ -73,7 +50,7 @@ mod tests {
             "a:Never",
             ":NoSchedule",
         ] {
-            assert!(Taint::parse(text).is_err(), "{text}");
+            assert!(parse_taint(text).is_err(), "{text}");
         }
     }
 }

@@ -19,7 +19,6 @@ const HEARTBEATS_IN_GRACE: f64 = 4.0;
 pub fn lint_node(config: &NodeConfig, machine: &MachineFacts) -> Vec<Finding> {
     let lines = lines::compute_lines(config);
     let mut findings = Vec::new();
-    soft_without_grace(config, &mut findings);
     for line in &lines {
         soft_not_above_hard(config, machine, line, &mut findings);
         soft_grace_zero(config, line, &mut findings);
@@ -50,22 +49,6 @@ fn about_entry(
     let mut finding = Finding::about(rule, level, name, map.origin.as_ref(), message, fix);
     finding.path = format!("{}[{signal}]", finding.path);
     finding
-}
-
-fn soft_without_grace(config: &NodeConfig, findings: &mut Vec<Finding>) {
-    for signal in config.eviction_soft.keys() {
-        if !config.eviction_soft_grace_period.contains_key(signal) {
-            findings.push(about_entry(
-                Rule::SoftWithoutGrace,
-                Level::Error,
-                "evictionSoft",
-                &config.eviction_soft,
-                signal,
-                format!("soft threshold {signal} has no grace period"),
-                format!("set evictionSoftGracePeriod[{signal}], for example to 1m30s"),
-            ));
-        }
-    }
 }
 
 fn soft_not_above_hard(

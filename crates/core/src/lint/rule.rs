@@ -105,6 +105,16 @@ impl Rule {
         }
     }
 
+    /// What would be right, for rules whose findings come from a reader and name the value already.
+    pub const fn usual_fix(self) -> &'static str {
+        match self {
+            Rule::SoftWithoutGrace => "give the signal a grace period, for example 1m30s",
+            Rule::RepeatedSignal => "keep one threshold per signal",
+            Rule::ScalarArgument => "write the value as a list of texts: name: [\"value\"]",
+            _ => "",
+        }
+    }
+
     /// Why it matters, for people who meet the rule the first time.
     pub const fn why(self) -> &'static str {
         match self {

@@ -1,4 +1,6 @@
-use crate::config::{Enforcement, NodeConfig, Origin, Profile, Setting, SignalTexts};
+use crate::config::{
+    Enforcement, NodeConfig, Origin, Profile, Setting, SignalTexts, read_okd_node_config,
+};
 use crate::resources::{Bytes, Count, ResourceName};
 
 use super::{Finding, Level, MachineFacts, Rule, lint_node};
@@ -50,13 +52,6 @@ fn with_soft_line(soft: &str, grace: &str) -> NodeConfig {
         eviction_max_pod_grace_period: Setting::defaulted(30),
         ..config()
     }
-}
-
-#[test]
-fn l1_a_soft_threshold_needs_a_grace_period() {
-    let mut config = with_soft_line("100Mi", "1m30s");
-    config.eviction_soft_grace_period = Setting::default();
-    check(&config, &[(Rule::SoftWithoutGrace, Level::Error)]);
 }
 
 #[test]
@@ -206,4 +201,30 @@ fn every_rule_has_its_own_id_and_says_why() {
     ids.dedup();
     assert_eq!(ids.len(), Rule::ALL.len());
     assert!(Rule::ALL.iter().all(|rule| !rule.why().is_empty()));
+}
+
+#[test]
+fn l1_l7_and_l14_are_what_readers_refuse() {
+    let rules = |text: &str| -> Vec<Rule> {
+        let reading = read_okd_node_config(text.as_bytes(), Profile::Okd39);
+        reading.problems.iter().map(Rule::of).collect()
+    };
+    assert_eq!(
+        rules("kubeletArguments: {eviction-soft: ['memory.available<1Gi']}"),
+        [Rule::SoftWithoutGrace]
+    );
+    assert_eq!(
+        rules(
+            "kubeletArguments: {eviction-hard: ['memory.available<1Gi', 'memory.available<2Gi']}"
+        ),
+        [Rule::RepeatedSignal]
+    );
+    assert_eq!(
+        rules("kubeletArguments: {eviction-pressure-transition-period: 5m}"),
+        [Rule::ScalarArgument]
+    );
+    assert_eq!(
+        rules("kubeletArguments: {max-pods: ['x']}"),
+        [Rule::Refused]
+    );
 }

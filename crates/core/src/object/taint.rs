@@ -46,6 +46,11 @@ impl Effect {
         }
     }
 
+    /// Whether validation would let it pass.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Effect::Other(_))
+    }
+
     /// The name in API objects.
     pub fn as_str(&self) -> &str {
         match self {

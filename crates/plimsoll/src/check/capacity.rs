@@ -101,7 +101,7 @@ fn resolve_given(given: &BTreeMap<String, Quantity>, daemons: Option<Bytes>) -> 
             });
         }
     }
-    let mut known: Vec<ResourceName> = given.keys().map(|name| ResourceName::new(name)).collect();
+    let mut known: Vec<ResourceName> = given.keys().map(ResourceName::new).collect();
     if given.contains_key("cpu") {
         known.push(ResourceName::PODS);
     }

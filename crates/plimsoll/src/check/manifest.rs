@@ -26,25 +26,55 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// Everything that was given together.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct Set<'a> {
     namespaces: BTreeMap<String, NamespaceView>,
     limit_ranges: BTreeMap<String, Vec<LimitRangeView>>,
     overcommit: Option<Override>,
-    workloads: Vec<Workload>,
+    workloads: Vec<Workload<'a>>,
 }
 
-/// A document on its way into the set.
-struct Entry<'a> {
+/// An object of a manifest: a document, or an item of a `List`.
+#[derive(Clone, Debug)]
+struct Source<'a> {
     file: &'a File,
     document: &'a Document,
-    report: &'a mut Report,
+    /// Where the object stands in the document: empty, or `items[2].`.
+    base: String,
 }
 
-impl Entry<'_> {
+impl Source<'_> {
+    /// A finding at the place that its path names, or as near to it as there is something.
+    fn locate(&self, mut row: FindingRow) -> FindingRow {
+        row.path = format!("{}{}", self.base, row.path);
+        let position = self.document.position_of(&row.path);
+        row.at(position)
+    }
+
+    /// A report with nothing to show yet but its being read.
+    fn document(&self, kind: &str) -> DocumentReport {
+        DocumentReport {
+            file: self.file.name.clone(),
+            document: self.document.number,
+            line: self.document.tree.position.line,
+            kind: kind.to_owned(),
+            namespace: None,
+            name: None,
+            node: None,
+            workload: None,
+        }
+    }
+}
+
+/// An object on its way into the set.
+struct Entry<'a, 'r> {
+    source: Source<'a>,
+    report: &'r mut Report,
+}
+
+impl Entry<'_, '_> {
     fn problem(&mut self, problem: &Problem) {
-        let position = self.document.position_of(&problem.path);
-        let row = FindingRow::from_problem(&self.file.name, problem);
-        self.report.findings.push(row.at(position));
+        let row = FindingRow::from_problem(&self.source.file.name, problem);
+        self.report.findings.push(self.source.locate(row));
     }
 
     fn problems(&mut self, problems: &[Problem]) {
@@ -53,46 +83,52 @@ impl Entry<'_> {
         }
     }
 
-    /// A document that has nothing to show but its being read.
     fn mention(&mut self, kind: &str, namespace: Option<String>, name: Option<String>) {
         self.report.documents.push(DocumentReport {
-            file: self.file.name.clone(),
-            document: self.document.number,
-            line: self.document.tree.position.line,
-            kind: kind.to_owned(),
             namespace,
             name,
-            node: None,
-            workload: None,
+            ..self.source.document(kind)
         });
     }
 }
 
-impl Set {
+impl<'a> Set<'a> {
     pub(super) fn add(
         &mut self,
-        file: &File,
-        document: &Document,
+        file: &'a File,
+        document: &'a Document,
         compat: Option<Profile>,
         report: &mut Report,
     ) {
         let mut problems = Vec::new();
         let json = document.tree.to_json("", &mut problems);
         let mut entry = Entry {
-            file,
-            document,
+            source: Source {
+                file,
+                document,
+                base: String::new(),
+            },
             report,
         };
         entry.problems(&problems);
         self.add_value(&mut entry, &json, compat);
     }
 
-    fn add_value(&mut self, entry: &mut Entry<'_>, json: &Value, compat: Option<Profile>) {
+    fn add_value(&mut self, entry: &mut Entry<'a, '_>, json: &Value, compat: Option<Profile>) {
         let kind = json["kind"].as_str().unwrap_or_default();
         match kind {
             "List" => {
-                for item in json["items"].as_array().into_iter().flatten() {
-                    self.add_value(entry, item, compat);
+                let items = json["items"].as_array().into_iter().flatten();
+                for (index, item) in items.enumerate() {
+                    let base = format!("{}items[{index}].", entry.source.base);
+                    let mut entry = Entry {
+                        source: Source {
+                            base,
+                            ..entry.source.clone()
+                        },
+                        report: entry.report,
+                    };
+                    self.add_value(&mut entry, item, compat);
                 }
             }
             "LimitRange" => self.add_limit_range(entry, json),
@@ -118,7 +154,7 @@ impl Set {
         }
     }
 
-    fn add_limit_range(&mut self, entry: &mut Entry<'_>, json: &Value) {
+    fn add_limit_range(&mut self, entry: &mut Entry<'a, '_>, json: &Value) {
         let Some(object) = decode::decode::<LimitRange>(entry, json) else {
             return;
         };
@@ -137,7 +173,7 @@ impl Set {
         }
     }
 
-    fn add_namespace(&mut self, entry: &mut Entry<'_>, json: &Value) {
+    fn add_namespace(&mut self, entry: &mut Entry<'a, '_>, json: &Value) {
         let Some(object) = decode::decode::<Namespace>(entry, json) else {
             return;
         };
@@ -148,7 +184,7 @@ impl Set {
     }
 
     /// OKD's configuration means OKD's plugin; the operator's kind means the webhook of today.
-    fn add_override(&mut self, entry: &mut Entry<'_>, json: &Value, compat: Option<Profile>) {
+    fn add_override(&mut self, entry: &mut Entry<'a, '_>, json: &Value, compat: Option<Profile>) {
         let variant = match (json["kind"].as_str(), compat) {
             (Some("ClusterResourceOverride"), _) => Variant::Modern,
             (_, Some(Profile::Okd36)) => Variant::Okd36,

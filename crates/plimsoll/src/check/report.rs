@@ -224,7 +224,7 @@ impl FindingRow {
             path: problem.path.clone(),
             message: problem.message(),
             why: rule.why(),
-            fix: String::new(),
+            fix: rule.usual_fix().to_owned(),
         }
     }
 

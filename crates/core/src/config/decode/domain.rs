@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::problem::{Problem, quote};
+use crate::object::taint::{Effect, Taint};
+use crate::problem::{Problem, quoted};
 use crate::resources::{Bytes, ResourceList, ResourceName};
 
 use super::super::document::{child_path, item_path};
 use super::super::reserved::{self, Reserved};
-use super::super::{CpuSet, Enforcement, Setting, Taint, TaintEffect};
+use super::super::{CpuSet, Enforcement, Setting};
 use super::fields::{Fields, raw_text};
 
 impl Fields<'_> {
@@ -21,7 +22,7 @@ impl Fields<'_> {
                 Err(_) if text.is_empty() && empty_is_default => None,
                 Err(error) => {
                     let what = "failed to parse container log max size";
-                    let problem = assignment.problem(format!("{what} {}: {error}", quote(text)));
+                    let problem = assignment.problem(format!("{what} {}: {error}", quoted(text)));
                     problems.push(problem);
                     None
                 }
@@ -114,8 +115,10 @@ impl Fields<'_> {
             for (index, item) in assignment.node.as_sequence()?.iter().enumerate() {
                 let text = |key| item.get(key).map(raw_text).unwrap_or_default().to_owned();
                 let (key, value, effect) = (text("key"), text("value"), text("effect"));
-                match TaintEffect::from_word(&effect) {
-                    Some(effect) if !key.is_empty() => taints.push(Taint { key, value, effect }),
+                match Effect::from_name(&effect) {
+                    effect if effect.is_known() && !key.is_empty() => {
+                        taints.push(Taint { key, value, effect });
+                    }
                     _ => {
                         let path = item_path(&assignment.origin.path, index);
                         let sentence = format!("invalid taint: {key}={value}:{effect}");
@@ -131,7 +134,7 @@ impl Fields<'_> {
 
 fn reserved_percentage(name: &str, text: &str) -> Result<u8, String> {
     if name != ResourceName::MEMORY.as_str() {
-        return Err(format!("cannot reserve {} resource", quote(name)));
+        return Err(format!("cannot reserve {} resource", quoted(name)));
     }
     let parsed = match text.strip_suffix('%') {
         None => Err(format!("percentage expected, got '{text}'")),
@@ -142,7 +145,7 @@ fn reserved_percentage(name: &str, text: &str) -> Result<u8, String> {
         },
     };
     parsed.map_err(|error| {
-        let (text, name) = (quote(text), quote(name));
+        let (text, name) = (quoted(text), quoted(name));
         format!("failed to parse percentage {text} for {name} resource: {error}")
     })
 }
@@ -159,7 +162,7 @@ fn unknown_enforcement(word: &str) -> String {
     format!(
         "option {} specified for enforceNodeAllocatable (--enforce-node-allocatable). \
          Valid options are {} or {:?}",
-        quote(word),
+        quoted(word),
         options.join(", "),
         Enforcement::None.as_str()
     )

@@ -7,7 +7,7 @@
 mod domain;
 mod fields;
 
-use crate::problem::{Problem, quote};
+use crate::problem::{Problem, quoted};
 use crate::resources::Count;
 
 use super::node_config::default_signal_texts;
@@ -70,7 +70,7 @@ fn decode_reservations(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         &mut config.cgroup_driver,
         CgroupDriver::from_word,
         |word| {
-            let word = quote(word);
+            let word = quoted(word);
             format!("cgroupDriver (--cgroup-driver) {word} must be \"cgroupfs\" or \"systemd\"")
         },
     );
@@ -142,7 +142,7 @@ fn decode_limits(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         },
         |word| {
             let words = "\"\", \"LimitedSwap\" or \"NoSwap\"";
-            let word = quote(word);
+            let word = quoted(word);
             format!("memorySwap.swapBehavior {word} must be one of: {words}")
         },
     );
@@ -158,7 +158,7 @@ fn decode_limits(fields: &mut Fields<'_>, config: &mut NodeConfig) {
         MemoryReservationPolicy::from_word,
         |word| {
             let options = "Valid options are \"None\" or \"TieredReservation\"";
-            let word = quote(word);
+            let word = quoted(word);
             format!("option {word} specified for memoryReservationPolicy. {options}")
         },
     );

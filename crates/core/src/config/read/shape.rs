@@ -1,6 +1,6 @@
 //! Which type of value a field takes.
 
-use crate::problem::{Problem, quote};
+use crate::problem::{Problem, quoted};
 use crate::quantity::Quantity;
 use crate::threshold::Duration;
 
@@ -113,7 +113,7 @@ pub(crate) fn wrong_type(node: &Node, path: &str, expectation: &str) -> Problem 
         Content::Scalar {
             text,
             value: ScalarValue::Text,
-        } => quote(text),
+        } => quoted(text),
         Content::Scalar { text, .. } => text.clone(),
         _ => node.describe(),
     };

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::problem::quote;
+use crate::problem::quoted;
 
 use super::Refusals;
 
@@ -103,7 +103,7 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
             continue;
         };
         refusals.check(!words.contains(&word), field, || {
-            rule.replace("{}", &quote(word))
+            rule.replace("{}", &quoted(word))
         });
     }
     let serializes = is_true("serializeImagePulls");

@@ -10,7 +10,7 @@ mod node_labels;
 
 use std::collections::BTreeSet;
 
-use crate::problem::{Problem, quote};
+use crate::problem::{Problem, quoted};
 use crate::threshold::Duration;
 
 use super::{Enforcement, MemoryReservationPolicy, NodeConfig};
@@ -290,15 +290,15 @@ fn validate_paths(refusals: &mut Refusals<'_>) {
         "podLogsDir was not specified".to_owned()
     });
     refusals.check(!path.starts_with('/'), field, || {
-        format!("pod logs path {} must be absolute path", quote(path))
+        format!("pod logs path {} must be absolute path", quoted(path))
     });
     refusals.check(!is_clean(path), field, || {
-        format!("pod logs path {} must be normalized", quote(path))
+        format!("pod logs path {} must be normalized", quoted(path))
     });
     refusals.check(!path.is_ascii(), field, || {
         format!(
             "pod logs path {} mut contains ASCII characters only",
-            quote(path)
+            quoted(path)
         )
     });
 }

@@ -10,7 +10,7 @@ use super::Entry;
 /// The typed object. Wrong types and fields that do not exist are reported; with a wrong type
 /// there is no object.
 pub(super) fn decode<T: DeserializeOwned + Serialize>(
-    entry: &mut Entry<'_>,
+    entry: &mut Entry<'_, '_>,
     json: &Value,
 ) -> Option<T> {
     match serde_path_to_error::deserialize::<_, T>(json) {

@@ -11,7 +11,7 @@ use plimsoll_core::lint::{lint_daemon_set, lint_host_path, lint_override};
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::namespace::NamespaceView;
 use plimsoll_core::object::pod::{ContainerKind, ContainerView, Overhead, PodView};
-use plimsoll_core::problem::{Position, Problem};
+use plimsoll_core::problem::Problem;
 use plimsoll_core::resources::Bytes;
 use serde_json::Value;
 
@@ -20,33 +20,29 @@ use crate::check::report::{
 };
 
 use super::decode::decode;
-use super::{Entry, namespace_of};
+use super::{Entry, Source, namespace_of};
 
 /// A pod, or what the pods of a workload look like.
 #[derive(Debug)]
-pub(super) struct Workload {
+pub(super) struct Workload<'a> {
     kind: String,
     pub(super) namespace: String,
     pod: Pod,
     /// Where the pod's own fields stand in the manifest: empty, or `spec.template.`.
     prefix: &'static str,
-    file: String,
-    number: usize,
-    position: Position,
+    source: Source<'a>,
 }
 
-impl Workload {
+impl<'a> Workload<'a> {
     /// `None` for kinds without pods, and for those that cannot be read.
-    pub(super) fn new(entry: &mut Entry<'_>, kind: &str, json: &Value) -> Option<Workload> {
+    pub(super) fn new(entry: &mut Entry<'a, '_>, kind: &str, json: &Value) -> Option<Workload<'a>> {
         let (pod, prefix) = pod_of(entry, kind, json)?;
         Some(Workload {
             kind: kind.to_owned(),
             namespace: namespace_of(pod.metadata.namespace.as_deref()),
             pod,
             prefix,
-            file: entry.file.name.clone(),
-            number: entry.document.number,
-            position: entry.document.tree.position,
+            source: entry.source.clone(),
         })
     }
 
@@ -82,9 +78,9 @@ impl Workload {
 
     fn report_problems(&self, problems: &[Problem], report: &mut Report) {
         for problem in problems {
-            let mut row = FindingRow::from_problem(&self.file, problem).at(self.position);
+            let mut row = FindingRow::from_problem(&self.source.file.name, problem);
             row.path = format!("{}{}", self.prefix, row.path);
-            report.findings.push(row);
+            report.findings.push(self.source.locate(row));
         }
     }
 
@@ -96,14 +92,15 @@ impl Workload {
             overcommit: None,
             ..rules
         };
+        let file = &self.source.file.name;
         let without = review(&self.pod, plain).ok();
         let path = format!("{}spec", self.prefix);
         let finding = without.and_then(|without| lint_override(reviewed, &without, &path));
         let row = match finding {
-            Some(finding) => FindingRow::new(&self.file, finding),
-            None => FindingRow::from_problem(&self.file, &Problem::refused(path, message)),
+            Some(finding) => FindingRow::new(file, finding),
+            None => FindingRow::from_problem(file, &Problem::refused(path, message)),
         };
-        report.findings.push(row.at(self.position));
+        report.findings.push(self.source.locate(row));
     }
 
     fn report_advice(&self, view: &PodView, report: &mut Report) {
@@ -125,20 +122,15 @@ impl Workload {
             }
         }
         for finding in findings {
-            let row = FindingRow::new(&self.file, finding);
-            report.findings.push(row.at(self.position));
+            let row = FindingRow::new(&self.source.file.name, finding);
+            report.findings.push(self.source.locate(row));
         }
     }
 
     fn document(&self, reviewed: &Review, view: &PodView, memory: Option<Bytes>) -> DocumentReport {
         DocumentReport {
-            file: self.file.clone(),
-            document: self.number,
-            line: self.position.line,
-            kind: self.kind.clone(),
             namespace: Some(self.namespace.clone()),
             name: self.pod.metadata.name.clone(),
-            node: None,
             workload: Some(WorkloadReport {
                 qos_class: view.qos_class().as_str(),
                 requests: integers(&view.requests(Overhead::Included)),
@@ -153,6 +145,7 @@ impl Workload {
                     message: reviewed.refusal_message(),
                 },
             }),
+            ..self.source.document(&self.kind)
         }
     }
 }
@@ -204,7 +197,7 @@ fn override_line(set: &Overridden) -> String {
 }
 
 /// The pod of a manifest and where its fields stand; reports what cannot be read.
-fn pod_of(entry: &mut Entry<'_>, kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
+fn pod_of(entry: &mut Entry<'_, '_>, kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
     const TEMPLATE: &str = "spec.template.";
     let (meta, template) = match kind {
         "Pod" => return decode::<Pod>(entry, json).map(|pod| (pod, "")),

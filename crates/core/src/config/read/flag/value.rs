@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::problem::{Position, Problem, quote};
+use crate::problem::{Position, Problem};
 use crate::threshold::Duration;
 use crate::threshold::flag::{Separator, parse_pairs};
 
 use super::super::super::document::{Content, Entry, Node, ScalarValue};
-use super::super::super::{Origin, Taint};
+use super::super::super::{Origin, parse_taint};
 use super::{Flag, Syntax};
 
 /// One text given to a flag.
@@ -21,8 +21,8 @@ pub(crate) struct Given<'a> {
 impl Given<'_> {
     /// The kubelet's complaint about a flag's text.
     fn refuse(&self, flag: &Flag, reason: impl std::fmt::Display) -> Problem {
-        let (text, name) = (quote(self.text), flag.name);
-        let sentence = format!("invalid argument {text} for \"--{name}\" flag: {reason}");
+        let (text, name) = (self.text, flag.name);
+        let sentence = format!("invalid argument {text:?} for \"--{name}\" flag: {reason}");
         Problem::refused(&self.origin.path, sentence).at(self.origin.position)
     }
 
@@ -113,7 +113,7 @@ impl Syntax {
 
 fn twice(origin: &Origin, key: &str, text: &str) -> Problem {
     let mut problem = Problem::duplicate(&origin.path, key);
-    problem.detail = format!("given twice, the last one, {}, wins", quote(text));
+    problem.detail = format!("given twice, the last one, {text:?}, wins");
     problem.at(origin.position)
 }
 
@@ -121,7 +121,7 @@ fn parse_scalar(flag: &Flag, given: &Given<'_>) -> Result<Node, Problem> {
     let text = given.text;
     let value = match flag.syntax {
         Syntax::Bool => ScalarValue::Bool(parse_bool(text).ok_or_else(|| {
-            let reason = format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text));
+            let reason = format!("strconv.ParseBool: parsing {text:?}: invalid syntax");
             given.refuse(flag, reason)
         })?),
         Syntax::Int32 => ScalarValue::Int(parse_int(flag, given, i64::from(i32::MAX))?),
@@ -138,7 +138,7 @@ fn parse_scalar(flag: &Flag, given: &Given<'_>) -> Result<Node, Problem> {
 fn parse_int(flag: &Flag, given: &Given<'_>, max: i64) -> Result<i64, Problem> {
     let text = given.text;
     let refuse = |reason| {
-        let reason = format!("strconv.ParseInt: parsing {}: {reason}", quote(text));
+        let reason = format!("strconv.ParseInt: parsing {text:?}: {reason}");
         given.refuse(flag, reason)
     };
     match ScalarValue::of_plain(text) {
@@ -164,11 +164,11 @@ fn add_items(flag: &Flag, given: &Given<'_>, items: &mut Vec<Node>) -> Result<()
     match flag.syntax {
         Syntax::Taints => {
             for text in given.text.split(',') {
-                let taint = Taint::parse(text).map_err(|error| given.refuse(flag, error))?;
+                let taint = parse_taint(text).map_err(|error| given.refuse(flag, error))?;
                 let pairs = [
                     ("key", taint.key),
                     ("value", taint.value),
-                    ("effect", taint.effect.to_string()),
+                    ("effect", taint.effect.as_str().to_owned()),
                 ];
                 items.push(given.node(Content::Mapping(text_entries(given, pairs))));
             }
@@ -198,10 +198,7 @@ fn add_pairs(
         let mut value = Node::text(text.as_str(), given.position);
         if flag.syntax == Syntax::BoolPairs {
             let Some(flag_value) = parse_bool(&text) else {
-                let cause = format!(
-                    "strconv.ParseBool: parsing {}: invalid syntax",
-                    quote(&text)
-                );
+                let cause = format!("strconv.ParseBool: parsing {text:?}: invalid syntax");
                 let reason = format!("invalid value of {key}: {text}, err: {cause}");
                 return Err(given.refuse(flag, reason));
             };

@@ -1,0 +1,238 @@
+//! `plimsoll check`.
+
+use serde_json::Value;
+
+use crate::{Run, plimsoll, root};
+
+/// A machine that is the same everywhere the tests run.
+const MACHINE: &str = "cpu=4,memory=32Gi,ephemeral-storage=100Gi,inodes=6553600,pid=32768,swap=0";
+
+fn check(arguments: &[&str]) -> Run {
+    let all = [&["check", "--capacity", MACHINE], arguments].concat();
+    plimsoll(&all, "")
+}
+
+fn check_json(arguments: &[&str]) -> Value {
+    let run = check(&[arguments, &["-o", "json"]].concat());
+    serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{e}: {}", run.transcript()))
+}
+
+/// Every example as a person sees it. A new example gets a snapshot by itself.
+#[test]
+fn every_example_reads_well() {
+    let mut files = Vec::new();
+    for folder in ["examples", "examples/okd", "examples/manifests"] {
+        let entries = std::fs::read_dir(root().join(folder)).expect("the folder exists");
+        for entry in entries {
+            let entry = entry.expect("the folder is readable");
+            if entry.path().is_file() {
+                files.push(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let name = file.replace(['/', '.'], "_");
+        insta::assert_snapshot!(name, check(&[&file]).transcript());
+    }
+}
+
+#[test]
+fn the_32gi_example_prints_both_figures() {
+    let run = check(&["examples/okd/32gi.yaml"]);
+    let line = |name: &str| {
+        run.stdout
+            .lines()
+            .find(|line| line.starts_with(name))
+            .map(str::to_owned)
+    };
+    assert!(line("allocatable").is_some_and(|line| line.contains("28.902 Gi")));
+    assert!(line("kubepods limit").is_some_and(|line| line.contains("29 Gi")));
+    let report = check_json(&["examples/okd/32gi.yaml"]);
+    let rows = report["documents"][0]["node"]["loadLine"]
+        .as_array()
+        .expect("rows");
+    let memory = rows
+        .iter()
+        .find(|row| row["resource"] == "memory")
+        .expect("memory");
+    assert_eq!(memory["allocatable"], 31_033_655_296i64);
+    assert_eq!(memory["kubepodsLimit"], 31_138_512_896i64);
+}
+
+#[test]
+fn the_arithmetic_of_the_soft_line_comes_out_as_documented() {
+    let report = plimsoll(
+        &[
+            "check",
+            "--capacity",
+            "memory=100",
+            "-o",
+            "json",
+            "examples/okd/soft-cases.yaml",
+        ],
+        "",
+    );
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let cases = report["documents"][0]["node"]["softCases"]
+        .as_array()
+        .expect("cases");
+    let row = |case: &Value| {
+        [
+            "reserved",
+            "allocatable",
+            "kubepodsLimit",
+            "softFiresAbove",
+            "hardFiresAbove",
+        ]
+        .map(|key| case[key].as_i64().expect("an integer"))
+    };
+    let rows: Vec<[i64; 5]> = cases.iter().map(row).collect();
+    assert_eq!(
+        rows,
+        [
+            [5, 90, 95, 85, 90],
+            [10, 85, 90, 85, 85],
+            [15, 80, 85, 85, 80]
+        ]
+    );
+}
+
+#[test]
+fn json_and_yaml_say_the_same() {
+    let json = check(&["-o", "json", "examples/node-config.yaml"]);
+    let yaml = check(&["-o", "yaml", "examples/node-config.yaml"]);
+    insta::assert_snapshot!("node_config_json", json.stdout);
+    insta::assert_snapshot!("node_config_yaml", yaml.stdout);
+    assert_eq!((json.code, yaml.code), (Some(0), Some(0)));
+}
+
+#[test]
+fn exit_codes_tell_clean_from_errors_from_usage() {
+    assert_eq!(check(&["examples/node-config.yaml"]).code, Some(0));
+    assert_eq!(
+        check(&["examples/manifests/daemon-set.yaml"]).code,
+        Some(0),
+        "warnings are no errors"
+    );
+    assert_eq!(check(&["examples/okd/eviction-hard.yaml"]).code, Some(1));
+    assert_eq!(check(&["no-such-file.yaml"]).code, Some(2));
+    assert_eq!(plimsoll(&["check"], "").code, Some(2));
+    assert_eq!(plimsoll(&["check", "-o", "xml", "-"], "").code, Some(2));
+    assert_eq!(
+        plimsoll(&["check", "--capacity", "memory=x", "-"], "").code,
+        Some(2)
+    );
+    assert_eq!(
+        plimsoll(&["check", "--compat", "okd-4", "-"], "").code,
+        Some(2)
+    );
+}
+
+#[test]
+fn standard_input_and_several_files_are_checked_together() {
+    let pod = "kind: Pod\napiVersion: v1\nmetadata: {name: p, namespace: web}\n\
+               spec: {containers: [{name: c}]}\n";
+    let arguments = [
+        "check",
+        "--capacity",
+        MACHINE,
+        "-o",
+        "json",
+        "examples/manifests/overcommit.yaml",
+        "-",
+    ];
+    let run = plimsoll(&arguments, pod);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let documents = report["documents"].as_array().expect("documents");
+    let piped = documents
+        .iter()
+        .find(|document| document["file"] == "-")
+        .expect("the pod");
+    let changes = piped["workload"]["admission"]["changes"]
+        .as_array()
+        .expect("changes");
+    assert!(changes.iter().any(|line| {
+        line.as_str()
+            .is_some_and(|line| line.contains("LimitRange limits"))
+    }));
+}
+
+#[test]
+fn an_override_below_the_minimum_is_refused_by_the_old_rules() {
+    let run = check(&["--compat", "okd-3.6", "examples/manifests/overcommit.yaml"]);
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!(run.transcript());
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let run = check(&["examples/okd/eviction-hard.yaml"]);
+    assert!(!run.stdout.contains('\u{1b}'));
+}
+
+/// Mistakes of all sorts in one file: all are reported, with their lines.
+#[test]
+fn all_mistakes_of_a_file_are_reported() {
+    let text = "apiVersion: kubelet.config.k8s.io/v1beta1\n\
+                kind: KubeletConfiguration\n\
+                kubeReserved: {memory: 1GB}\n\
+                evictionHrad: {memory.available: 100Mi}\n\
+                evictionSoft: {memory.available: 500Mi, disk.available: 1Gi}\n\
+                maxPods: many\n\
+                maxPods: 10\n\
+                enforceNodeAllocatable: [pods, pods, system-reserved]\n";
+    let run = plimsoll(&["check", "--capacity", MACHINE, "-"], text);
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!(run.transcript());
+}
+
+#[test]
+fn mistakes_in_manifests_are_reported_with_their_lines() {
+    let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  \
+                - name: c\n    resources:\n      requests: {cpu: 2, memory: 1GB}\n      \
+                limts: {cpu: 1}\n---\nkind: Deployment\napiVersion: apps/v1\nspec: {replicas: three}\n\
+                ---\nfoo: bar\n";
+    let run = plimsoll(&["check", "--capacity", MACHINE, "-"], text);
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!(run.transcript());
+}
+
+#[test]
+fn hostile_input_is_an_error_and_never_a_crash() {
+    let deep = "[".repeat(10_000);
+    let laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n\
+                  c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n\
+                  e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
+    for text in [
+        deep.as_str(),
+        laughs,
+        "\0",
+        "",
+        "- - -",
+        "kind: Pod",
+        "kind: List\nitems: [1, null]",
+    ] {
+        let run = plimsoll(&["check", "--capacity", MACHINE, "-"], text);
+        assert!(
+            matches!(run.code, Some(0 | 1)),
+            "{text:.40}: {}",
+            run.transcript()
+        );
+    }
+}
+
+/// This machine's own capacity, whatever it is.
+#[test]
+fn without_a_capacity_this_machine_is_taken() {
+    let run = plimsoll(&["check", "-o", "json", "examples/okd/reserved.yaml"], "");
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let node = &report["documents"][0]["node"];
+    assert_eq!(node["capacityFrom"], "this machine");
+    assert!(
+        node["loadLine"]
+            .as_array()
+            .is_some_and(|rows| rows.len() >= 3)
+    );
+}

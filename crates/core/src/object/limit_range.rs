@@ -131,7 +131,7 @@ impl LimitRangeView {
 impl LimitItem {
     fn from_api(path: &str, item: &LimitRangeItem, problems: &mut Vec<Problem>) -> LimitItem {
         let mut parse = |field: &str, list: &Option<BTreeMap<String, ApiQuantity>>| {
-            parse_resource_list(&format!("{path}.{field}"), list.as_ref(), problems)
+            parse_resource_list(format_args!("{path}.{field}"), list.as_ref(), problems)
         };
         LimitItem {
             limit_type: LimitType::from_name(&item.type_),

@@ -147,7 +147,7 @@ impl NodeView {
         let mut problems = Vec::new();
         let (spec, status) = (node.spec.as_ref(), node.status.as_ref());
         let mut amounts = |field: &str, list: Option<&BTreeMap<String, ApiQuantity>>| {
-            let list = parse_resource_list(&format!("status.{field}"), list, &mut problems);
+            let list = parse_resource_list(format_args!("status.{field}"), list, &mut problems);
             Amounts {
                 typed: Resources::from_list(&list),
                 list,

@@ -79,9 +79,17 @@ impl fmt::Display for ResourceName {
     }
 }
 
+/// The names that occur in every pod are not copied.
 impl From<&str> for ResourceName {
     fn from(name: &str) -> Self {
-        ResourceName::new(name)
+        let known = [
+            ResourceName::CPU,
+            ResourceName::MEMORY,
+            ResourceName::EPHEMERAL_STORAGE,
+            ResourceName::PODS,
+        ];
+        let found = known.into_iter().find(|known| known.as_str() == name);
+        found.unwrap_or_else(|| ResourceName::new(name))
     }
 }
 

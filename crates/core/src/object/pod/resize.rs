@@ -57,7 +57,7 @@ fn adopt_status(
 ) {
     let path = format!("status.containerStatuses[{}]", status.name);
     let actual = status.resources.as_ref();
-    let actual = Requirements::from_api(&format!("{path}.resources"), actual, problems);
+    let actual = Requirements::from_api(format_args!("{path}.resources"), actual, problems);
     let allocated = parse_resource_list(
         &format!("{path}.allocatedResources"),
         status.allocated_resources.as_ref(),

@@ -1,6 +1,7 @@
 //! The parsed pod.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
@@ -84,12 +85,12 @@ pub struct Requirements {
 impl Requirements {
     /// Parses API requirements that stand at `path`.
     pub fn from_api(
-        path: &str,
+        path: impl fmt::Display,
         api: Option<&ResourceRequirements>,
         problems: &mut Vec<Problem>,
     ) -> Requirements {
         let mut parse = |part: &str, list: Option<&BTreeMap<String, ApiQuantity>>| {
-            parse_resource_list(&format!("{path}.{part}"), list, problems)
+            parse_resource_list(format_args!("{path}.{part}"), list, problems)
         };
         Requirements {
             limits: parse("limits", api.and_then(|r| r.limits.as_ref())),
@@ -137,7 +138,8 @@ impl PodView {
                 .iter()
                 .enumerate()
                 .map(|(i, c)| {
-                    ContainerView::from_api(&format!("spec.{field}[{i}]"), field, c, &mut problems)
+                    let path = format_args!("spec.{field}[{i}].resources");
+                    ContainerView::from_api(path, field, c, &mut problems)
                 })
                 .collect()
         };
@@ -176,7 +178,7 @@ impl PodView {
 
 impl ContainerView {
     fn from_api(
-        path: &str,
+        path: fmt::Arguments<'_>,
         field: &str,
         container: &Container,
         problems: &mut Vec<Problem>,
@@ -189,11 +191,7 @@ impl ContainerView {
         ContainerView {
             name: container.name.clone(),
             kind,
-            resources: Requirements::from_api(
-                &format!("{path}.resources"),
-                container.resources.as_ref(),
-                problems,
-            ),
+            resources: Requirements::from_api(path, container.resources.as_ref(), problems),
         }
     }
 }

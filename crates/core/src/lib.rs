@@ -17,7 +17,6 @@
 //! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
 //! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
 //! 10. [`lint`] – advice on configurations and manifests.
-//! 11. [`testing`] – builders for tests (feature `testing`).
 
 pub mod admission;
 pub mod allocatable;

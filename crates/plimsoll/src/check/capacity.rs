@@ -29,7 +29,7 @@ pub(super) struct Resolved {
     pub(super) source: &'static str,
 }
 
-const NAMES: &str = "cpu, memory, ephemeral-storage, inodes, pid, swap and hugepages-<size>";
+const NAMES: &str = "cpu, memory, ephemeral-storage, inodes, pid, swap and hugepages-SIZE";
 
 impl Subject {
     pub(super) fn new(capacity: Option<&str>, daemons: Option<&str>) -> Result<Subject> {

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     files: Vec<String>,
 
     /// Capacity of the node, for example `cpu=4,memory=32Gi,ephemeral-storage=100Gi`; this
-    /// machine's if not given. Also inodes, pid, swap and hugepages-<size>.
+    /// machine's if not given. Also inodes, pid, swap and `hugepages-SIZE`.
     #[arg(long, value_name = "NAME=QUANTITY,…")]
     capacity: Option<String>,
 

@@ -59,7 +59,7 @@ fn adopt_status(
     let actual = status.resources.as_ref();
     let actual = Requirements::from_api(format_args!("{path}.resources"), actual, problems);
     let allocated = parse_resource_list(
-        &format!("{path}.allocatedResources"),
+        format_args!("{path}.allocatedResources"),
         status.allocated_resources.as_ref(),
         problems,
     );

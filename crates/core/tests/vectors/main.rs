@@ -10,6 +10,7 @@ mod create_defaulted;
 mod defaulting_scheme;
 mod node_admission;
 mod quantity;
+mod scheduler;
 mod selectors;
 mod thresholds;
 
@@ -23,5 +24,15 @@ fn main() -> std::process::ExitCode {
         Suite::new("api", "selectors", selectors::check),
         Suite::new("node", "admission", node_admission::check),
         Suite::new("node", "thresholds", thresholds::check),
+        Suite::new("scheduler", "edge", scheduler::check),
+        Suite::new("scheduler", "hostports", scheduler::check),
+        Suite::new("scheduler", "imagelocality", scheduler::check),
+        Suite::new("scheduler", "mixed", scheduler::check),
+        Suite::new("scheduler", "nodeaffinity", scheduler::check),
+        Suite::new("scheduler", "podaffinity", scheduler::check),
+        Suite::new("scheduler", "preemption", scheduler::check),
+        Suite::new("scheduler", "resources", scheduler::check),
+        Suite::new("scheduler", "taints", scheduler::check),
+        Suite::new("scheduler", "topologyspread", scheduler::check),
     ])
 }

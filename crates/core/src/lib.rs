@@ -16,7 +16,8 @@
 //! 7. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
 //! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
 //! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 10. [`lint`] – advice on configurations and manifests.
+//! 10. [`scheduling`] – which node a pod goes to, and why not the others.
+//! 11. [`lint`] – advice on configurations and manifests.
 
 pub mod admission;
 pub mod allocatable;
@@ -27,6 +28,7 @@ pub mod object;
 pub mod problem;
 pub mod quantity;
 pub mod resources;
+pub mod scheduling;
 pub mod threshold;
 
 #[cfg(any(test, feature = "testing"))]

@@ -155,7 +155,12 @@ fn load(path: &Path) -> Result<Vec<Value>, String> {
 
 fn title(case: &Value) -> String {
     let text = |key: &str| case[key].as_str().unwrap_or_default().to_owned();
-    let (id, note) = (text("id"), text("note"));
+    let id = if case["id"].is_string() {
+        text("id")
+    } else {
+        text("name")
+    };
+    let note = text("note");
     if note.is_empty() {
         id
     } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use k8s_openapi::api::core::v1::{Node, NodeCondition as ApiNodeCondition};
+use k8s_openapi::api::core::v1::{ContainerImage, Node, NodeCondition as ApiNodeCondition};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
 use crate::object::identity::NodeName;
@@ -29,6 +29,9 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub is_unschedulable: bool,
+    /// Sizes in bytes of the images on its disk, by each name they have. Of several sizes under
+    /// one name the first listed counts.
+    pub images: BTreeMap<String, i64>,
 }
 
 /// A resource list as written and as typed amounts.
@@ -169,8 +172,43 @@ impl NodeView {
             conditions,
             taints: taints.iter().map(Taint::from_api).collect(),
             is_unschedulable: spec.and_then(|s| s.unschedulable).unwrap_or(false),
+            images: sizes_by_name(status.and_then(|s| s.images.as_deref()).unwrap_or_default()),
         })
     }
+
+    /// The failure zone in which the node stands: region and zone, empty if neither is known.
+    ///
+    /// The old label names win where both stand. Matches v1.36
+    /// component-helpers/node/topology/helpers.go.
+    pub fn zone_key(&self) -> String {
+        let label = |keys: [&str; 2]| {
+            let found = keys.into_iter().find_map(|key| self.labels.get(key));
+            found.map_or("", String::as_str)
+        };
+        let region = label([
+            "failure-domain.beta.kubernetes.io/region",
+            "topology.kubernetes.io/region",
+        ]);
+        let zone = label([
+            "failure-domain.beta.kubernetes.io/zone",
+            "topology.kubernetes.io/zone",
+        ]);
+        if region.is_empty() && zone.is_empty() {
+            return String::new();
+        }
+        format!("{region}:\0:{zone}")
+    }
+}
+
+fn sizes_by_name(images: &[ContainerImage]) -> BTreeMap<String, i64> {
+    let mut sizes = BTreeMap::new();
+    for image in images {
+        for name in image.names.iter().flatten() {
+            let size = image.size_bytes.unwrap_or(0);
+            sizes.entry(name.clone()).or_insert(size);
+        }
+    }
+    sizes
 }
 
 #[cfg(test)]
@@ -213,6 +251,25 @@ mod tests {
         assert_eq!(status(NodeCondition::Ready), Some(ConditionStatus::Unknown));
         assert!(node.conditions.is_true(NodeCondition::MemoryPressure));
         assert_eq!(status(NodeCondition::DiskPressure), None);
+    }
+
+    #[test]
+    fn the_first_size_of_an_image_name_counts_and_the_old_zone_label_wins() {
+        let node = view(json!({
+            "metadata": {"name": "n1", "labels": {
+                "topology.kubernetes.io/zone": "new",
+                "failure-domain.beta.kubernetes.io/zone": "old",
+            }},
+            "status": {"images": [
+                {"names": ["a:1", "a@sha256:0"], "sizeBytes": 5},
+                {"names": ["a:1"], "sizeBytes": 7},
+            ]},
+        }))
+        .unwrap();
+        assert_eq!(node.images["a:1"], 5);
+        assert_eq!(node.images.len(), 2);
+        assert_eq!(node.zone_key(), ":\0:old");
+        assert_eq!(NodeView::default().zone_key(), "");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod qos_cgroups;
 mod quantity;
 mod quota;
 mod resource_validation;
+mod scheduler;
 mod selectors;
 mod thresholds;
 
@@ -48,5 +49,15 @@ fn main() -> std::process::ExitCode {
         Suite::new("node", "qos", qos::check),
         Suite::new("node", "qos-cgroups", qos_cgroups::check),
         Suite::new("node", "thresholds", thresholds::check),
+        Suite::new("scheduler", "edge", scheduler::check),
+        Suite::new("scheduler", "hostports", scheduler::check),
+        Suite::new("scheduler", "imagelocality", scheduler::check),
+        Suite::new("scheduler", "mixed", scheduler::check),
+        Suite::new("scheduler", "nodeaffinity", scheduler::check),
+        Suite::new("scheduler", "podaffinity", scheduler::check),
+        Suite::new("scheduler", "preemption", scheduler::check),
+        Suite::new("scheduler", "resources", scheduler::check),
+        Suite::new("scheduler", "taints", scheduler::check),
+        Suite::new("scheduler", "topologyspread", scheduler::check),
     ])
 }

@@ -80,6 +80,8 @@ struct Builder {
     open: Vec<Open>,
     anchors: BTreeMap<usize, Anchor>,
     copied_nodes: usize,
+    /// Whether the last event was a scalar without quotes.
+    is_plain_scalar: bool,
 }
 
 struct Open {
@@ -94,8 +96,14 @@ enum Items {
         entries: Vec<Entry>,
         /// Values of `<<` keys, which fill in what the mapping itself leaves out.
         merged: Vec<Entry>,
-        key: Option<(String, Position)>,
+        key: Option<Key>,
     },
+}
+
+enum Key {
+    Name(String, Position),
+    /// A bare `<<`; in quotes it is a name like any other.
+    Merge,
 }
 
 struct Anchor {
@@ -110,6 +118,7 @@ const MERGE_KEY: &str = "<<";
 impl Builder {
     /// Takes the next event; gives the document that it completes.
     fn take(&mut self, event: Event<'_>, at: Position) -> Result<Option<Node>, Problem> {
+        self.is_plain_scalar = matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..));
         let node = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let value = scalar_value(&text, style, tag.as_deref(), at)?;
@@ -196,9 +205,16 @@ impl Builder {
                 merged,
                 key,
             }) => match key.take() {
-                None => *key = Some((key_text(&node)?, node.position)),
-                Some((name, _)) if name == MERGE_KEY => merge(node, merged)?,
-                Some((name, key_position)) => entries.push(Entry {
+                None => {
+                    let name = key_text(&node)?;
+                    *key = Some(if self.is_plain_scalar && name == MERGE_KEY {
+                        Key::Merge
+                    } else {
+                        Key::Name(name, node.position)
+                    });
+                }
+                Some(Key::Merge) => merge(node, merged)?,
+                Some(Key::Name(name, key_position)) => entries.push(Entry {
                     key: name,
                     key_position,
                     value: node,

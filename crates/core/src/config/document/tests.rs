@@ -182,3 +182,12 @@ fn paths_bracket_keys_that_are_not_plain_words() {
         "evictionHard[memory.available]"
     );
 }
+
+#[test]
+fn a_quoted_merge_key_is_a_name_like_any_other() {
+    let parsed = parse(b"\"<<\": 1\n");
+    assert_eq!(parsed.problems, []);
+    assert!(parsed.documents[0].get("<<").is_some());
+    let merged = parse(b"<<: {a: 1}\n");
+    assert!(merged.documents[0].get("a").is_some());
+}

@@ -86,6 +86,18 @@ impl LabelSelector {
         Ok(LabelSelector::new(requirements))
     }
 
+    /// Selects what both select.
+    #[must_use]
+    pub fn and(self, other: &LabelSelector) -> LabelSelector {
+        match (self.0, &other.0) {
+            (Some(mut requirements), Some(others)) => {
+                requirements.extend(others.iter().cloned());
+                LabelSelector::new(requirements)
+            }
+            _ => LabelSelector::nothing(),
+        }
+    }
+
     /// Whether the labels are selected.
     pub fn matches(&self, labels: &impl Lookup) -> bool {
         match &self.0 {

@@ -1,0 +1,116 @@
+//! Events about pods.
+
+use std::sync::Arc;
+
+use crate::object::identity::{NodeName, PodUid};
+use crate::scheduling::pod::SchedulingPod;
+
+use super::{Change, Cluster};
+
+/// Where a pod is.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pod: Arc<SchedulingPod>,
+    node: NodeName,
+    kind: PlaceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceKind {
+    /// On the node, as the API server says.
+    Bound,
+    /// On the node, as the scheduler decided; the API server has not said so yet.
+    Assumed,
+    /// Pending; room was made on the node.
+    Nominated,
+}
+
+impl Cluster {
+    /// A pod that is on a node, assumed there, or nominated to one.
+    pub fn pod(&self, uid: &PodUid) -> Option<&Arc<SchedulingPod>> {
+        self.places.get(uid).map(|place| &place.pod)
+    }
+
+    /// Learns a pod or its new state.
+    ///
+    /// A pod with a node name is on that node. One without is pending, and kept only if room was
+    /// made for it somewhere. A finished pod is forgotten. That a pod is still pending does not
+    /// undo an assumption: only [`Cluster::remove_pod`] does.
+    pub fn set_pod(&mut self, pod: Arc<SchedulingPod>) -> Vec<Change> {
+        if pod.is_finished {
+            return self.remove_pod(&pod.uid);
+        }
+        let (node, kind) = match (&pod.node_name, &pod.nominated_node_name) {
+            (Some(node), _) => (node.clone(), PlaceKind::Bound),
+            (None, _) if self.is_assumed(&pod.uid) => return Vec::new(),
+            (None, Some(node)) => (node.clone(), PlaceKind::Nominated),
+            (None, None) => return self.remove_pod(&pod.uid),
+        };
+        self.place_pod(Place { pod, node, kind })
+    }
+
+    /// Puts a pod on the node that was chosen for it, before the API server knows.
+    pub fn assume_pod(&mut self, pod: Arc<SchedulingPod>, node: &NodeName) -> Vec<Change> {
+        let (node, kind) = (node.clone(), PlaceKind::Assumed);
+        self.place_pod(Place { pod, node, kind })
+    }
+
+    /// Whether the pod is on a node only because the scheduler said so.
+    pub fn is_assumed(&self, uid: &PodUid) -> bool {
+        let place = self.places.get(uid);
+        place.is_some_and(|place| place.kind == PlaceKind::Assumed)
+    }
+
+    /// Forgets a pod: it is deleted or finished, or could not be bound.
+    pub fn remove_pod(&mut self, uid: &PodUid) -> Vec<Change> {
+        let Some(place) = self.places.remove(uid) else {
+            return Vec::new();
+        };
+        let Place { pod, node, kind } = place;
+        if kind == PlaceKind::Nominated {
+            remove_from(&mut self.nominated, &node, uid);
+            return vec![Change::Other];
+        }
+        if let Some(slot) = self.slot(&node)
+            && let Some(state) = self.node_mut(slot)
+        {
+            state.remove_pod(&pod);
+            return vec![Change::PodRemoved { slot, pod }];
+        }
+        remove_from(&mut self.homeless, &node, uid);
+        vec![Change::Other]
+    }
+
+    fn place_pod(&mut self, place: Place) -> Vec<Change> {
+        let mut changes = self.remove_pod(&place.pod.uid);
+        let (pod, node) = (Arc::clone(&place.pod), &place.node);
+        let change = if place.kind == PlaceKind::Nominated {
+            self.nominated.entry(node.clone()).or_default().push(pod);
+            Change::Other
+        } else if let Some(slot) = self.slot(node)
+            && let Some(state) = self.node_mut(slot)
+        {
+            state.add_pod(Arc::clone(&pod));
+            Change::PodAdded { slot, pod }
+        } else {
+            self.homeless.entry(node.clone()).or_default().push(pod);
+            Change::Other
+        };
+        changes.push(change);
+        self.places.insert(place.pod.uid.clone(), place);
+        changes
+    }
+}
+
+fn remove_from(
+    lists: &mut std::collections::BTreeMap<NodeName, Vec<Arc<SchedulingPod>>>,
+    node: &NodeName,
+    uid: &PodUid,
+) {
+    if let Some(list) = lists.get_mut(node) {
+        list.retain(|pod| pod.uid != *uid);
+        if list.is_empty() {
+            lists.remove(node);
+        }
+    }
+}

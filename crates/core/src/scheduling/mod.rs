@@ -1,0 +1,29 @@
+//! Which node a pod goes to, and who makes room for it: the default scheduler of v1.36.
+//!
+//! Everything here is a function of a [`cluster::Cluster`], a [`profile::Profile`] and a pod. Chance
+//! has no part in it: where upstream leaves a choice to chance, [`tie_break`] decides by a seed.
+//!
+//! Reading order:
+//! 1. [`pod`] – what a pod asks for, read once.
+//! 2. [`cluster`] – nodes, the pods on them and what else decides, kept from events.
+//! 3. [`plugin`] – names of plugins, codes and reasons of rejections.
+//! 4. [`profile`] – which plugins, with which weights and arguments.
+//! 5. [`plugins`] – one file per plugin.
+//! 6. [`filters`] and [`scores`] – all plugins of a profile together.
+//! 7. [`diagnosis`], [`filtered`], [`tie_break`] – what users read; the verdicts on all nodes;
+//!    which of equals is taken.
+//! 8. [`preemption`] – who makes room.
+//! 9. [`reference`] – the plain engine that looks at everything.
+
+pub mod cluster;
+pub mod diagnosis;
+pub mod filtered;
+pub mod filters;
+pub mod plugin;
+pub mod plugins;
+pub mod pod;
+pub mod preemption;
+pub mod profile;
+pub mod reference;
+pub mod scores;
+pub mod tie_break;

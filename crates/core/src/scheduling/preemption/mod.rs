@@ -1,0 +1,130 @@
+//! Making room: which pods of lower priority would have to go, and on which node.
+//!
+//! Reading order: `victims` (who would have to go on one node), `choice` (which node), `message`
+//! (what is told to whom). Matches v1.36 framework/preemption and plugins/defaultpreemption.
+
+mod choice;
+mod message;
+mod victims;
+
+use std::sync::Arc;
+
+use super::cluster::NodeSlot;
+use super::filtered::Filtered;
+use super::filters::{Seeker, Trial};
+use super::plugin::{Code, Rejection};
+use super::pod::{PreemptionPolicy, SchedulingPod};
+use super::profile::PreemptionArgs;
+
+pub use message::{
+    PREEMPTED_EVENT_REASON, PREEMPTION_CONDITION_REASON, condition_message, event_note,
+};
+pub use victims::{is_victim, select_victims};
+
+/// The result of looking for victims.
+#[derive(Clone, Debug)]
+pub enum Preemption {
+    /// Not looked for: no node will do whatever is removed.
+    NotTried,
+    /// Not looked for: the pod may not push others out, or not again.
+    NotEligible(&'static str),
+    /// Looked for.
+    Tried {
+        /// Nodes on which it would work, those that break no disruption budget first.
+        candidates: Vec<Candidate>,
+        /// Nodes on which it would not, with what is in the way there.
+        rejected: Vec<(NodeSlot, Rejection)>,
+    },
+}
+
+/// A node and the pods that would have to go.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The node.
+    pub slot: NodeSlot,
+    /// Who would have to go, the most important first.
+    pub victims: Vec<Arc<SchedulingPod>>,
+    /// How many of them break a disruption budget.
+    pub pdb_violations: usize,
+}
+
+/// Looks for victims on the nodes where that could help.
+///
+/// `offset` says at which of them to begin; the search ends early once enough candidates are
+/// found.
+pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
+    if filtered.pre_filter.rejection.is_some() {
+        return Preemption::NotTried;
+    }
+    if let Some(reason) = ineligibility(seeker, filtered) {
+        return Preemption::NotEligible(reason);
+    }
+    let mut potential: Vec<NodeSlot> = filtered
+        .nodes
+        .iter()
+        .filter(|(_, r)| r.as_ref().is_some_and(|r| r.code == Code::Unschedulable))
+        .map(|(slot, _)| *slot)
+        .collect();
+    if !potential.is_empty() {
+        let offset = usize::try_from(offset).unwrap_or(0) % potential.len();
+        potential.rotate_left(offset);
+    }
+    let enough = candidates_wanted(seeker.profile.preemption, potential.len());
+    let (mut harmless, mut violating) = (Vec::new(), Vec::new());
+    let mut rejected = Vec::new();
+    for slot in potential {
+        let Some(node) = seeker.cluster.node(slot) else {
+            continue;
+        };
+        let trial = Trial {
+            node: node.clone(),
+            state: filtered.state.clone(),
+        };
+        match select_victims(seeker, slot, trial) {
+            Err(rejection) => rejected.push((slot, rejection)),
+            Ok(candidate) => {
+                if candidate.pdb_violations == 0 {
+                    harmless.push(candidate);
+                } else {
+                    violating.push(candidate);
+                }
+                if !harmless.is_empty() && harmless.len() + violating.len() >= enough {
+                    break;
+                }
+            }
+        }
+    }
+    harmless.append(&mut violating);
+    Preemption::Tried {
+        candidates: harmless,
+        rejected,
+    }
+}
+
+/// Why the pod may not push others out: it never may, or the victims of last time are still there.
+pub fn ineligibility(seeker: &Seeker<'_>, filtered: &Filtered) -> Option<&'static str> {
+    let pod = seeker.pod;
+    if pod.preemption_policy == PreemptionPolicy::Never {
+        return Some("not eligible due to preemptionPolicy=Never.");
+    }
+    let slot = seeker.cluster.slot(pod.nominated_node_name.as_ref()?)?;
+    let code = filtered.rejection(slot).map(|rejection| rejection.code);
+    if code == Some(Code::UnschedulableAndUnresolvable) {
+        return None;
+    }
+    let mut pods = seeker.cluster.node(slot)?.pods().iter();
+    let is_on_its_way =
+        pods.any(|other| is_victim(other, pod) && other.is_terminating && other.is_preempted);
+    is_on_its_way.then_some("not eligible due to a terminating pod on the nominated node.")
+}
+
+/// How many candidates are enough, of so many nodes.
+fn candidates_wanted(args: PreemptionArgs, nodes: usize) -> usize {
+    let part = |number: i32| usize::try_from(number).unwrap_or(0);
+    let wanted = nodes.saturating_mul(part(args.min_candidate_nodes_percentage)) / 100;
+    let least = part(args.min_candidate_nodes_absolute);
+    wanted.max(least).min(nodes)
+}
+
+#[cfg(test)]
+mod tests;

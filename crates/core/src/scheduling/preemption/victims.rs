@@ -1,0 +1,107 @@
+//! Who would have to go on one node.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::scheduling::cluster::{DisruptionBudget, NodeSlot};
+use crate::scheduling::filters::{Seeker, Trial};
+use crate::scheduling::plugin::Rejection;
+use crate::scheduling::pod::SchedulingPod;
+
+use super::Candidate;
+
+const REASON_NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+
+/// Whether a pod may be pushed out by another.
+pub fn is_victim(pod: &SchedulingPod, preemptor: &SchedulingPod) -> bool {
+    pod.priority < preemptor.priority
+}
+
+/// The fewest pods to remove from the node so that the pod fits, or what would still be in the way.
+///
+/// All pods of lower priority are taken away; then, the most important first and those under a
+/// spent disruption budget before the rest, each is put back and stays if the pod still fits.
+pub fn select_victims(
+    seeker: &Seeker<'_>,
+    slot: NodeSlot,
+    mut trial: Trial,
+) -> Result<Candidate, Rejection> {
+    let pods = trial.node.pods().iter();
+    let mut potential: Vec<Arc<SchedulingPod>> = pods
+        .filter(|pod| is_victim(pod, seeker.pod))
+        .cloned()
+        .collect();
+    if potential.is_empty() {
+        return Err(Rejection::by_no_plugin(REASON_NO_VICTIMS));
+    }
+    for pod in &potential {
+        seeker.remove_on_trial(&mut trial, pod);
+    }
+    if let Some(rejection) = seeker.filter_with_nominated(&trial.node, &trial.state) {
+        return Err(rejection);
+    }
+    sort_by_importance(&mut potential);
+    let budgets: Vec<&DisruptionBudget> = seeker.cluster.budgets().collect();
+    let (violating, others) = split_by_budgets(potential, &budgets);
+    let is_mixed = !violating.is_empty() && !others.is_empty();
+    let mut victims = cannot_stay(seeker, &mut trial, violating);
+    let pdb_violations = victims.len();
+    victims.extend(cannot_stay(seeker, &mut trial, others));
+    if is_mixed {
+        sort_by_importance(&mut victims);
+    }
+    Ok(Candidate {
+        slot,
+        victims,
+        pdb_violations,
+    })
+}
+
+/// Puts pods back one by one, and returns those that do not leave room for the pod.
+fn cannot_stay(
+    seeker: &Seeker<'_>,
+    trial: &mut Trial,
+    pods: Vec<Arc<SchedulingPod>>,
+) -> Vec<Arc<SchedulingPod>> {
+    let mut victims = Vec::new();
+    for pod in pods {
+        seeker.add_on_trial(trial, &pod);
+        let rejection = seeker.filter_with_nominated(&trial.node, &trial.state);
+        if rejection.is_some() {
+            seeker.remove_on_trial(trial, &pod);
+            victims.push(pod);
+        }
+    }
+    victims
+}
+
+/// The most important first: by priority, then by age.
+///
+/// A pod that has not started is the youngest. Of several such the last comes first: upstream takes
+/// the current time for each in turn, so that the one it asks about first is the older.
+fn sort_by_importance(pods: &mut Vec<Arc<SchedulingPod>>) {
+    let mut numbered: Vec<(usize, Arc<SchedulingPod>)> =
+        std::mem::take(pods).into_iter().enumerate().collect();
+    numbered.sort_by_key(|(index, pod)| match pod.start_time {
+        Some(start) => (Reverse(pod.priority), 0, start, Reverse(0)),
+        None => (Reverse(pod.priority), 1, 0, Reverse(*index)),
+    });
+    pods.extend(numbered.into_iter().map(|(_, pod)| pod));
+}
+
+type Pods = Vec<Arc<SchedulingPod>>;
+
+/// Splits off the pods that break a disruption budget, if all before them in the list go too.
+fn split_by_budgets(pods: Pods, budgets: &[&DisruptionBudget]) -> (Pods, Pods) {
+    let mut allowed: Vec<i32> = budgets.iter().map(|b| b.disruptions_allowed).collect();
+    pods.into_iter().partition(|pod| {
+        let mut is_violating = false;
+        for (budget, allowed) in budgets.iter().zip(&mut allowed) {
+            if budget.is_spent_by(pod) {
+                *allowed = allowed.wrapping_sub(1);
+                is_violating |= *allowed < 0;
+            }
+        }
+        is_violating
+    })
+}

@@ -1,0 +1,236 @@
+//! The plain engine: looks at every node, with every filter and every score, in upstream's order.
+//!
+//! It is slow and meant to be obviously right. The indexed engine must come to the same verdicts,
+//! scores and choices.
+
+use crate::object::identity::NodeName;
+
+use super::cluster::{NodeSlot, NodeState};
+use super::filtered::Filtered;
+use super::filters::{FilterState, PreFilter, Seeker};
+use super::plugin::{FilterPlugin, ScorePlugin};
+use super::preemption::{self, Preemption};
+use super::scores::{InvalidScore, NodeScores, ScoreState};
+use super::tie_break::{Attempts, choose};
+
+/// What the scores said.
+#[derive(Clone, Debug)]
+pub struct Scored {
+    /// Scores with nothing to say about the pod.
+    pub skipped: Vec<ScorePlugin>,
+    /// Feasible nodes, in order.
+    pub nodes: Vec<(NodeSlot, NodeScores)>,
+}
+
+/// Which part of the nodes is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// Where in the node order to begin.
+    pub start: usize,
+    /// How many feasible nodes are enough.
+    pub limit: usize,
+}
+
+impl Search {
+    /// All nodes, from the first.
+    pub const ALL: Search = Search {
+        start: 0,
+        limit: usize::MAX,
+    };
+}
+
+/// Runs the filters. Matches v1.36 pkg/scheduler/schedule_one.go, `findNodesThatFitPod`.
+pub fn filter_nodes(seeker: &Seeker<'_>, search: Search) -> Filtered {
+    let state = FilterState::scan(seeker.cluster, seeker.profile, seeker.pod);
+    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
+    let mut order = seeker.cluster.node_order();
+    if !order.is_empty() {
+        let start = search.start % order.len();
+        order.rotate_left(start);
+    }
+    let mut nodes = Vec::new();
+    let mut found = 0;
+    for slot in order {
+        let Some(node) = seeker.cluster.node(slot) else {
+            continue;
+        };
+        let rejection = match &pre_filter {
+            PreFilter {
+                rejection: Some(rejection),
+                ..
+            } => Some(rejection.clone()),
+            PreFilter {
+                node_names: Some(names),
+                ..
+            } if !names.contains(&node.view.name) => Some(PreFilter::unnamed_node_rejection()),
+            _ if found == search.limit => break,
+            _ => seeker.filter_with_nominated(node, &state),
+        };
+        found += usize::from(rejection.is_none());
+        nodes.push((slot, rejection));
+    }
+    Filtered {
+        pre_filter,
+        state,
+        nodes,
+    }
+}
+
+/// All filters that would reject the node by themselves, were no pod waiting for room there.
+pub fn all_rejecters(
+    seeker: &Seeker<'_>,
+    filtered: &Filtered,
+    slot: NodeSlot,
+) -> Vec<FilterPlugin> {
+    let Some(node) = seeker.cluster.node(slot) else {
+        return Vec::new();
+    };
+    let filters = seeker.profile.filters.iter().copied();
+    filters
+        .filter(|plugin| seeker.filter_by(*plugin, node, &filtered.state).is_some())
+        .collect()
+}
+
+/// Runs the scores on the feasible nodes.
+pub fn score_nodes(seeker: &Seeker<'_>, filtered: &Filtered) -> Result<Scored, InvalidScore> {
+    let feasible: Vec<(NodeSlot, &NodeState)> = filtered
+        .feasible()
+        .filter_map(|slot| Some((slot, seeker.cluster.node(slot)?)))
+        .collect();
+    let nodes: Vec<&NodeState> = feasible.iter().map(|(_, node)| *node).collect();
+    let state = ScoreState::scan(seeker, &nodes);
+    let scores = seeker.score(&nodes, &state)?;
+    let plugins = seeker.profile.scores.iter().map(|(plugin, _)| *plugin);
+    Ok(Scored {
+        skipped: plugins
+            .filter(|plugin| seeker.skips_score(*plugin, &state))
+            .collect(),
+        nodes: feasible
+            .into_iter()
+            .map(|(slot, _)| slot)
+            .zip(scores)
+            .collect(),
+    })
+}
+
+impl Scored {
+    /// The best total, and all nodes that have it, in order.
+    pub fn best(&self) -> Option<(i64, Vec<NodeSlot>)> {
+        let total = self.nodes.iter().map(|(_, scores)| scores.total).max()?;
+        let nodes = self.nodes.iter();
+        let best = nodes.filter(|(_, scores)| scores.total == total);
+        Some((total, best.map(|(slot, _)| *slot).collect()))
+    }
+}
+
+/// What becomes of the pod.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// It goes to a node.
+    Place {
+        /// Which.
+        slot: NodeSlot,
+        /// How it was chosen; `None` if there was no choice.
+        scored: Option<Scored>,
+    },
+    /// It waits.
+    Wait(Box<Unschedulable>),
+}
+
+/// Why a pod waits, and for what.
+#[derive(Clone, Debug)]
+pub struct Unschedulable {
+    /// What the filters said.
+    pub filtered: Filtered,
+    /// Whether room can be made.
+    pub preemption: Preemption,
+    /// The node on which room is to be made.
+    pub nominated: Option<NodeName>,
+    /// The whole message for users.
+    pub message: String,
+}
+
+/// Why an attempt ended without a decision.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There are no nodes at all.
+    #[error("no nodes available to schedule pods")]
+    NoNodes,
+    /// A score is beyond all bounds.
+    #[error(transparent)]
+    InvalidScore(#[from] InvalidScore),
+}
+
+/// Decides about a pod. Matches v1.36 pkg/scheduler/schedule_one.go, `schedulePod`, and what
+/// follows when nothing fits.
+pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision, Error> {
+    let cluster = seeker.cluster;
+    let node_count = cluster.node_count();
+    if node_count == 0 {
+        return Err(Error::NoNodes);
+    }
+    if let Some(slot) = nominated_slot(seeker) {
+        return Ok(Decision::Place { slot, scored: None });
+    }
+    let search = Search {
+        start: attempts.next_start,
+        limit: seeker.profile.nodes_to_find(node_count),
+    };
+    let filtered = filter_nodes(seeker, search);
+    attempts.next_start = (attempts.next_start + filtered.nodes.len()) % node_count;
+    let feasible: Vec<NodeSlot> = filtered.feasible().collect();
+    match feasible.as_slice() {
+        [] => Ok(Decision::Wait(Box::new(wait(seeker, filtered, attempts)))),
+        [only] => Ok(Decision::Place {
+            slot: *only,
+            scored: None,
+        }),
+        _ => {
+            let scored = score_nodes(seeker, &filtered)?;
+            let (_, best) = scored.best().ok_or(Error::NoNodes)?;
+            let slot_count = cluster.slot_count();
+            let offset = attempts.draw_offset(slot_count);
+            let slot = choose(best.into_iter(), offset, slot_count).ok_or(Error::NoNodes)?;
+            let scored = Some(scored);
+            Ok(Decision::Place { slot, scored })
+        }
+    }
+}
+
+/// The node on which room was made for the pod, if it fits there by now.
+fn nominated_slot(seeker: &Seeker<'_>) -> Option<NodeSlot> {
+    let slot = seeker
+        .cluster
+        .slot(seeker.pod.nominated_node_name.as_ref()?)?;
+    let node = seeker.cluster.node(slot)?;
+    let state = FilterState::scan(seeker.cluster, seeker.profile, seeker.pod);
+    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
+    let fits =
+        pre_filter.rejection.is_none() && seeker.filter_with_nominated(node, &state).is_none();
+    fits.then_some(slot)
+}
+
+fn wait(seeker: &Seeker<'_>, filtered: Filtered, attempts: &mut Attempts) -> Unschedulable {
+    let cluster = seeker.cluster;
+    let slot_count = cluster.slot_count();
+    let offset = attempts.draw_offset(slot_count);
+    let preemption = preemption::preempt(seeker, &filtered, offset);
+    let chosen = choose(
+        preemption
+            .best()
+            .into_iter()
+            .map(|candidate| candidate.slot),
+        attempts.draw_offset(slot_count),
+        slot_count,
+    );
+    let node_count = cluster.node_count();
+    let post_filter = preemption.message(node_count);
+    Unschedulable {
+        message: filtered.diagnosis(node_count).message(&post_filter),
+        nominated: chosen
+            .and_then(|slot| cluster.node(slot))
+            .map(|node| node.view.name.clone()),
+        filtered,
+        preemption,
+    }
+}

@@ -61,10 +61,16 @@ impl PreFilter {
         pre_filter
     }
 
-    /// What nodes that the pod does not name are told.
-    pub fn unnamed_node_rejection() -> Rejection {
-        let plugin = FilterPlugin::NodeAffinity;
-        Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
+    /// Why the node does not even come into question.
+    pub fn reject(&self, node: &NodeName) -> Option<Rejection> {
+        if self.rejection.is_some() {
+            return self.rejection.clone();
+        }
+        let names = self.node_names.as_ref()?;
+        (!names.contains(node)).then(|| {
+            let plugin = FilterPlugin::NodeAffinity;
+            Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
+        })
     }
 }
 

@@ -13,7 +13,7 @@
 //! 7. [`diagnosis`], [`filtered`], [`tie_break`] – what users read; the verdicts on all nodes;
 //!    which of equals is taken.
 //! 8. [`preemption`] – who makes room.
-//! 9. [`reference`] – the plain engine that looks at everything.
+//! 9. [`mod@reference`] – the plain engine that looks at everything.
 
 pub mod cluster;
 pub mod diagnosis;

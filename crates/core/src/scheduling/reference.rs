@@ -3,6 +3,8 @@
 //! It is slow and meant to be obviously right. The indexed engine must come to the same verdicts,
 //! scores and choices.
 
+use std::collections::BTreeSet;
+
 use crate::object::identity::NodeName;
 
 use super::cluster::{NodeSlot, NodeState};
@@ -22,21 +24,13 @@ pub struct Scored {
     pub nodes: Vec<(NodeSlot, NodeScores)>,
 }
 
-/// Which part of the nodes is looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct Search {
-    /// Where in the node order to begin.
-    pub start: usize,
-    /// How many feasible nodes are enough.
-    pub limit: usize,
-}
-
-impl Search {
-    /// All nodes, from the first.
-    pub const ALL: Search = Search {
-        start: 0,
-        limit: usize::MAX,
-    };
+/// Which nodes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// All of them.
+    All,
+    /// From this place in the node order on, until the profile says that enough are feasible.
+    From(usize),
 }
 
 /// Runs the filters. Matches v1.36 pkg/scheduler/schedule_one.go, `findNodesThatFitPod`.
@@ -44,9 +38,13 @@ pub fn filter_nodes(seeker: &Seeker<'_>, search: Search) -> Filtered {
     let state = FilterState::scan(seeker.cluster, seeker.profile, seeker.pod);
     let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
     let mut order = seeker.cluster.node_order();
-    if !order.is_empty() {
-        let start = search.start % order.len();
+    let mut limit = usize::MAX;
+    if let Search::From(start) = search {
+        let start = start.checked_rem(order.len()).unwrap_or(0);
         order.rotate_left(start);
+        let named = pre_filter.node_names.as_ref().map(BTreeSet::len);
+        let in_question = named.map_or(order.len(), |named| named.min(order.len()));
+        limit = seeker.profile.nodes_to_find(in_question);
     }
     let mut nodes = Vec::new();
     let mut found = 0;
@@ -54,17 +52,10 @@ pub fn filter_nodes(seeker: &Seeker<'_>, search: Search) -> Filtered {
         let Some(node) = seeker.cluster.node(slot) else {
             continue;
         };
-        let rejection = match &pre_filter {
-            PreFilter {
-                rejection: Some(rejection),
-                ..
-            } => Some(rejection.clone()),
-            PreFilter {
-                node_names: Some(names),
-                ..
-            } if !names.contains(&node.view.name) => Some(PreFilter::unnamed_node_rejection()),
-            _ if found == search.limit => break,
-            _ => seeker.filter_with_nominated(node, &state),
+        let rejection = match pre_filter.reject(&node.view.name) {
+            Some(rejection) => Some(rejection),
+            None if found == limit => break,
+            None => seeker.filter_with_nominated(node, &state),
         };
         found += usize::from(rejection.is_none());
         nodes.push((slot, rejection));
@@ -172,11 +163,7 @@ pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision
     if let Some(slot) = nominated_slot(seeker) {
         return Ok(Decision::Place { slot, scored: None });
     }
-    let search = Search {
-        start: attempts.next_start,
-        limit: seeker.profile.nodes_to_find(node_count),
-    };
-    let filtered = filter_nodes(seeker, search);
+    let filtered = filter_nodes(seeker, Search::From(attempts.next_start));
     attempts.next_start = (attempts.next_start + filtered.nodes.len()) % node_count;
     let feasible: Vec<NodeSlot> = filtered.feasible().collect();
     match feasible.as_slice() {

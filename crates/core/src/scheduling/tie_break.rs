@@ -7,6 +7,10 @@
 use super::cluster::NodeSlot;
 
 /// Numbers the attempts to place pods, and draws an offset for each choice.
+///
+/// A choice among several feasible nodes draws once, below the number of slots. An attempt that
+/// finds no feasible node draws twice, also below the number of slots: where to begin the search
+/// for victims, and which of the best candidates to take. Nothing else draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     seed: u64,

@@ -86,7 +86,7 @@ fn profile(config: &Value) -> Profile {
 }
 
 fn answer(seeker: &Seeker<'_>) -> Value {
-    let filtered = filter_nodes(seeker, Search::ALL);
+    let filtered = filter_nodes(seeker, Search::All);
     let scored = score_nodes(seeker, &filtered).unwrap();
     let requests = &seeker.pod.requests;
     let mut answer = json!({
@@ -145,7 +145,7 @@ fn nodes(seeker: &Seeker<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value
         });
         if let Some(rejection) = rejection {
             got["rejection"] = described(rejection);
-            if is_filtered(filtered, node) {
+            if filtered.pre_filter.reject(&node.view.name).is_none() {
                 got["allRejecters"] = names(&all_rejecters(seeker, filtered, *slot));
             }
         }
@@ -164,13 +164,6 @@ fn nodes(seeker: &Seeker<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value
         got
     };
     filtered.nodes.iter().map(described_node).collect()
-}
-
-/// Whether the filters were asked about the node at all.
-fn is_filtered(filtered: &Filtered, node: &NodeState) -> bool {
-    let pre_filter = &filtered.pre_filter;
-    let names = pre_filter.node_names.as_ref();
-    pre_filter.rejection.is_none() && names.is_none_or(|names| names.contains(&node.view.name))
 }
 
 fn described_preemption(seeker: &Seeker<'_>, preemption: &Preemption) -> Value {

@@ -41,7 +41,9 @@ impl Owners {
 
     /// Forgets a service.
     pub fn remove_service(&mut self, namespace: &str, name: &str) {
-        self.forget(namespace, |all| all.services.remove(name).is_some());
+        if let Some(all) = self.namespaces.get_mut(namespace) {
+            all.services.remove(name);
+        }
     }
 
     /// Learns a replication controller.
@@ -55,9 +57,9 @@ impl Owners {
 
     /// Forgets a replication controller.
     pub fn remove_replication_controller(&mut self, namespace: &str, name: &str) {
-        self.forget(namespace, |all| {
-            all.replication_controllers.remove(name).is_some()
-        });
+        if let Some(all) = self.namespaces.get_mut(namespace) {
+            all.replication_controllers.remove(name);
+        }
     }
 
     /// Learns a replica set.
@@ -69,7 +71,9 @@ impl Owners {
 
     /// Forgets a replica set.
     pub fn remove_replica_set(&mut self, namespace: &str, name: &str) {
-        self.forget(namespace, |all| all.replica_sets.remove(name).is_some());
+        if let Some(all) = self.namespaces.get_mut(namespace) {
+            all.replica_sets.remove(name);
+        }
     }
 
     /// Learns a stateful set.
@@ -81,7 +85,9 @@ impl Owners {
 
     /// Forgets a stateful set.
     pub fn remove_stateful_set(&mut self, namespace: &str, name: &str) {
-        self.forget(namespace, |all| all.stateful_sets.remove(name).is_some());
+        if let Some(all) = self.namespaces.get_mut(namespace) {
+            all.stateful_sets.remove(name);
+        }
     }
 
     /// The selector that its services and its controller together give the pod; empty if none do.
@@ -119,12 +125,6 @@ impl Owners {
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = meta.name.clone().unwrap_or_default();
         (self.namespaces.entry(namespace).or_default(), name)
-    }
-
-    fn forget(&mut self, namespace: &str, remove: impl FnOnce(&mut OfNamespace) -> bool) {
-        if let Some(all) = self.namespaces.get_mut(namespace) {
-            remove(all);
-        }
     }
 }
 

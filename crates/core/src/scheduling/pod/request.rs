@@ -95,7 +95,7 @@ pub struct PodRequests {
     pub incoming: Request,
     /// For the sums of its node, and for balance: a resize in flight counts with the larger values.
     pub on_node: Request,
-    /// Cpu of `on_node`, with [100m](DEFAULT_MILLI_CPU) for each container that is silent about it.
+    /// Cpu of `on_node`, with 100m for each container that is silent about it.
     pub non_zero_milli_cpu: i64,
     /// Memory of `on_node`, with 200Mi for each container that is silent about it.
     pub non_zero_memory: i64,

@@ -18,15 +18,6 @@ pub struct SpreadConstraints {
     pub is_stated: bool,
 }
 
-/// What happens when a constraint cannot be met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenUnsatisfiable {
-    /// The pod waits.
-    DoNotSchedule,
-    /// The pod is placed where it hurts least.
-    ScheduleAnyway,
-}
-
 /// How evenly pods are to be spread over one kind of domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadConstraint {
@@ -72,8 +63,14 @@ impl SpreadConstraints {
                 "ScheduleAnyway" => &mut split.soft,
                 other => {
                     let path = format!("{path}.whenUnsatisfiable");
-                    let supported = ["DoNotSchedule", "ScheduleAnyway"];
-                    problems.push(Problem::not_supported(path, other, &supported));
+                    problems.push(match other {
+                        "" => Problem::required(path, "can not be empty"),
+                        _ => Problem::not_supported(
+                            path,
+                            other,
+                            &["DoNotSchedule", "ScheduleAnyway"],
+                        ),
+                    });
                     continue;
                 }
             };

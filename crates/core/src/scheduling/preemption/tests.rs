@@ -54,7 +54,7 @@ fn run(cluster: &Cluster, pod: &SchedulingPod) -> Preemption {
         profile: &profile,
         pod,
     };
-    let filtered = filter_nodes(&seeker, Search::ALL);
+    let filtered = filter_nodes(&seeker, Search::All);
     preempt(&seeker, &filtered, 0)
 }
 

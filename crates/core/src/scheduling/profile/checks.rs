@@ -21,24 +21,24 @@ pub(super) fn ignored_resources(
     groups: &[String],
     problems: &mut Vec<Problem>,
 ) {
-    let mut check_name = |path: String, name: &str| {
-        let broken = check_label_key(name);
-        if !broken.is_empty() {
-            problems.push(Problem::invalid(path, name, broken.join("; ")));
-        }
-    };
     for (index, name) in resources.iter().enumerate() {
-        check_name(format!("{path}.ignoredResources[{index}]"), name);
+        let path = format!("{path}.ignoredResources[{index}]");
+        check_name(path, name, problems);
     }
     for (index, group) in groups.iter().enumerate() {
-        check_name(format!("{path}.ignoredResourceGroups[{index}]"), group);
-    }
-    for (index, group) in groups.iter().enumerate() {
+        let path = format!("{path}.ignoredResourceGroups[{index}]");
         if group.contains('/') {
-            let path = format!("{path}.ignoredResourceGroups[{index}]");
             let rule = "resource group name can't contain '/'";
-            problems.push(Problem::invalid(path, group, rule));
+            problems.push(Problem::invalid(&path, group, rule));
         }
+        check_name(path, group, problems);
+    }
+}
+
+fn check_name(path: String, name: &str, problems: &mut Vec<Problem>) {
+    let broken = check_label_key(name);
+    if !broken.is_empty() {
+        problems.push(Problem::invalid(path, name, broken.join("; ")));
     }
 }
 
@@ -173,9 +173,11 @@ pub(super) fn spread_defaults(
                 "not in valid range (0, inf)",
             ));
         }
+        let key_path = format!("{path}.topologyKey");
         if constraint.topology_key.is_empty() {
-            let path = format!("{path}.topologyKey");
-            problems.push(Problem::required(path, "can not be empty"));
+            problems.push(Problem::required(key_path, "can not be empty"));
+        } else {
+            check_name(key_path, &constraint.topology_key, problems);
         }
         if constraint.label_selector.is_some() {
             problems.push(Problem::forbidden(
@@ -187,7 +189,6 @@ pub(super) fn spread_defaults(
         let mut earlier = list[..index].iter();
         if earlier.any(|other| (&other.topology_key, &other.when_unsatisfiable) == key) {
             let pair = format!("{{{}, {}}}", key.0, key.1);
-            let path = format!("{path}.{{topologyKey, whenUnsatisfiable}}");
             problems.push(Problem::duplicate(path, &pair));
         }
     }

@@ -14,8 +14,9 @@
 //! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
 //! 6. [`config`] – node configuration from the files and flags people have.
 //! 7. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 8. [`lint`] – advice on configurations and manifests.
-//! 9. [`testing`] – builders for tests (feature `testing`).
+//! 8. [`scheduling`] – which pod is next, and which node it gets.
+//! 9. [`lint`] – advice on configurations and manifests.
+//! 10. [`testing`] – builders for tests (feature `testing`).
 
 pub mod admission;
 pub mod config;
@@ -24,6 +25,7 @@ pub mod object;
 pub mod problem;
 pub mod quantity;
 pub mod resources;
+pub mod scheduling;
 pub mod threshold;
 
 #[cfg(any(test, feature = "testing"))]

@@ -14,6 +14,9 @@
 //!
 //! Matches v1.36 pkg/scheduler/backend/queue with the default feature gates.
 //!
+//! The queue also knows which pods have room set aside on a node after a preemption
+//! ([`Nomination`]).
+//!
 //! Reading order: [`Time`], [`facts`] (what is read of objects), [`Action`] and [`event`],
 //! [`Plugin`] and [`Hint`], [`QueuedPod`], the places (`ordered`,
 //! `unschedulable`, `in_flight`), [`SchedulingQueue`] with its `moves`, `wake` and `flush`.
@@ -26,6 +29,7 @@ mod flush;
 mod hint;
 mod in_flight;
 mod moves;
+mod nominator;
 mod ordered;
 mod plugin;
 mod queued_pod;
@@ -40,6 +44,7 @@ pub use backoff::Backoff;
 pub use event::{Change, ClusterEvent, Object, Resource};
 pub use facts::{NodeFacts, PodFacts};
 pub use hint::Hint;
+pub use nominator::{NominatedPod, Nomination};
 pub use plugin::Plugin;
 pub use queued_pod::{QueuedPod, Rejectors};
 pub use scheduling_queue::{AlreadyQueued, SchedulingQueue, Settings};

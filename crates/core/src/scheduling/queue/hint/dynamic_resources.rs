@@ -1,8 +1,7 @@
 //! A pod that waits for devices.
 
-use super::super::event::Change;
 use super::super::facts::ResourceClaimFacts;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
 
 pub(super) const EVENTS: &[Registration] = &[
     (

@@ -1,8 +1,7 @@
 //! A pod that other pods attract or repel.
 
-use super::super::event::Change;
 use super::super::facts::{AffinityTerm, NodeFacts};
-use super::{Action, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
 
 pub(super) const EVENTS: &[Registration] = &[
     (

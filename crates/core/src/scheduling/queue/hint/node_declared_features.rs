@@ -1,7 +1,6 @@
 //! A pod that needs features which nodes did not declare.
 
-use super::super::event::Change;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
 
 pub(super) const EVENTS: &[Registration] = &[
     (

@@ -1,8 +1,7 @@
 //! A pod for which nodes had too little left.
 
-use super::super::event::Change;
 use super::super::facts::{DeviceClassFacts, NodeFacts};
-use super::{Action, Hint, Object, PodFacts, Registration, Resource};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
 use crate::resources::{ResourceName, Resources};
 
 /// Prefix under which a device class is an extended resource without further ado.

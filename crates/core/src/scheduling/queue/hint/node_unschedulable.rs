@@ -1,8 +1,7 @@
 //! A pod for which only cordoned nodes were left.
 
-use super::super::event::Change;
 use super::super::facts::NodeFacts;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
 use crate::object::taint::{ComparisonOperators, Effect, NODE_UNSCHEDULABLE, Taint, is_tolerated};
 
 pub(super) const EVENTS: &[Registration] = &[

@@ -1,8 +1,7 @@
 //! A pod for whose volumes nodes had no room.
 
-use super::super::event::Change;
 use super::super::facts::{CsiNodeFacts, Volume};
-use super::{Action, Hint, Object, PodFacts, Registration, Resource, uses_claim};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, uses_claim};
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::CsiNode, Action::ADD.or(Action::UPDATE)),

@@ -1,8 +1,7 @@
 //! A pod that would have made its kind spread too unevenly.
 
-use super::super::event::Change;
 use super::super::facts::{NodeFacts, SpreadConstraint};
-use super::{Action, Hint, Object, PodFacts, Registration, Resource};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
 
 pub(super) const EVENTS: &[Registration] = &[
     (

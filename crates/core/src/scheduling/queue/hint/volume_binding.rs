@@ -1,8 +1,7 @@
 //! A pod whose claims could not be bound to volumes.
 
-use super::super::event::Change;
 use super::super::facts::Volume;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource, uses_claim};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, uses_claim};
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::StorageClass, Action::ADD.or(Action::UPDATE)),

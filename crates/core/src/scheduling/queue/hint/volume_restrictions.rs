@@ -1,8 +1,7 @@
 //! A pod whose volumes another pod has to itself.
 
-use super::super::event::Change;
 use super::super::facts::Volume;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::Pod, Action::DELETE),

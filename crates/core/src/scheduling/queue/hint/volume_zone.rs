@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::event::Change;
-use super::super::facts::PersistentVolumeFacts;
-use super::{Action, Hint, Object, PodFacts, Registration, Resource};
-use crate::scheduling::queue::facts::Volume;
+use super::super::facts::{PersistentVolumeFacts, Volume};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::StorageClass, Action::ADD),

@@ -18,10 +18,10 @@ enum Step {
     Add(u8),
     Delete(u8),
     Pop,
-    /// Ends the oldest attempt under way.
-    Bind,
-    /// Ends the oldest attempt under way.
-    Fail(Vec<Plugin>),
+    /// Ends one of the attempts under way.
+    Bind(prop::sample::Index),
+    /// Ends one of the attempts under way.
+    Fail(prop::sample::Index, Vec<Plugin>),
     NodeAdded,
     PodDeleted,
     Activate(u8),
@@ -38,8 +38,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => pod.clone().prop_map(Step::Add),
         1 => pod.clone().prop_map(Step::Delete),
         5 => Just(Step::Pop),
-        1 => Just(Step::Bind),
-        4 => rejectors.prop_map(Step::Fail),
+        1 => any::<prop::sample::Index>().prop_map(Step::Bind),
+        4 => (any::<prop::sample::Index>(), rejectors).prop_map(|(which, plugins)| Step::Fail(which, plugins)),
         1 => Just(Step::NodeAdded),
         1 => Just(Step::PodDeleted),
         1 => pod.clone().prop_map(Step::Activate),
@@ -311,16 +311,14 @@ impl Pair {
                 assert_eq!(name, self.model.pop().map(|number| number.to_string()));
                 self.in_flight.extend(popped);
             }
-            Step::Bind => {
-                if let Some(number) = self.oldest_attempt() {
-                    let queued = self.in_flight.remove(0);
+            Step::Bind(which) => {
+                if let Some((number, queued)) = self.end_attempt(which) {
                     self.queue.done(&queued.pod.uid);
                     self.model.entries.retain(|entry| entry.number != number);
                 }
             }
-            Step::Fail(plugins) => {
-                if let Some(number) = self.oldest_attempt() {
-                    let queued = self.in_flight.remove(0);
+            Step::Fail(which, plugins) => {
+                if let Some((number, queued)) = self.end_attempt(which) {
                     let rejectors = Rejectors::unschedulable(plugins.iter().copied());
                     let added = self.queue.add_unschedulable(queued, rejectors, now);
                     added.expect("the pod was in flight");
@@ -371,9 +369,13 @@ impl Pair {
         }
     }
 
-    fn oldest_attempt(&self) -> Option<u8> {
-        let name = &self.in_flight.first()?.pod.pod_ref.name;
-        Some(name.parse().expect("pods are named by numbers"))
+    fn end_attempt(&mut self, which: prop::sample::Index) -> Option<(u8, QueuedPod)> {
+        if self.in_flight.is_empty() {
+            return None;
+        }
+        let queued = self.in_flight.remove(which.index(self.in_flight.len()));
+        let number = queued.pod.pod_ref.name.parse();
+        Some((number.expect("pods are named by numbers"), queued))
     }
 
     /// Every pod is exactly where the model has it.

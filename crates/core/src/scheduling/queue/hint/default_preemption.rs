@@ -12,7 +12,7 @@ pub(super) fn hint(_pod: &PodFacts, _object: &Object) -> Hint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assigned, deleted, pod_named};
+    use super::super::tests::{assigned, deleted, pod_named};
     use super::*;
 
     #[test]

@@ -44,7 +44,7 @@ fn concerns(pod: &PodFacts, change: &Change<ResourceClaimFacts>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{added, node_added, pod_named, updated};
+    use super::super::tests::{added, node_added, pod_named, updated};
     use super::*;
     use serde_json::json;
 

@@ -61,7 +61,7 @@ fn alters_a_domain(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
+    use super::super::tests::{
         added, assigned, deleted, labels, node_added, node_update, pod_named, updated,
     };
     use super::*;

@@ -31,7 +31,7 @@ use super::facts::{PersistentVolumeClaimFacts, PodFacts};
 use super::plugin::Plugin;
 
 #[cfg(test)]
-mod testing;
+mod tests;
 
 /// What a plugin thinks of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,54 +132,4 @@ fn uses_claim(pod: &PodFacts, change: &Change<PersistentVolumeClaimFacts>) -> bo
         let mut names = pod.volumes.iter().filter_map(|volume| volume.claim_name());
         claim.namespace == pod.pod_ref.namespace && names.any(|name| name == claim.name)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::testing::{node_update, pod_named};
-    use super::*;
-    use crate::object::taint::{Effect, Taint};
-
-    #[test]
-    fn taint_events_wake_those_who_register_for_new_nodes_unasked() {
-        let event = node_update(
-            |_| (),
-            |node| {
-                node.taints.push(Taint {
-                    key: "a".to_owned(),
-                    value: String::new(),
-                    effect: Effect::NoSchedule,
-                });
-            },
-        );
-        let [event] = &ClusterEvent::all_of(&event)[..] else {
-            panic!("one event");
-        };
-        let registered: Vec<Plugin> = Plugin::ALL
-            .into_iter()
-            .filter(|plugin| plugin.registers(event))
-            .collect();
-        let not_registered = [
-            Plugin::SchedulingGates,
-            Plugin::DefaultPreemption,
-            Plugin::NodeVolumeLimits,
-        ];
-        assert_eq!(registered.len(), Plugin::ALL.len() - not_registered.len());
-        assert!(
-            !not_registered
-                .iter()
-                .any(|plugin| registered.contains(plugin))
-        );
-        let pod = pod_named("a");
-        assert_eq!(Plugin::NodeResourcesFit.hint(&pod, event), Hint::Queue);
-        assert_eq!(Plugin::TaintToleration.hint(&pod, event), Hint::Skip);
-    }
-
-    #[test]
-    fn names_of_plugins_are_found_again() {
-        for plugin in Plugin::ALL {
-            assert_eq!(Plugin::from_name(plugin.as_str()), Some(plugin));
-        }
-        assert_eq!(Plugin::from_name("Coscheduling"), None);
-    }
 }

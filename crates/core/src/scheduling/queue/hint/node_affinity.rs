@@ -21,7 +21,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{labels, node_added, node_update, pod_named};
+    use super::super::tests::{labels, node_added, node_update, pod_named};
     use super::*;
     use crate::object::selector::RequiredNodeAffinity;
     use k8s_openapi::api::core::v1::PodSpec;

@@ -25,7 +25,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::NodeFacts;
-    use super::super::testing::{node_added, pod_named, updated};
+    use super::super::tests::{node_added, pod_named, updated};
     use super::*;
 
     #[test]

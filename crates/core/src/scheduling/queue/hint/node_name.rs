@@ -11,7 +11,7 @@ pub(super) fn hint(_pod: &PodFacts, _object: &Object) -> Hint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{node_added, pod_named};
+    use super::super::tests::{node_added, pod_named};
     use super::*;
 
     #[test]

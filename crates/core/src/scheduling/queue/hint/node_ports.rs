@@ -32,7 +32,7 @@ fn frees_port(deleted: &PodFacts, pod: &PodFacts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::HostPort;
-    use super::super::testing::{assigned, deleted, node_added, pod_named};
+    use super::super::tests::{assigned, deleted, node_added, pod_named};
     use super::*;
     use crate::object::identity::NodeName;
 

@@ -96,7 +96,7 @@ fn offers_requested_devices(pod: &PodFacts, change: &Change<DeviceClassFacts>) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
+    use super::super::tests::{
         added, assigned, deleted, node_added, node_update, pod_named, updated,
     };
     use super::*;

@@ -38,7 +38,7 @@ fn tolerates_cordon(pod: &PodFacts) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{node_added, node_update, pod_named, updated};
+    use super::super::tests::{node_added, node_update, pod_named, updated};
     use super::*;
     use crate::object::taint::{Toleration, TolerationOperator};
 

@@ -39,7 +39,7 @@ fn raises_a_limit(old: &CsiNodeFacts, new: &CsiNodeFacts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::{PersistentVolumeClaimFacts, VolumeAttachmentFacts};
-    use super::super::testing::{added, assigned, deleted, pod_named, updated};
+    use super::super::tests::{added, assigned, deleted, pod_named, updated};
     use super::*;
 
     fn with(volume: Volume) -> PodFacts {

@@ -79,7 +79,7 @@ fn alters_a_domain(constraints: &[SpreadConstraint], change: &Change<NodeFacts>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
+    use super::super::tests::{
         added, assigned, deleted, labels, node_added, node_deleted, node_update, pod_named, updated,
     };
     use super::*;

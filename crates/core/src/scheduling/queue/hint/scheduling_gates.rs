@@ -16,7 +16,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{pod_named, updated};
+    use super::super::tests::{pod_named, updated};
     use super::*;
 
     #[test]

@@ -34,7 +34,7 @@ fn is_tolerated(pod: &PodFacts, node: &NodeFacts) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{node_added, node_update, pod_named, updated};
+    use super::super::tests::{node_added, node_update, pod_named, updated};
     use super::*;
     use crate::object::node::NodeView;
     use crate::object::taint::{Effect, Taint};

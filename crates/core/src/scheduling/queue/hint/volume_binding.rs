@@ -44,7 +44,7 @@ mod tests {
         CsiDriverFacts, CsiNodeFacts, CsiStorageCapacityFacts, PersistentVolumeClaimFacts,
         PersistentVolumeFacts, StorageClassFacts,
     };
-    use super::super::testing::{added, node_added, pod_named, updated};
+    use super::super::tests::{added, node_added, pod_named, updated};
     use super::*;
 
     fn with(volume: Volume) -> PodFacts {

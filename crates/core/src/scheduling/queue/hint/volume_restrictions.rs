@@ -78,7 +78,7 @@ fn excludes(held: &Volume, wanted: &Volume) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::PersistentVolumeClaimFacts;
-    use super::super::testing::{added, assigned, deleted, node_added, pod_named};
+    use super::super::tests::{added, assigned, deleted, node_added, pod_named};
     use super::*;
 
     fn disk(name: &str, read_only: bool) -> Volume {

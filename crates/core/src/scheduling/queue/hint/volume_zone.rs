@@ -52,7 +52,7 @@ fn zones(volume: &PersistentVolumeFacts) -> Vec<(&'static str, BTreeSet<&str>)> 
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::{PersistentVolumeClaimFacts, StorageClassFacts};
-    use super::super::testing::{added, labels, node_added, pod_named, updated};
+    use super::super::tests::{added, labels, node_added, pod_named, updated};
     use super::*;
 
     #[test]

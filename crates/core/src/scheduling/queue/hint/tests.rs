@@ -1,13 +1,14 @@
-//! Objects for the tests of hints.
+//! Objects for the tests of hints, and what all hints have in common.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::identity::NodeName;
 use crate::object::node::NodeView;
+use crate::object::taint::{Effect, Taint};
 
-use super::super::event::{Change, Object};
-use super::super::facts::{NodeFacts, PodFacts};
+use super::super::facts::NodeFacts;
+use super::{Change, ClusterEvent, Hint, Object, Plugin, PodFacts};
 
 /// A pending pod.
 pub(super) fn pod_named(name: &str) -> PodFacts {
@@ -66,4 +67,47 @@ pub(super) fn node_update(
         change(view);
     };
     Object::Node(updated(node(&before), node(new)))
+}
+
+#[test]
+fn taint_events_wake_those_who_register_for_new_nodes_unasked() {
+    let event = node_update(
+        |_| (),
+        |node| {
+            node.taints.push(Taint {
+                key: "a".to_owned(),
+                value: String::new(),
+                effect: Effect::NoSchedule,
+            });
+        },
+    );
+    let [event] = &ClusterEvent::all_of(&event)[..] else {
+        panic!("one event");
+    };
+    let registered: Vec<Plugin> = Plugin::ALL
+        .into_iter()
+        .filter(|plugin| plugin.registers(event))
+        .collect();
+    let not_registered = [
+        Plugin::SchedulingGates,
+        Plugin::DefaultPreemption,
+        Plugin::NodeVolumeLimits,
+    ];
+    assert_eq!(registered.len(), Plugin::ALL.len() - not_registered.len());
+    assert!(
+        !not_registered
+            .iter()
+            .any(|plugin| registered.contains(plugin))
+    );
+    let pod = pod_named("a");
+    assert_eq!(Plugin::NodeResourcesFit.hint(&pod, event), Hint::Queue);
+    assert_eq!(Plugin::TaintToleration.hint(&pod, event), Hint::Skip);
+}
+
+#[test]
+fn names_of_plugins_are_found_again() {
+    for plugin in Plugin::ALL {
+        assert_eq!(Plugin::from_name(plugin.as_str()), Some(plugin));
+    }
+    assert_eq!(Plugin::from_name("Coscheduling"), None);
 }

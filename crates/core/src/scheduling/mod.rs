@@ -14,6 +14,7 @@
 //!    which of equals is taken.
 //! 8. [`preemption`] – who makes room.
 //! 9. [`mod@reference`] – the plain engine that looks at everything.
+//! 10. [`queue`] – which pod is next.
 
 pub mod cluster;
 pub mod diagnosis;
@@ -24,6 +25,7 @@ pub mod plugins;
 pub mod pod;
 pub mod preemption;
 pub mod profile;
+pub mod queue;
 pub mod reference;
 pub mod scores;
 pub mod tie_break;

@@ -1,0 +1,181 @@
+//! A pod that other pods attract or repel.
+
+use super::super::facts::{AffinityTerm, NodeFacts};
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+
+pub(super) const EVENTS: &[Registration] = &[
+    (
+        Resource::Pod,
+        Action::ADD.or(Action::UPDATE_POD_LABEL).or(Action::DELETE),
+    ),
+    (Resource::Node, Action::ADD.or(Action::UPDATE_NODE_LABEL)),
+];
+
+pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
+    Hint::queue_if(match object {
+        Object::Pod(change) => is_own_update(pod, change) || alters_a_match(pod, change),
+        Object::Node(change) => alters_a_domain(pod, change),
+        _ => true,
+    })
+}
+
+/// Affinity asks for one pod that all terms speak of, hence all of them. Anti-affinity is treated
+/// alike here, although a single term is enough to repel: upstream does.
+fn all_match(terms: &[AffinityTerm], pod: &PodFacts) -> bool {
+    !terms.is_empty() && terms.iter().all(|term| term.matches(pod))
+}
+
+fn alters_a_match(pod: &PodFacts, change: &Change<PodFacts>) -> bool {
+    let mut versions = change.before().into_iter().chain(change.after());
+    if !versions.all(PodFacts::is_on_a_node) {
+        return false;
+    }
+    let attracts = |other| all_match(&pod.affinity, other);
+    let repels = |other| all_match(&pod.anti_affinity, other);
+    match change {
+        Change::Added(new) => attracts(new),
+        Change::Updated { old, new } => {
+            (!attracts(old) && attracts(new)) || (repels(old) && !repels(new))
+        }
+        Change::Deleted(old) => repels(old) || all_match(&old.anti_affinity, pod),
+    }
+}
+
+fn alters_a_domain(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
+    let Some(new) = change.after() else {
+        return false;
+    };
+    let value =
+        |node: &NodeFacts, term: &AffinityTerm| node.view.labels.get(&term.topology_key).cloned();
+    let Some(old) = change.before() else {
+        // A node without the key is in no domain that could hold a repelling pod, and one with
+        // the key may be in a new domain.
+        let joins = pod.affinity.iter().any(|term| value(new, term).is_some());
+        return joins || !pod.anti_affinity.is_empty();
+    };
+    let moves = |term: &AffinityTerm| value(old, term) != value(new, term);
+    let enters = |term: &AffinityTerm| moves(term) && value(new, term).is_some();
+    let leaves = |term: &AffinityTerm| moves(term) && value(old, term).is_some();
+    pod.affinity.iter().any(enters) || pod.anti_affinity.iter().any(leaves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{
+        added, assigned, deleted, labels, node_added, node_update, pod_named, updated,
+    };
+    use super::*;
+    use crate::object::node::NodeView;
+    use crate::object::selector::LabelSelector;
+
+    fn term(key: &str, pairs: &[(&str, &str)]) -> AffinityTerm {
+        AffinityTerm {
+            topology_key: key.to_owned(),
+            namespaces: ["default".to_owned()].into(),
+            namespace_selector: LabelSelector::nothing(),
+            selector: LabelSelector::from_set(&labels(pairs)),
+        }
+    }
+
+    fn attracted() -> PodFacts {
+        let affinity = vec![term("zone", &[("app", "db")])];
+        PodFacts {
+            affinity,
+            ..pod_named("a")
+        }
+    }
+
+    fn repelled() -> PodFacts {
+        let anti_affinity = vec![term("zone", &[("app", "db")])];
+        PodFacts {
+            anti_affinity,
+            ..pod_named("a")
+        }
+    }
+
+    fn db() -> PodFacts {
+        assigned("db", |pod| pod.labels = labels(&[("app", "db")]))
+    }
+
+    fn other() -> PodFacts {
+        assigned("db", |_| ())
+    }
+
+    fn asks(pod: &PodFacts, change: Change<PodFacts>) -> Hint {
+        hint(pod, &Object::Pod(change))
+    }
+
+    #[test]
+    fn affinity_waits_for_a_pod_that_appears_or_begins_to_match() {
+        assert_eq!(asks(&attracted(), added(db())), Hint::Queue);
+        assert_eq!(asks(&attracted(), added(other())), Hint::Skip);
+        assert_eq!(asks(&attracted(), updated(other(), db())), Hint::Queue);
+        assert_eq!(asks(&attracted(), updated(db(), other())), Hint::Skip);
+        assert_eq!(asks(&attracted(), deleted(db())), Hint::Skip);
+        let mut foreign = db();
+        foreign.pod_ref.namespace = "elsewhere".to_owned();
+        assert_eq!(asks(&attracted(), added(foreign)), Hint::Skip);
+        let mut pending = db();
+        pending.node_name = None;
+        assert_eq!(asks(&attracted(), added(pending)), Hint::Skip);
+    }
+
+    #[test]
+    fn all_terms_of_affinity_must_speak_of_one_pod() {
+        let mut pod = attracted();
+        pod.affinity.push(term("zone", &[("tier", "1")]));
+        assert_eq!(asks(&pod, added(db())), Hint::Skip);
+    }
+
+    #[test]
+    fn anti_affinity_waits_for_a_pod_that_goes_or_ceases_to_match() {
+        assert_eq!(asks(&repelled(), deleted(db())), Hint::Queue);
+        assert_eq!(asks(&repelled(), deleted(other())), Hint::Skip);
+        assert_eq!(asks(&repelled(), updated(db(), other())), Hint::Queue);
+        assert_eq!(asks(&repelled(), updated(other(), db())), Hint::Skip);
+        assert_eq!(asks(&repelled(), added(db())), Hint::Skip);
+        let pod = PodFacts {
+            labels: labels(&[("app", "db")]),
+            ..pod_named("a")
+        };
+        let hostile = assigned("b", |other| other.anti_affinity = repelled().anti_affinity);
+        assert_eq!(asks(&pod, deleted(hostile)), Hint::Queue);
+    }
+
+    #[test]
+    fn the_pod_s_own_labels_are_worth_an_attempt() {
+        let own = updated(pod_named("a"), pod_named("a"));
+        assert_eq!(asks(&pod_named("a"), own), Hint::Queue);
+    }
+
+    #[test]
+    fn a_namespace_selector_that_matches_all_is_heeded() {
+        let mut pod = attracted();
+        pod.affinity[0].namespaces.clear();
+        pod.affinity[0].namespace_selector = LabelSelector::everything();
+        assert_eq!(asks(&pod, added(db())), Hint::Queue);
+    }
+
+    #[test]
+    fn nodes_count_where_they_enter_or_leave_a_domain_of_a_term() {
+        fn zone(value: &'static str) -> impl Fn(&mut NodeView) {
+            move |node| node.labels = labels(&[("zone", value)])
+        }
+        fn none(node: &mut NodeView) {
+            node.labels.clear();
+        }
+        assert_eq!(hint(&attracted(), &node_added(zone("a"))), Hint::Queue);
+        assert_eq!(hint(&attracted(), &node_added(none)), Hint::Skip);
+        assert_eq!(hint(&repelled(), &node_added(none)), Hint::Queue);
+        assert_eq!(hint(&pod_named("a"), &node_added(zone("a"))), Hint::Skip);
+        for (object, for_attracted, for_repelled) in [
+            (node_update(none, zone("a")), Hint::Queue, Hint::Skip),
+            (node_update(zone("a"), zone("b")), Hint::Queue, Hint::Queue),
+            (node_update(zone("a"), none), Hint::Skip, Hint::Queue),
+            (node_update(zone("a"), zone("a")), Hint::Skip, Hint::Skip),
+        ] {
+            assert_eq!(hint(&attracted(), &object), for_attracted);
+            assert_eq!(hint(&repelled(), &object), for_repelled);
+        }
+    }
+}

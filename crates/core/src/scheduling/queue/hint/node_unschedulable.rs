@@ -1,0 +1,79 @@
+//! A pod for which only cordoned nodes were left.
+
+use super::super::facts::NodeFacts;
+use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+use crate::object::taint::{ComparisonOperators, Effect, NODE_UNSCHEDULABLE, Taint, is_tolerated};
+
+pub(super) const EVENTS: &[Registration] = &[
+    (Resource::Node, Action::ADD.or(Action::UPDATE_NODE_TAINT)),
+    (Resource::Pod, Action::UPDATE_POD_TOLERATION),
+];
+
+pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
+    match object {
+        Object::Node(change) => Hint::queue_if(is_open_to_pods(change)),
+        Object::Pod(change) => {
+            let gains = change.after().is_some_and(tolerates_cordon);
+            Hint::queue_if(is_own_update(pod, change) && gains)
+        }
+        _ => Hint::Queue,
+    }
+}
+
+/// Added open, or uncordoned.
+fn is_open_to_pods(change: &Change<NodeFacts>) -> bool {
+    let was_closed = change.before().is_none_or(|old| old.view.is_unschedulable);
+    was_closed && change.after().is_some_and(|new| !new.view.is_unschedulable)
+}
+
+/// The pod was rejected for want of this toleration, so that what it had before need not be asked.
+fn tolerates_cordon(pod: &PodFacts) -> bool {
+    let cordon = Taint {
+        key: NODE_UNSCHEDULABLE.to_owned(),
+        value: String::new(),
+        effect: Effect::NoSchedule,
+    };
+    is_tolerated(&cordon, &pod.tolerations, ComparisonOperators::Disabled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{node_added, node_update, pod_named, updated};
+    use super::*;
+    use crate::object::taint::{Toleration, TolerationOperator};
+
+    #[test]
+    fn an_open_node_or_an_uncordoned_one_is_worth_an_attempt() {
+        let pod = pod_named("a");
+        assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
+        assert_eq!(
+            hint(&pod, &node_added(|node| node.is_unschedulable = true)),
+            Hint::Skip
+        );
+        let uncordoned = node_update(
+            |node| node.is_unschedulable = true,
+            |node| node.is_unschedulable = false,
+        );
+        assert_eq!(hint(&pod, &uncordoned), Hint::Queue);
+        assert_eq!(hint(&pod, &node_update(|_| (), |_| ())), Hint::Skip);
+    }
+
+    #[test]
+    fn the_pod_s_own_toleration_of_cordoning_is_worth_an_attempt() {
+        let tolerant = |name, key: &str| {
+            let mut pod = pod_named(name);
+            pod.tolerations.push(Toleration {
+                key: Some(key.to_owned()),
+                operator: TolerationOperator::Exists,
+                value: String::new(),
+                effect: None,
+                seconds: None,
+            });
+            Object::Pod(updated(pod_named(name), pod))
+        };
+        let pod = pod_named("a");
+        assert_eq!(hint(&pod, &tolerant("a", NODE_UNSCHEDULABLE)), Hint::Queue);
+        assert_eq!(hint(&pod, &tolerant("a", "other")), Hint::Skip);
+        assert_eq!(hint(&pod, &tolerant("b", NODE_UNSCHEDULABLE)), Hint::Skip);
+    }
+}

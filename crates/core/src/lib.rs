@@ -16,13 +16,15 @@
 //! 7. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
 //! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
 //! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 10. [`lint`] – advice on configurations and manifests.
-//! 11. [`testing`] – builders for tests (feature `testing`).
+//! 10. [`eviction`] – what happens when the node runs short.
+//! 11. [`lint`] – advice on configurations and manifests.
+//! 12. [`testing`] – builders for tests (feature `testing`).
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
+pub mod eviction;
 pub mod lint;
 pub mod object;
 pub mod problem;

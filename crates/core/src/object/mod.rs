@@ -4,7 +4,7 @@
 //! that change an object in place. A view holds parsed numbers, never texts that still have to be
 //! parsed; making one reports every problem of the object with its path.
 //!
-//! Reading order: [`identity`], [`syntax`] (what keys and values may look like), [`selector`],
+//! Reading order: [`identity`], [`timestamp`], [`syntax`] (what keys and values may look like), [`selector`],
 //! [`taint`], [`pod`], [`node`].
 
 pub mod identity;
@@ -14,5 +14,6 @@ mod quantities;
 pub mod selector;
 pub mod syntax;
 pub mod taint;
+pub mod timestamp;
 
 pub use quantities::{parse_resource_list, render_resource_list};

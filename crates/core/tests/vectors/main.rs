@@ -11,6 +11,8 @@ mod cgroup_json;
 mod conversions;
 mod create_defaulted;
 mod defaulting_scheme;
+mod eviction_ranking;
+mod eviction_synchronize;
 mod node_admission;
 mod qos;
 mod qos_cgroups;
@@ -29,6 +31,13 @@ fn main() -> std::process::ExitCode {
         Suite::new("node", "admission", node_admission::check),
         Suite::new("node", "allocatable", allocatable::check),
         Suite::new("node", "conversions", conversions::check),
+        Suite::new("node", "eviction-ranking", eviction_ranking::check),
+        Suite::new("node", "eviction-synchronize", eviction_synchronize::check),
+        Suite::new(
+            "node",
+            "eviction-synchronize-random",
+            eviction_synchronize::check,
+        ),
         Suite::new("node", "qos", qos::check),
         Suite::new("node", "qos-cgroups", qos_cgroups::check),
         Suite::new("node", "thresholds", thresholds::check),

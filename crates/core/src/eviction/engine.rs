@@ -29,6 +29,7 @@ use super::observation::{Observation, Readings};
 use super::rank::{Ranked, rank};
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
+use super::signal_source::MemorySource;
 use super::state::{Reclaim, State, is_met};
 
 /// How long the engine is content to hear nothing.
@@ -153,6 +154,19 @@ impl Engine {
         self.lines.all().iter().enumerate().filter_map(of).collect()
     }
 
+    /// Which thresholds would be met if the memory signals came from that source.
+    pub fn met_by(
+        &self,
+        source: MemorySource,
+        observation: &Observation,
+    ) -> impl Iterator<Item = ThresholdId> {
+        let readings = observation.readings(source);
+        let lines = self.lines.all().iter().enumerate();
+        lines
+            .filter(move |(_, threshold)| is_met(threshold, &readings, Reclaim::Ignored))
+            .map(|(index, _)| ThresholdId(index))
+    }
+
     fn is_watching(&self) -> bool {
         !self.settings.thresholds.is_empty()
             || self.settings.local_storage_capacity_isolation
@@ -251,13 +265,13 @@ impl Engine {
             .map(|id| Trigger::Threshold(id, all[id.0].signal))
             .collect();
         if let (Some(rule), Some(since)) = (&self.settings.memory_stall, state.stalled_since) {
-            let time = stalls.and_then(|stall| stall.time);
+            let time = stalls.and_then(|_| observation.stall_time());
             let is_fresh = time.is_none() || time > state.last_stall_time;
             if is_fresh && now - since >= rule.grace_period {
                 fresh.push(Trigger::MemoryStall);
             }
         }
-        state.last_stall_time = observation.memory_stall.and_then(|stall| stall.time);
+        state.last_stall_time = observation.stall_time();
         fresh
     }
 

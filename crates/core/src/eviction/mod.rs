@@ -12,15 +12,18 @@
 //! are policies of their own.
 
 mod candidate;
+pub mod container_gc;
 mod decision;
 mod engine;
 pub mod forecast;
 mod hold;
+pub mod image_gc;
 pub mod local_storage;
 pub mod message;
 mod observation;
 pub mod rank;
 mod reclaim;
+pub mod record;
 mod settings;
 mod signal_source;
 mod state;
@@ -37,3 +40,6 @@ pub use observation::{
 pub use reclaim::NodeReclaim;
 pub use settings::Settings;
 pub use signal_source::{MemorySource, StallRule};
+
+#[cfg(test)]
+mod tests;

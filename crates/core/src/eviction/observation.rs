@@ -80,7 +80,7 @@ pub struct PidObservation {
 pub struct MemoryStall {
     /// Percent of the last ten seconds in which no task could go on.
     pub full_avg10: f64,
-    /// When it was measured; `None` for unknown.
+    /// When it was measured; `None` if together with the memory.
     pub time: Option<Timestamp>,
 }
 
@@ -130,6 +130,12 @@ fn format_of(signal: Signal) -> Format {
 }
 
 impl Observation {
+    /// When stalls were measured.
+    pub fn stall_time(&self) -> Option<Timestamp> {
+        let with_memory = || self.memory.and_then(|memory| memory.time);
+        self.memory_stall?.time.or_else(with_memory)
+    }
+
     /// The signals. Matches v1.36 `makeSignalObservations` of pkg/kubelet/eviction/helpers.go for
     /// [`MemorySource::WorkingSet`].
     pub fn readings(&self, source: MemorySource) -> Readings {

@@ -180,6 +180,9 @@ stats!(
     PsiStats {
         /// When no task could go on.
         full: PsiData,
+        /// When it was measured, if not with the memory. Not upstream's.
+        #[serde(with = "time", skip_serializing_if = "Option::is_none")]
+        time: Option<Timestamp>,
     }
 );
 stats!(
@@ -298,9 +301,10 @@ impl Summary {
                 })
             }),
             memory_stall: memory.and_then(|memory| {
+                let psi = memory.psi.as_ref()?;
                 Some(MemoryStall {
-                    full_avg10: memory.psi.as_ref()?.full.avg10,
-                    time: memory.time,
+                    full_avg10: psi.full.avg10,
+                    time: psi.time.or(memory.time),
                 })
             }),
             swap_available: node
@@ -324,8 +328,8 @@ impl Summary {
             let full = PsiData {
                 avg10: stall.full_avg10,
             };
-            stats.psi = Some(PsiStats { full });
-            stats.time = stats.time.or(stall.time);
+            let time = stall.time;
+            stats.psi = Some(PsiStats { full, time });
         }
         let pods = observation.pods_memory.map(|memory| ContainerStats {
             name: PODS_CONTAINER.to_owned(),

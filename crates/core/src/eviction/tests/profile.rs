@@ -107,8 +107,8 @@ fn with_soft_and_hard_due(profile: Profile) -> i64 {
     };
     node.observe(0, &observation(0, 2 * GIB));
     let decision = node.observe(10, &observation(10, 500 * MIB));
-    let grace = decision.evictions().next().unwrap().grace_period_seconds;
-    grace
+    let mut evictions = decision.evictions();
+    evictions.next().unwrap().grace_period_seconds
 }
 
 #[test]

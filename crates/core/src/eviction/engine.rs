@@ -26,7 +26,7 @@ use super::hold::{Hold, POLL, Victim, patience};
 use super::local_storage::find_violation;
 use super::message::{self, Shortage};
 use super::observation::{Observation, Readings};
-use super::rank::{Ranked, rank};
+use super::rank::{self, Ranked};
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
 use super::signal_source::MemorySource;
@@ -140,7 +140,7 @@ impl Engine {
     /// Who would go first if the signal were starved at this moment; exempt pods are listed too.
     pub fn ranking<'a>(&self, signal: Signal, pods: &[ActivePod<'a>]) -> Vec<Ranked<'a>> {
         let order = self.settings.profile.eviction_rank();
-        rank(signal, self.settings.layout, order, pods.iter().copied())
+        rank::rank(signal, self.settings.layout, order, pods.iter().copied())
     }
 
     /// How far each threshold with an observed signal is.
@@ -351,17 +351,18 @@ impl Engine {
             return Choice::default();
         }
         let signal = starvation.trigger.signal();
-        let ranking = self.ranking(signal, pods);
-        let may_go = |candidate: &Candidate| !candidate.is_exempt && !self.is_dying(candidate);
-        let victim = ranking.iter().find(|ranked| may_go(ranked.pod.candidate));
+        let may_go =
+            |pod: &ActivePod<'_>| !pod.candidate.is_exempt && !self.is_dying(pod.candidate);
+        let (layout, order) = (self.settings.layout, self.settings.profile.eviction_rank());
+        let candidates = pods.iter().copied().filter(may_go);
+        let victim = rank::first(signal, layout, order, candidates).map(|ranked| ranked.pod);
         let stall = match (starvation.trigger, &self.settings.memory_stall) {
             (Trigger::MemoryStall, Some(rule)) => observation
                 .memory_stall
                 .map(|stall| message::stalled(stall.full_avg10, rule.full_avg10)),
             _ => None,
         };
-        let eviction = victim.map(|ranked| {
-            let pod = ranked.pod;
+        let eviction = victim.map(|pod| {
             let shortage = self.shortage(starvation.trigger, readings);
             let resource = starvation.resource;
             let (message, annotations) =
@@ -386,7 +387,7 @@ impl Engine {
         };
         Choice {
             eviction,
-            had_memory: victim.is_some_and(|ranked| had_memory(ranked.pod)),
+            had_memory: victim.is_some_and(had_memory),
             stats_ages: fresh.iter().filter_map(age).collect(),
         }
     }

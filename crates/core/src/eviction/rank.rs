@@ -42,32 +42,48 @@ pub fn rank<'a>(
 ) -> Vec<Ranked<'a>> {
     let measure = Measure::of(signal, layout);
     let mut ranked: Vec<Ranked<'a>> = pods.map(|pod| measure.stand(pod, order)).collect();
-    let is_pids = signal.resource() == StarvedResource::Pids;
-    ranked.sort_by(|a, b| compare(a, b, order, is_pids).then_with(|| break_tie(a, b)));
+    ranked.sort_by(|a, b| compare_fully(a, b, order, signal));
     ranked
+}
+
+/// The first of that order, without the cost of the others' places.
+pub fn first<'a>(
+    signal: Signal,
+    layout: DiskLayout,
+    order: EvictionRank,
+    pods: impl Iterator<Item = ActivePod<'a>>,
+) -> Option<Ranked<'a>> {
+    let measure = Measure::of(signal, layout);
+    let ranked = pods.map(|pod| measure.stand(pod, order));
+    ranked.min_by(|a, b| compare_fully(a, b, order, signal))
+}
+
+fn compare_fully(a: &Ranked<'_>, b: &Ranked<'_>, order: EvictionRank, signal: Signal) -> Ordering {
+    let is_pids = signal.resource() == StarvedResource::Pids;
+    compare(a, b, order, is_pids).then_with(|| break_tie(a, b))
 }
 
 /// By the keys of the ranking alone: pods that upstream cannot tell apart are equal.
 pub fn compare(a: &Ranked<'_>, b: &Ranked<'_>, order: EvictionRank, is_pids: bool) -> Ordering {
-    let without_stats_first = a.usage.is_some().cmp(&b.usage.is_some());
-    let low_priority_first = a.pod.candidate.priority.cmp(&b.pod.candidate.priority);
-    let large_excess_first = b.excess.cmp(&a.excess);
-    let above_request_first = b.exceeds_request.cmp(&a.exceeds_request);
-    let low_class_first = a.pod.candidate.qos_class.cmp(&b.pod.candidate.qos_class);
+    let without_stats_first = || a.usage.is_some().cmp(&b.usage.is_some());
+    let low_priority_first = || a.pod.candidate.priority.cmp(&b.pod.candidate.priority);
+    let large_excess_first = || b.excess.cmp(&a.excess);
+    let above_request_first = || b.exceeds_request.cmp(&a.exceeds_request);
+    let low_class_first = || a.pod.candidate.qos_class.cmp(&b.pod.candidate.qos_class);
     match (order, is_pids) {
-        (EvictionRank::RequestPriorityExcess, true) => low_priority_first
-            .then(without_stats_first)
-            .then(large_excess_first),
-        (EvictionRank::RequestPriorityExcess, false) => without_stats_first
-            .then(above_request_first)
-            .then(low_priority_first)
-            .then(large_excess_first),
-        (EvictionRank::RequestExcess, _) => without_stats_first
-            .then(above_request_first)
-            .then(large_excess_first),
-        (EvictionRank::QosClassExcess, _) => low_class_first
-            .then(without_stats_first)
-            .then(large_excess_first),
+        (EvictionRank::RequestPriorityExcess, true) => low_priority_first()
+            .then_with(without_stats_first)
+            .then_with(large_excess_first),
+        (EvictionRank::RequestPriorityExcess, false) => without_stats_first()
+            .then_with(above_request_first)
+            .then_with(low_priority_first)
+            .then_with(large_excess_first),
+        (EvictionRank::RequestExcess, _) => without_stats_first()
+            .then_with(above_request_first)
+            .then_with(large_excess_first),
+        (EvictionRank::QosClassExcess, _) => low_class_first()
+            .then_with(without_stats_first)
+            .then_with(large_excess_first),
     }
 }
 

@@ -5,32 +5,28 @@
 //! threshold, free what the node can, look again, and evict at most one pod. Matches v1.36
 //! `synchronize` of pkg/kubelet/eviction/eviction_manager.go.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::admission::node_admit::{self, PressureRule, Rejection};
-use crate::config::SoftGrace;
+use crate::object::identity::PodUid;
 use crate::object::node::NodeCondition;
 use crate::object::pod::PodView;
 use crate::object::taint::ComparisonOperators;
 use crate::object::timestamp::Timestamp;
-use crate::quantity::Quantity;
-use crate::threshold::{Duration, Signal, StarvedResource, Threshold};
+use crate::threshold::{Duration, Signal, Threshold};
 
-use super::candidate::{ActivePod, Candidate};
-use super::decision::{
-    Action, Cause, Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict,
-};
+use super::candidate::ActivePod;
+use super::decision::{Action, Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
 use super::forecast::{Forecast, forecast};
 use super::hold::{Hold, POLL, Victim, patience};
-use super::local_storage::find_violation;
-use super::message::{self, Shortage};
+use super::message;
 use super::observation::{Observation, Readings};
 use super::rank::{self, Ranked};
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
 use super::signal_source::MemorySource;
 use super::state::{Reclaim, State, is_met};
+use super::victim::Choice;
 
 /// How long the engine is content to hear nothing.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -59,7 +55,7 @@ pub enum Input<'a> {
 /// The state machine of node-pressure eviction.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    settings: Settings,
+    pub(super) settings: Settings,
     lines: Lines,
     pub(super) state: State,
     pending: Option<Pending>,
@@ -70,14 +66,6 @@ pub struct Engine {
 struct Pending {
     starvation: Starvation,
     choice: Choice,
-}
-
-/// Whom it would hit, by which numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Choice {
-    eviction: Option<Eviction>,
-    had_memory: bool,
-    stats_ages: Vec<(Signal, Duration)>,
 }
 
 impl Engine {
@@ -107,6 +95,14 @@ impl Engine {
                 Some(pending) => self.settle(now, pending, observation),
                 None => self.decide(now, Verdict::NoPassUnderWay, Vec::new()),
             },
+        }
+    }
+
+    /// Takes note that an eviction failed for good: the pod is not waited for, and may be chosen
+    /// again.
+    pub fn kill_failed(&mut self, uid: &PodUid) {
+        if let Some(hold) = &mut self.state.hold {
+            hold.victims.retain(|victim| victim.uid != *uid);
         }
     }
 
@@ -275,165 +271,6 @@ impl Engine {
         fresh
     }
 
-    /// Upstream defines only that memory comes first. Beyond that: hard before soft, so that a
-    /// long grace is never given while a hard line is crossed; then the order of the signals;
-    /// then the larger deficit.
-    fn most_urgent(&self, fresh: &[Trigger], readings: &Readings) -> Option<Starvation> {
-        let trigger = fresh.iter().copied().min_by_key(|trigger| {
-            let signal = trigger.signal();
-            let is_other = signal.resource() != StarvedResource::Memory;
-            let place = match trigger {
-                Trigger::Threshold(..) => Some(urgency(signal)),
-                Trigger::MemoryStall => None,
-            };
-            // A stall comes behind the thresholds that say more about it.
-            (is_other, self.is_soft(*trigger), place.is_none(), place, {
-                Reverse(self.deficit(*trigger, readings))
-            })
-        })?;
-        let resource = trigger.signal().resource();
-        let mut same_resource = fresh.iter().filter(|t| t.signal().resource() == resource);
-        let is_soft = if self.settings.profile.is_okd() {
-            // Before 1.10 one hard threshold made the eviction hard, whichever was first.
-            same_resource.all(|trigger| self.is_soft(*trigger))
-        } else {
-            self.is_soft(trigger)
-        };
-        Some(Starvation {
-            trigger,
-            resource,
-            is_soft,
-        })
-    }
-
-    fn is_soft(&self, trigger: Trigger) -> bool {
-        match trigger {
-            Trigger::Threshold(id, _) => !self.threshold(id).is_hard(),
-            Trigger::MemoryStall => false,
-        }
-    }
-
-    fn deficit(&self, trigger: Trigger, readings: &Readings) -> Quantity {
-        let Some(Shortage {
-            mut threshold,
-            available,
-        }) = self.shortage(trigger, readings)
-        else {
-            return Quantity::ZERO;
-        };
-        threshold.sub(&available);
-        threshold
-    }
-
-    fn shortage(&self, trigger: Trigger, readings: &Readings) -> Option<Shortage> {
-        let Trigger::Threshold(id, signal) = trigger else {
-            return None;
-        };
-        let reading = readings.get(signal)?;
-        let capacity = reading.capacity_quantity(signal);
-        Some(Shortage {
-            threshold: self.threshold(id).value.at_capacity(&capacity),
-            available: reading.available_quantity(signal),
-        })
-    }
-
-    /// The first pod of the ranking that may be evicted and is not being killed already.
-    fn choose(
-        &self,
-        now: Timestamp,
-        starvation: Starvation,
-        fresh: &[Trigger],
-        observation: &Observation,
-        readings: &Readings,
-        pods: &[ActivePod<'_>],
-    ) -> Choice {
-        if pods.is_empty() {
-            return Choice::default();
-        }
-        let signal = starvation.trigger.signal();
-        let may_go =
-            |pod: &ActivePod<'_>| !pod.candidate.is_exempt && !self.is_dying(pod.candidate);
-        let (layout, order) = (self.settings.layout, self.settings.profile.eviction_rank());
-        let candidates = pods.iter().copied().filter(may_go);
-        let victim = rank::first(signal, layout, order, candidates).map(|ranked| ranked.pod);
-        let stall = match (starvation.trigger, &self.settings.memory_stall) {
-            (Trigger::MemoryStall, Some(rule)) => observation
-                .memory_stall
-                .map(|stall| message::stalled(stall.full_avg10, rule.full_avg10)),
-            _ => None,
-        };
-        let eviction = victim.map(|pod| {
-            let shortage = self.shortage(starvation.trigger, readings);
-            let resource = starvation.resource;
-            let (message, annotations) =
-                message::eviction(resource, shortage.as_ref(), stall.as_deref(), pod);
-            let exhausted_in = readings
-                .get(signal)
-                .and_then(|reading| self.state.trends.time_to_lose(signal, reading.available));
-            Eviction {
-                annotations,
-                exhausted_in,
-                ..eviction(
-                    pod.candidate,
-                    self.grace(starvation.is_soft, pod.candidate),
-                    Cause::Starvation(starvation),
-                    message,
-                )
-            }
-        });
-        let age = |trigger: &Trigger| {
-            let signal = trigger.signal();
-            Some((signal, now - readings.get(signal)?.time?))
-        };
-        Choice {
-            eviction,
-            had_memory: victim.is_some_and(had_memory),
-            stats_ages: fresh.iter().filter_map(age).collect(),
-        }
-    }
-
-    fn is_dying(&self, candidate: &Candidate) -> bool {
-        let hold = self.state.hold.as_ref();
-        hold.is_some_and(|hold| hold.contains(&candidate.uid))
-    }
-
-    fn grace(&self, is_soft: bool, candidate: &Candidate) -> i64 {
-        let profile = self.settings.profile;
-        if !is_soft {
-            return profile.hard_eviction_grace_seconds();
-        }
-        let maximum = self.settings.max_pod_grace_period_seconds;
-        match profile.soft_eviction_grace() {
-            SoftGrace::Maximum => maximum,
-            SoftGrace::MinOfMaximumAndPod => candidate
-                .termination_grace_period_seconds
-                .map_or(maximum, |own| own.min(maximum)),
-        }
-    }
-
-    /// All pods beyond a disk limit of their own, whatever the node's state.
-    fn evict_outgrown(&mut self, now: Timestamp, pods: &[ActivePod<'_>]) -> Vec<Action> {
-        if !self.settings.local_storage_capacity_isolation {
-            return Vec::new();
-        }
-        let mut actions = Vec::new();
-        for pod in pods {
-            let candidate = pod.candidate;
-            let Some(usage) = pod.usage else { continue };
-            if candidate.is_exempt || self.is_dying(candidate) {
-                continue;
-            }
-            if let Some((limit, message)) = find_violation(candidate, usage, self.settings.layout) {
-                let grace = self.settings.profile.hard_eviction_grace_seconds();
-                let cause = Cause::LocalLimit(limit);
-                let eviction = eviction(candidate, grace, cause, message);
-                self.hold(now, &eviction, had_memory(*pod));
-                actions.push(Action::Evict(Box::new(eviction)));
-            }
-        }
-        actions
-    }
-
     fn conclude(
         &mut self,
         now: Timestamp,
@@ -455,7 +292,7 @@ impl Engine {
         }
     }
 
-    fn hold(&mut self, now: Timestamp, eviction: &Eviction, had_memory: bool) {
+    pub(super) fn hold(&mut self, now: Timestamp, eviction: &Eviction, had_memory: bool) {
         let hold = self.state.hold.get_or_insert_default();
         hold.until = now + patience(eviction.grace_period_seconds);
         hold.victims.push(Victim {
@@ -501,37 +338,5 @@ impl Engine {
         let soonest = self.state.trends.soonest_crossing(self.lines.all())?;
         let half = Duration::from_nanos(soonest.as_nanos() / 2);
         Some(now + half.max(SHORTEST_INTERVAL))
-    }
-}
-
-/// Bytes before inodes, the nodefs first, process ids last.
-fn urgency(signal: Signal) -> u8 {
-    match signal {
-        Signal::MemoryAvailable => 0,
-        Signal::AllocatableMemoryAvailable => 1,
-        Signal::NodeFsAvailable => 2,
-        Signal::ImageFsAvailable => 3,
-        Signal::ContainerFsAvailable => 4,
-        Signal::NodeFsInodesFree => 5,
-        Signal::ImageFsInodesFree => 6,
-        Signal::ContainerFsInodesFree => 7,
-        Signal::PidAvailable => 8,
-    }
-}
-
-fn had_memory(pod: ActivePod<'_>) -> bool {
-    pod.usage.is_some_and(|usage| usage.working_set().0 > 0)
-}
-
-fn eviction(candidate: &Candidate, grace: i64, cause: Cause, message: String) -> Eviction {
-    Eviction {
-        pod_ref: candidate.pod_ref.clone(),
-        uid: candidate.uid.clone(),
-        generation: candidate.generation,
-        grace_period_seconds: grace,
-        cause,
-        message,
-        annotations: message::Annotations::new(),
-        exhausted_in: None,
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::config::NodeConfig;
 use crate::object::timestamp::Timestamp;
 use crate::resources::Bytes;
 use crate::threshold::Duration;
@@ -27,6 +28,18 @@ pub struct Policy {
     pub min_age: Duration,
     /// How long an unused image is kept at most; zero for ever.
     pub max_age: Duration,
+}
+
+impl Policy {
+    /// The policy of a configured node.
+    pub fn new(config: &NodeConfig) -> Policy {
+        Policy {
+            high_threshold_percent: *config.image_gc_high_threshold_percent,
+            low_threshold_percent: *config.image_gc_low_threshold_percent,
+            min_age: Duration::saturating_from(*config.image_minimum_gc_age),
+            max_age: Duration::saturating_from(*config.image_maximum_gc_age),
+        }
+    }
 }
 
 /// An image as the runtime lists it.
@@ -307,6 +320,7 @@ fn readable(size: Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Profile;
 
     const GIB: i64 = 1 << 30;
 
@@ -315,12 +329,7 @@ mod tests {
     }
 
     fn policy() -> Policy {
-        Policy {
-            high_threshold_percent: 85,
-            low_threshold_percent: 80,
-            min_age: Duration::from_secs(120),
-            max_age: Duration::ZERO,
-        }
+        Policy::new(&NodeConfig::defaults(Profile::Kubernetes136))
     }
 
     fn images(names: &[&str]) -> Vec<PresentImage> {

@@ -6,7 +6,8 @@
 //! pkg/kubelet/eviction, with a fixed rule where upstream's answer depends on the order of a map.
 //!
 //! Reading order: [`Observation`] and [`Readings`] (what was measured), [`MemorySource`], [`usage`]
-//! and [`Candidate`] (pods), [`rank`], [`Settings`], `state`, `hold`, [`Engine`], [`Decision`].
+//! and [`Candidate`] (pods), [`rank`], [`Settings`], `state`, `hold`, [`Engine`], `urgency`,
+//! `victim`, [`Decision`].
 //! Beside it: [`local_storage`], [`NodeReclaim`], [`message`] (texts), [`forecast`], [`record`]
 //! (decisions on paper), [`summary`] (the Summary API's JSON). [`image_gc`] and [`container_gc`]
 //! are policies of their own.
@@ -28,7 +29,9 @@ mod settings;
 mod signal_source;
 mod state;
 pub mod summary;
+mod urgency;
 pub mod usage;
+mod victim;
 
 pub use candidate::{ActivePod, Candidate, CandidateContainer, EvictionRequests};
 pub use decision::{Action, Cause, Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};

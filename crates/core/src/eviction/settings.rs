@@ -45,13 +45,12 @@ impl Settings {
                 .map(|enforcement| enforcement.as_str().to_owned())
                 .collect(),
         };
-        let transition = config.eviction_pressure_transition_period.as_nanos();
         Ok(Settings {
             profile: config.profile,
             thresholds: statements.parse()?,
             layout,
-            pressure_transition_period: Duration::from_nanos(
-                i64::try_from(transition).unwrap_or(i64::MAX),
+            pressure_transition_period: Duration::saturating_from(
+                *config.eviction_pressure_transition_period,
             ),
             max_pod_grace_period_seconds: (*config.eviction_max_pod_grace_period).into(),
             local_storage_capacity_isolation: *config.local_storage_capacity_isolation,

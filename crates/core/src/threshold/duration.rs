@@ -60,6 +60,11 @@ impl Duration {
         Duration(millis.saturating_mul(MILLISECOND.cast_signed()))
     }
 
+    /// The same length; the longest there is where it does not fit.
+    pub fn saturating_from(duration: std::time::Duration) -> Duration {
+        Duration(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+
     /// The nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.0

@@ -73,7 +73,7 @@ impl Script {
         if decisions[0].reclaims().next().is_some() {
             decisions.push(self.observe_again(now, step));
         }
-        self.answer(now, &decisions)
+        self.answer(now, step, &decisions)
     }
 
     fn active(&self, step: &Value) -> Vec<Candidate> {
@@ -120,12 +120,18 @@ impl Script {
         self.engine.step(now, input)
     }
 
-    fn answer(&mut self, now: Timestamp, decisions: &[Decision]) -> Value {
+    fn answer(&mut self, now: Timestamp, step: &Value, decisions: &[Decision]) -> Value {
         let first = &decisions[0];
         let evictions: Vec<&Eviction> = decisions.iter().flat_map(Decision::evictions).collect();
         let names: Vec<String> = evictions.iter().map(|e| e.pod_ref.name.clone()).collect();
         let kills: Vec<Value> = evictions.iter().map(|e| self.kill(now, e)).collect();
-        self.killed.extend(names.iter().cloned());
+        if step["killError"] == true {
+            for eviction in &evictions {
+                self.engine.kill_failed(&eviction.uid);
+            }
+        } else {
+            self.killed.extend(names.iter().cloned());
+        }
         let reclaims = decisions.iter().flat_map(Decision::reclaims);
         let mut conditions: Vec<&str> = first.conditions.iter().map(|c| c.as_str()).collect();
         conditions.sort_unstable();

@@ -52,7 +52,7 @@ struct TrendRecord {
 }
 
 impl StateRecord {
-    pub(super) fn of(state: &State) -> StateRecord {
+    pub(in super::super) fn of(state: &State) -> StateRecord {
         let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
         let first_observed = state.first_observed.iter();
         let last_sighted = state.last_sighted.iter();

@@ -47,6 +47,15 @@ fn a_victim_that_is_gone_releases_the_hold_at_once() {
 }
 
 #[test]
+fn a_pod_that_could_not_be_killed_may_be_chosen_again() {
+    let mut node = node();
+    assert_eq!(evicted(&node.memory_left(0, 500)), ["large"]);
+    let uid = node.pods[0].0.uid.clone();
+    node.engine.kill_failed(&uid);
+    assert_eq!(evicted(&node.memory_left(1, 500)), ["large"]);
+}
+
+#[test]
 fn memory_that_came_back_ends_it() {
     let mut node = node();
     node.memory_left(0, 500);

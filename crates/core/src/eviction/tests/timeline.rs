@@ -113,3 +113,20 @@ fn a_falling_signal_is_looked_at_before_it_gets_to_its_line() {
     assert_eq!(forecast.distance, 600 * MIB);
     assert_eq!(forecast.reached_in.unwrap().to_string(), "6s");
 }
+
+#[test]
+fn what_is_remembered_does_not_grow_with_time() {
+    let mut node = node();
+    let mut remembered = |passes: std::ops::Range<i64>| {
+        for second in passes {
+            node.pass(second, 90 + second % 500);
+            node.run_using(pod(&format!("late-{second}")), 10);
+            node.pods.truncate(4);
+        }
+        let state = super::super::record::StateRecord::of(&node.engine.state);
+        serde_json::to_string(&state).unwrap().len()
+    };
+    let early = remembered(0..1_000);
+    let late = remembered(1_000..5_000);
+    assert!(late < early + 200, "{late} against {early}");
+}

@@ -336,7 +336,6 @@ proptest! {
         let (passes, _) = run(&workloads, &looks, settings(transition));
         let transition = Duration::from_secs(transition);
         let mut last_crossed: BTreeMap<NodeCondition, Timestamp> = BTreeMap::new();
-        let mut last_true: BTreeMap<NodeCondition, Timestamp> = BTreeMap::new();
         for (pass, look) in passes.iter().zip(&looks) {
             let crossed = crossed(look);
             prop_assert!(crossed.is_subset(&pass.conditions));
@@ -352,9 +351,6 @@ proptest! {
                 let crossed_at = last_crossed.get(&condition);
                 let is_recent = crossed_at.is_some_and(|at| pass.now - *at < transition);
                 prop_assert_eq!(is_true, is_recent, "{} without minimum reclaims", condition);
-                if is_true {
-                    last_true.insert(condition, pass.now);
-                }
             }
         }
     }
@@ -377,7 +373,7 @@ proptest! {
     ) {
         let (passes, _) = run(&workloads, &looks, settings(60));
         let mut killed: BTreeMap<usize, Timestamp> = BTreeMap::new();
-        // 10 s for the kill (15 s for a grace of 10 s, 45 s for one of 30 s) and 30 s to clean up.
+        // At least 10 s for the kill and 30 s for the clean-up.
         let patience = Duration::from_secs(40);
         for pass in &passes {
             let for_the_node = pass.evictions.iter().any(|(_, r)| r.is_some());

@@ -117,6 +117,11 @@ impl Engine {
         self.lines.all()
     }
 
+    /// What to tell the operator about them: thresholds on the containerfs are replaced.
+    pub fn warning(&self) -> Option<&str> {
+        self.lines.warning()
+    }
+
     /// One of them.
     pub fn threshold(&self, id: ThresholdId) -> &Threshold {
         &self.lines.all()[id.0]
@@ -196,7 +201,7 @@ impl Engine {
             return self.decide(now, verdict, Vec::new());
         };
         let hold = self.state.hold.as_ref();
-        if let Some(hold) = hold.filter(|hold| hold.is_waiting(now, pods)) {
+        if let Some(hold) = hold.filter(|hold| hold.is_waiting(now, starvation.resource, pods)) {
             let victims = hold.victims.iter().map(|victim| victim.uid.clone());
             return self.decide(now, Verdict::WaitingFor(victims.collect()), Vec::new());
         }

@@ -6,7 +6,7 @@
 
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
-use crate::threshold::Duration;
+use crate::threshold::{Duration, StarvedResource};
 
 use super::candidate::ActivePod;
 
@@ -36,9 +36,15 @@ impl Hold {
         self.victims.retain(|victim| find(victim, pods).is_some());
     }
 
-    /// Whether a victim still holds on and the wait is not over.
-    pub(super) fn is_waiting(&self, now: Timestamp, pods: &[ActivePod<'_>]) -> bool {
-        now < self.until && self.victims.iter().any(|victim| !has_let_go(victim, pods))
+    /// Whether a victim still holds some of the resource and the wait is not over.
+    pub(super) fn is_waiting(
+        &self,
+        now: Timestamp,
+        resource: StarvedResource,
+        pods: &[ActivePod<'_>],
+    ) -> bool {
+        let holds_on = |victim: &Victim| !has_let_go(victim, resource, pods);
+        now < self.until && self.victims.iter().any(holds_on)
     }
 
     /// Whether the pod is being killed already; killing it again frees nothing.
@@ -47,12 +53,19 @@ impl Hold {
     }
 }
 
-/// A pod may stay active for its volumes long after its memory is back.
-fn has_let_go(victim: &Victim, pods: &[ActivePod<'_>]) -> bool {
-    find(victim, pods).is_none_or(|pod| {
-        let working_set = pod.usage.map(|usage| usage.working_set().0);
-        victim.had_memory && working_set.unwrap_or_default() == 0
-    })
+/// Memory and process ids are back when nothing runs any more; what a pod has on disk is back
+/// only when it is gone altogether, which may be much later.
+fn has_let_go(victim: &Victim, resource: StarvedResource, pods: &[ActivePod<'_>]) -> bool {
+    let Some(pod) = find(victim, pods) else {
+        return true;
+    };
+    match resource {
+        StarvedResource::Memory | StarvedResource::Pids => {
+            let working_set = pod.usage.map(|usage| usage.working_set().0);
+            victim.had_memory && working_set.unwrap_or_default() == 0
+        }
+        StarvedResource::EphemeralStorage | StarvedResource::Inodes => false,
+    }
 }
 
 fn find<'a, 'p>(victim: &Victim, pods: &'a [ActivePod<'p>]) -> Option<&'a ActivePod<'p>> {

@@ -66,6 +66,7 @@ pub(super) struct Lines {
     all: Vec<Threshold>,
     /// How many of them there are without the appended ones.
     configured: usize,
+    warning: Option<String>,
 }
 
 impl Lines {
@@ -76,6 +77,7 @@ impl Lines {
         let mut lines = Lines {
             all: Vec::new(),
             configured: 0,
+            warning: derived.warning,
         };
         for (index, threshold) in derived.thresholds.into_iter().enumerate() {
             if !lines.all.iter().any(|line| share_key(line, &threshold)) {
@@ -84,6 +86,11 @@ impl Lines {
             }
         }
         lines
+    }
+
+    /// Upstream's warning about a configured threshold on the containerfs.
+    pub(super) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// Every line.

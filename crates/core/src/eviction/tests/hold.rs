@@ -3,6 +3,7 @@
 use super::super::Verdict;
 use super::*;
 use crate::testing::pod;
+use crate::threshold::DiskLayout;
 
 fn node() -> Node {
     let mut node = Node::hard(&[("memory.available", "1Gi")]);
@@ -24,6 +25,27 @@ fn the_next_pod_is_not_chosen_before_the_memory_of_the_last_is_back() {
     // Its containers are dead, its volumes are not yet unmounted: memory is back.
     node.pods[0].1 = Some(memory_usage(0));
     assert_eq!(evicted(&node.memory_left(2, 500)), ["small"]);
+}
+
+#[test]
+fn disk_is_back_only_when_the_pod_is_gone() {
+    let settings = Settings {
+        layout: DiskLayout::DedicatedImageFs,
+        ..eviction_settings(Profile::Kubernetes136, &[("nodefs.available", "1Gi")], &[])
+    };
+    let mut node = Node::new(settings);
+    node.run_using(pod("a"), 10);
+    node.run_using(pod("b"), 10);
+    let observation = Observation {
+        node_fs: Some(super::sources::disk(MIB, 10 * GIB)),
+        ..Observation::default()
+    };
+    assert_eq!(evicted(&node.observe(0, &observation)), ["a"]);
+    node.pods[0].1 = Some(memory_usage(0));
+    let waiting = node.observe(1, &observation);
+    assert!(matches!(waiting.verdict, Verdict::WaitingFor(_)));
+    node.pods.remove(0);
+    assert_eq!(evicted(&node.observe(2, &observation)), ["b"]);
 }
 
 #[test]

@@ -39,6 +39,33 @@ fn on_layout(layout: DiskLayout, lines: &[(&str, &str)]) -> Node {
     node
 }
 
+#[test]
+fn a_threshold_on_the_containerfs_is_replaced_by_that_of_its_disk() {
+    let lines = [
+        ("containerfs.available", "1Gi"),
+        ("nodefs.available", "2Gi"),
+    ];
+    let node = Node::hard(&lines);
+    let warning = "found containerfs.available for hard eviction. ignoring";
+    assert_eq!(node.engine.warning(), Some(warning));
+    let thresholds = node.engine.thresholds().iter();
+    let of_container_fs = thresholds.filter(|t| t.signal == Signal::ContainerFsAvailable);
+    let values: Vec<&ThresholdValue> = of_container_fs.map(|t| &t.value).collect();
+    let expected = ThresholdValue::Quantity("2Gi".parse().unwrap());
+    assert_eq!(values[0], &expected);
+}
+
+#[test]
+fn derived_thresholds_count_from_the_second_pass_on() {
+    let mut node = Node::hard(&[("nodefs.available", "2Gi")]);
+    let observation = Observation {
+        container_fs: Some(disk(GIB, 10 * GIB)),
+        ..Observation::default()
+    };
+    assert_eq!(node.observe(0, &observation).observed.len(), 0);
+    assert_eq!(node.observe(10, &observation).observed.len(), 1);
+}
+
 fn reclaims(decision: &Decision) -> Vec<NodeReclaim> {
     decision.reclaims().collect()
 }

@@ -41,3 +41,38 @@ impl VolumeView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn view(volume: Value) -> (VolumeView, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let volume = serde_json::from_value(volume).unwrap();
+        let view = VolumeView::from_api("spec.volumes[0]", &volume, &mut problems);
+        (view, problems)
+    }
+
+    #[test]
+    fn memory_and_claims_do_not_fill_the_nodes_disk() {
+        let is_local = |source: Value| view(source).0.is_local;
+        assert!(is_local(json!({"name": "v", "emptyDir": {}})));
+        assert!(is_local(json!({"name": "v", "hostPath": {"path": "/"}})));
+        assert!(is_local(json!({"name": "v", "configMap": {"name": "c"}})));
+        assert!(!is_local(
+            json!({"name": "v", "emptyDir": {"medium": "Memory"}})
+        ));
+        assert!(!is_local(
+            json!({"name": "v", "secret": {"secretName": "s"}})
+        ));
+        let claim = json!({"name": "v", "persistentVolumeClaim": {"claimName": "c"}});
+        assert!(!is_local(claim));
+    }
+
+    #[test]
+    fn a_malformed_size_limit_is_told_with_its_path() {
+        let (_, problems) = view(json!({"name": "v", "emptyDir": {"sizeLimit": "1Gib"}}));
+        assert_eq!(problems[0].path, "spec.volumes[0].emptyDir.sizeLimit");
+    }
+}

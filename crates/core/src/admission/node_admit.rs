@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::config::{MemoryPressureBlocks, Profile};
 use crate::object::node::NodeCondition;
 use crate::object::pod::{PodView, QosClass};
 use crate::object::taint::{
@@ -24,6 +25,16 @@ pub enum PressureRule {
     /// tolerations do not count. Critical pods are admitted here too, for which 1.9 needed an
     /// alpha feature.
     V1_9,
+}
+
+impl PressureRule {
+    /// The rule of the release that the node imitates.
+    pub const fn of(profile: Profile) -> PressureRule {
+        match profile.memory_pressure_blocks() {
+            MemoryPressureBlocks::AllWithoutToleration => PressureRule::V1_36,
+            MemoryPressureBlocks::BestEffort => PressureRule::V1_9,
+        }
+    }
 }
 
 /// Why the node does not take the pod.

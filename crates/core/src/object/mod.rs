@@ -4,8 +4,8 @@
 //! that change an object in place. A view holds parsed numbers, never texts that still have to be
 //! parsed; making one reports every problem of the object with its path.
 //!
-//! Reading order: [`identity`], [`syntax`] (what keys and values may look like), [`selector`],
-//! [`taint`], [`pod`], [`node`], [`resource_rules`], [`limit_range`], [`claim`],
+//! Reading order: [`identity`], [`timestamp`], [`syntax`] (what keys and values may look like),
+//! [`selector`], [`taint`], [`pod`], [`node`], [`resource_rules`], [`limit_range`], [`claim`],
 //! [`resource_quota`], [`namespace`].
 
 pub mod claim;
@@ -20,5 +20,6 @@ pub mod resource_rules;
 pub mod selector;
 pub mod syntax;
 pub mod taint;
+pub mod timestamp;
 
 pub use quantities::{parse_resource_list, render_resource_list};

@@ -63,6 +63,9 @@ impl Amount {
     }
 
     pub(super) fn cmp(self, other: Amount) -> Ordering {
+        if self.scale == other.scale {
+            return self.value.cmp(&other.value);
+        }
         let finer = self.scale.min(other.scale);
         let widened = |amount: Amount| {
             let factor = 10i128.checked_pow((amount.scale - finer).unsigned_abs())?;

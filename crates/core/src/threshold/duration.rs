@@ -4,7 +4,10 @@
 //! `Duration.String`, since configuration files, flags and messages carry those texts.
 
 use std::fmt;
+use std::ops::{Add, Sub};
 use std::str::FromStr;
+
+use crate::object::timestamp::Timestamp;
 
 /// A length of time in nanoseconds, as Go has it: signed, about 292 years either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +55,11 @@ impl Duration {
         Duration(secs.saturating_mul(SECOND.cast_signed()))
     }
 
+    /// That many milliseconds; saturates.
+    pub const fn from_millis(millis: i64) -> Duration {
+        Duration(millis.saturating_mul(MILLISECOND.cast_signed()))
+    }
+
     /// The nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.0
@@ -71,6 +79,24 @@ impl Duration {
     /// Whether it is below zero.
     pub const fn is_negative(self) -> bool {
         self.0 < 0
+    }
+}
+
+/// Saturates.
+impl Add<Duration> for Timestamp {
+    type Output = Timestamp;
+
+    fn add(self, duration: Duration) -> Timestamp {
+        Timestamp::from_nanos(self.as_nanos().saturating_add(duration.0))
+    }
+}
+
+/// How long after the other it is; saturates.
+impl Sub for Timestamp {
+    type Output = Duration;
+
+    fn sub(self, earlier: Timestamp) -> Duration {
+        Duration(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
 }
 

@@ -19,7 +19,7 @@ mod value;
 pub use container_fs::{Derived, DiskLayout, derive_container_fs};
 pub use duration::Duration;
 pub use float::ParseFloatError;
-pub use signal::{NodeCondition, Signal, StarvedResource};
+pub use signal::{Signal, StarvedResource};
 pub use statements::{StatementError, Statements};
 pub use value::ThresholdValue;
 pub(crate) use value::truncated;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::object::node::NodeCondition;
+
 /// A measurement that can trigger evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signal {
@@ -117,34 +119,6 @@ impl StarvedResource {
 }
 
 impl fmt::Display for StarvedResource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The pressure conditions of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NodeCondition {
-    /// Memory is short.
-    MemoryPressure,
-    /// Disk space or inodes are short.
-    DiskPressure,
-    /// Process ids are short.
-    PidPressure,
-}
-
-impl NodeCondition {
-    /// The condition's type in node.status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NodeCondition::MemoryPressure => "MemoryPressure",
-            NodeCondition::DiskPressure => "DiskPressure",
-            NodeCondition::PidPressure => "PIDPressure",
-        }
-    }
-}
-
-impl fmt::Display for NodeCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

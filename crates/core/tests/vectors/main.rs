@@ -14,6 +14,8 @@ mod conversions;
 mod create_defaulted;
 mod daemon_pod;
 mod defaulting_scheme;
+mod eviction_ranking;
+mod eviction_synchronize;
 mod limit_range_defaults;
 mod limitranger;
 mod node_admission;
@@ -49,6 +51,13 @@ fn main() -> std::process::ExitCode {
         Suite::new("node", "qos", qos::check),
         Suite::new("node", "qos-cgroups", qos_cgroups::check),
         Suite::new("node", "thresholds", thresholds::check),
+        Suite::new("node", "eviction-ranking", eviction_ranking::check),
+        Suite::new("node", "eviction-synchronize", eviction_synchronize::check),
+        Suite::new(
+            "node",
+            "eviction-synchronize-random",
+            eviction_synchronize::check,
+        ),
         Suite::new("scheduler", "edge", scheduler::check),
         Suite::new("scheduler", "hostports", scheduler::check),
         Suite::new("scheduler", "imagelocality", scheduler::check),

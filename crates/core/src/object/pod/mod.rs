@@ -1,18 +1,22 @@
 //! What decisions need to know of a pod.
 //!
 //! [`PodView::from_api`] parses the object once. `demand` adds up requests and limits, `qos` gives
-//! the class, `priority` says who is critical, `resize` what counts while resources change in place.
+//! the class, `priority` says who is critical, `resize` what counts while resources change in place,
+//! [`status`] what a node writes back.
 
 mod demand;
 mod priority;
 mod qos;
 mod resize;
+pub mod status;
 mod view;
+mod volume;
 
 pub use demand::Overhead;
 pub use priority::{SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL};
 pub use qos::QosClass;
 pub use view::{ContainerKind, ContainerView, PodView, Requirements};
+pub use volume::VolumeView;
 
 #[cfg(test)]
 mod tests;

@@ -9,13 +9,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use crate::object::identity::{NodeName, PodRef, PodUid};
 use crate::object::parse_resource_list;
 use crate::object::taint::Toleration;
+use crate::object::timestamp::Timestamp;
 use crate::problem::Problem;
 use crate::resources::ResourceList;
 
-use super::QosClass;
+use super::{QosClass, VolumeView};
 
 const CONFIG_SOURCE_ANNOTATION: &str = "kubernetes.io/config.source";
 const CONFIG_MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+const CRITICAL_POD_ANNOTATION: &str = "scheduler.alpha.kubernetes.io/critical-pod";
 
 /// A pod, reduced to what decisions about node resources read.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,12 @@ pub struct PodView {
     pub uid: PodUid,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// When the API server stored it first.
+    pub created_at: Option<Timestamp>,
+    /// How often its spec was changed; zero before the API server counted.
+    pub generation: i64,
+    /// Whether it carries the empty critical-pod annotation of releases before priorities.
+    pub is_annotated_critical: bool,
     /// Whether the node made the pod from a file or URL of its own.
     pub is_static: bool,
     /// Whether the pod is the API's image of a static pod.
@@ -38,6 +46,10 @@ pub struct PodView {
     pub init_containers: Vec<ContainerView>,
     /// Pod-level resources. `Some` and empty is not the same as `None`: see [`PodView::qos_class`].
     pub resources: Option<Requirements>,
+    /// Volumes, in order.
+    pub volumes: Vec<VolumeView>,
+    /// How long the pod asks to be given to end.
+    pub termination_grace_period_seconds: Option<i64>,
     /// What the runtime needs for the pod itself.
     pub overhead: ResourceList,
     /// What the pod puts up with, in order.
@@ -117,11 +129,15 @@ impl PodView {
             name: meta.name.clone().unwrap_or_default(),
         };
         view.uid = PodUid::new(meta.uid.clone().unwrap_or_default());
+        view.created_at = meta.creation_timestamp.as_ref().map(Timestamp::from_api);
+        view.generation = meta.generation.unwrap_or_default();
         view.labels = meta.labels.clone().unwrap_or_default();
         if let Some(annotations) = &meta.annotations {
             let source = annotations.get(CONFIG_SOURCE_ANNOTATION);
             view.is_static = source.is_some_and(|source| source != "api");
             view.is_mirror = annotations.contains_key(CONFIG_MIRROR_ANNOTATION);
+            let critical = annotations.get(CRITICAL_POD_ANNOTATION);
+            view.is_annotated_critical = critical.is_some_and(String::is_empty);
         }
         let status = pod.status.as_ref();
         view.stored_qos_class = status
@@ -153,6 +169,10 @@ impl PodView {
             .as_ref()
             .map(|r| Requirements::from_api("spec.resources", Some(r), &mut problems));
         let overhead = parse_resource_list("spec.overhead", spec.overhead.as_ref(), &mut problems);
+        let volumes = spec.volumes.iter().flatten().enumerate();
+        let volumes = volumes
+            .map(|(i, v)| VolumeView::from_api(&format!("spec.volumes[{i}]"), v, &mut problems))
+            .collect();
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -162,6 +182,8 @@ impl PodView {
             containers,
             init_containers,
             resources,
+            volumes,
+            termination_grace_period_seconds: spec.termination_grace_period_seconds,
             overhead,
             tolerations: tolerations.map(Toleration::from_api).collect(),
             priority: spec.priority,

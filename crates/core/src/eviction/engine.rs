@@ -1,0 +1,347 @@
+//! One pass at a time.
+//!
+//! A pass: read the signals; note which thresholds are met, since when, and what the node has to
+//! report; evict pods that outgrew their own limits, if any; else take the most urgent due
+//! threshold, free what the node can, look again, and evict at most one pod. Matches v1.36
+//! `synchronize` of pkg/kubelet/eviction/eviction_manager.go.
+
+use std::collections::BTreeSet;
+
+use crate::admission::node_admit::{self, PressureRule, Rejection};
+use crate::object::identity::PodUid;
+use crate::object::node::NodeCondition;
+use crate::object::pod::PodView;
+use crate::object::taint::ComparisonOperators;
+use crate::object::timestamp::Timestamp;
+use crate::threshold::{Duration, Signal, Threshold};
+
+use super::candidate::ActivePod;
+use super::decision::{Action, Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
+use super::forecast::{Forecast, forecast};
+use super::hold::{Hold, POLL, Victim, patience};
+use super::message;
+use super::observation::{Observation, Readings};
+use super::rank::{self, Ranked};
+use super::reclaim::NodeReclaim;
+use super::settings::{Lines, Settings};
+use super::signal_source::MemorySource;
+use super::state::{Reclaim, State, is_met};
+use super::victim::Choice;
+
+/// How long the engine is content to hear nothing.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// How soon it may ask to be called when a threshold comes near.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// The node was observed. A pass begins; one that waits for its reclaim is abandoned.
+    Observed {
+        /// What was measured.
+        observation: &'a Observation,
+        /// The pods that hold resources of the node, those being killed included.
+        pods: &'a [ActivePod<'a>],
+    },
+    /// The node could not be observed.
+    NotObserved,
+    /// What the last decision wanted to be freed is freed, as far as that was possible.
+    Reclaimed {
+        /// A fresh look at the node; `None` if that failed.
+        observation: Option<&'a Observation>,
+    },
+}
+
+/// The state machine of node-pressure eviction.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) settings: Settings,
+    lines: Lines,
+    pub(super) state: State,
+    pending: Option<Pending>,
+}
+
+/// A pass between its two looks at the node. The victim is chosen by the first.
+#[derive(Clone, Debug, PartialEq)]
+struct Pending {
+    starvation: Starvation,
+    choice: Choice,
+}
+
+impl Engine {
+    /// An engine that has seen nothing.
+    pub fn new(settings: Settings) -> Engine {
+        Engine {
+            lines: Lines::new(&settings),
+            settings,
+            state: State::default(),
+            pending: None,
+        }
+    }
+
+    /// Takes the next input and says what to do.
+    pub fn step(&mut self, now: Timestamp, input: Input<'_>) -> Decision {
+        if !self.is_watching() {
+            return self.decide(now, Verdict::NothingToWatch, Vec::new());
+        }
+        let pending = self.pending.take();
+        match input {
+            Input::NotObserved => {
+                self.state.has_passed = true;
+                self.decide(now, Verdict::NotObserved, Vec::new())
+            }
+            Input::Observed { observation, pods } => self.pass(now, observation, pods),
+            Input::Reclaimed { observation } => match pending {
+                Some(pending) => self.settle(now, pending, observation),
+                None => self.decide(now, Verdict::NoPassUnderWay, Vec::new()),
+            },
+        }
+    }
+
+    /// Takes note that an eviction failed for good: the pod is not waited for, and may be chosen
+    /// again.
+    pub fn kill_failed(&mut self, uid: &PodUid) {
+        if let Some(hold) = &mut self.state.hold {
+            hold.victims.retain(|victim| victim.uid != *uid);
+        }
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The thresholds it watches, by [`ThresholdId::index`]: the configured ones and those
+    /// derived for the containerfs.
+    pub fn thresholds(&self) -> &[Threshold] {
+        self.lines.all()
+    }
+
+    /// What to tell the operator about them: thresholds on the containerfs are replaced.
+    pub fn warning(&self) -> Option<&str> {
+        self.lines.warning()
+    }
+
+    /// One of them.
+    pub fn threshold(&self, id: ThresholdId) -> &Threshold {
+        &self.lines.all()[id.0]
+    }
+
+    /// The pressure conditions of the node.
+    pub fn conditions(&self) -> &BTreeSet<NodeCondition> {
+        &self.state.conditions
+    }
+
+    /// Whether the node takes on one more pod under its present conditions.
+    pub fn admit(&self, pod: &PodView, comparison: ComparisonOperators) -> Result<(), Rejection> {
+        let rule = PressureRule::of(self.settings.profile);
+        node_admit::admit(pod, &self.state.conditions, rule, comparison)
+    }
+
+    /// Who would go first if the signal were starved at this moment; exempt pods are listed too.
+    pub fn ranking<'a>(&self, signal: Signal, pods: &[ActivePod<'a>]) -> Vec<Ranked<'a>> {
+        let order = self.settings.profile.eviction_rank();
+        rank::rank(signal, self.settings.layout, order, pods.iter().copied())
+    }
+
+    /// How far each threshold with an observed signal is.
+    pub fn forecast(&self, observation: &Observation) -> Vec<Forecast> {
+        let readings = observation.readings(self.settings.memory_source);
+        let of = |(index, threshold): (usize, &Threshold)| {
+            let reading = readings.get(threshold.signal)?;
+            let id = ThresholdId(index);
+            Some(forecast(id, threshold, &reading, &self.state.trends))
+        };
+        self.lines.all().iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Which thresholds would be met if the memory signals came from that source.
+    pub fn met_by(
+        &self,
+        source: MemorySource,
+        observation: &Observation,
+    ) -> impl Iterator<Item = ThresholdId> {
+        let readings = observation.readings(source);
+        let lines = self.lines.all().iter().enumerate();
+        lines
+            .filter(move |(_, threshold)| is_met(threshold, &readings, Reclaim::Ignored))
+            .map(|(index, _)| ThresholdId(index))
+    }
+
+    fn is_watching(&self) -> bool {
+        !self.settings.thresholds.is_empty()
+            || self.settings.local_storage_capacity_isolation
+            || self.settings.memory_stall.is_some()
+    }
+
+    fn pass(
+        &mut self,
+        now: Timestamp,
+        observation: &Observation,
+        pods: &[ActivePod<'_>],
+    ) -> Decision {
+        let readings = observation.readings(self.settings.memory_source);
+        let fresh = self.take_in(now, observation, &readings);
+        if let Some(hold) = &mut self.state.hold {
+            hold.prune(pods);
+        }
+        let outgrown = self.evict_outgrown(now, pods);
+        if !outgrown.is_empty() {
+            return self.decide(now, Verdict::LocalLimits, outgrown);
+        }
+        let Some(starvation) = self.most_urgent(&fresh, &readings) else {
+            let is_stalled = self.state.stalled_since.is_some();
+            let verdict = if self.state.first_observed.is_empty() && !is_stalled {
+                Verdict::NotStarved
+            } else if self.state.due.is_empty() {
+                Verdict::WithinGrace
+            } else {
+                Verdict::StaleStats
+            };
+            return self.decide(now, verdict, Vec::new());
+        };
+        let hold = self.state.hold.as_ref();
+        if let Some(hold) = hold.filter(|hold| hold.is_waiting(now, starvation.resource, pods)) {
+            let victims = hold.victims.iter().map(|victim| victim.uid.clone());
+            return self.decide(now, Verdict::WaitingFor(victims.collect()), Vec::new());
+        }
+        let choice = self.choose(now, starvation, &fresh, observation, &readings, pods);
+        let announced = message::attempting_to_reclaim(starvation.resource);
+        let mut actions = vec![Action::Announce(announced)];
+        let signal = starvation.trigger.signal();
+        let reclaims = NodeReclaim::for_signal(signal, self.settings.layout);
+        if reclaims.is_empty() {
+            return self.conclude(now, starvation, choice, actions);
+        }
+        actions.extend(reclaims.iter().copied().map(Action::Reclaim));
+        self.pending = Some(Pending { starvation, choice });
+        self.decide(now, Verdict::Reclaiming(starvation), actions)
+    }
+
+    /// Ends a pass whose reclaim is done. It was enough only if every threshold is clear, soft
+    /// ones within their grace and other resources too, each with its minimum reclaim.
+    fn settle(
+        &mut self,
+        now: Timestamp,
+        pending: Pending,
+        observation: Option<&Observation>,
+    ) -> Decision {
+        let is_relieved = observation.is_some_and(|observation| {
+            let readings = observation.readings(self.settings.memory_source);
+            let mut lines = self.lines.all().iter();
+            !lines.any(|threshold| is_met(threshold, &readings, Reclaim::Included))
+        });
+        if is_relieved {
+            return self.decide(now, Verdict::Relieved(pending.starvation), Vec::new());
+        }
+        self.conclude(now, pending.starvation, pending.choice, Vec::new())
+    }
+
+    /// Updates what is remembered and gives what may be acted upon.
+    fn take_in(
+        &mut self,
+        now: Timestamp,
+        observation: &Observation,
+        readings: &Readings,
+    ) -> Vec<Trigger> {
+        let (state, all) = (&mut self.state, self.lines.all());
+        let watched = self.lines.of_pass(!state.has_passed);
+        state.has_passed = true;
+        state.trends.note(now, readings);
+        state.observe(now, watched, all, readings);
+        let stalls = observation.memory_stall.filter(|stall| {
+            let rule = self.settings.memory_stall.as_ref();
+            rule.is_some_and(|rule| stall.full_avg10 >= rule.full_avg10)
+        });
+        state.stalled_since = stalls.map(|_| state.stalled_since.unwrap_or(now));
+        state.sight_conditions(
+            now,
+            all,
+            stalls.is_some(),
+            self.settings.pressure_transition_period,
+        );
+        let due = state.advance_due(now, all, readings);
+        let mut fresh: Vec<Trigger> = due
+            .into_iter()
+            .map(|id| Trigger::Threshold(id, all[id.0].signal))
+            .collect();
+        if let (Some(rule), Some(since)) = (&self.settings.memory_stall, state.stalled_since) {
+            let time = stalls.and_then(|_| observation.stall_time());
+            let is_fresh = time.is_none() || time > state.last_stall_time;
+            if is_fresh && now - since >= rule.grace_period {
+                fresh.push(Trigger::MemoryStall);
+            }
+        }
+        state.last_stall_time = observation.stall_time();
+        fresh
+    }
+
+    fn conclude(
+        &mut self,
+        now: Timestamp,
+        starvation: Starvation,
+        choice: Choice,
+        mut actions: Vec<Action>,
+    ) -> Decision {
+        let verdict = match choice.eviction {
+            Some(eviction) => {
+                self.hold(now, &eviction, choice.had_memory);
+                actions.push(Action::Evict(Box::new(eviction)));
+                Verdict::Evicting(starvation)
+            }
+            None => Verdict::NobodyToEvict(starvation),
+        };
+        Decision {
+            stats_ages: choice.stats_ages,
+            ..self.decide(now, verdict, actions)
+        }
+    }
+
+    pub(super) fn hold(&mut self, now: Timestamp, eviction: &Eviction, had_memory: bool) {
+        let hold = self.state.hold.get_or_insert_default();
+        hold.until = now + patience(eviction.grace_period_seconds);
+        hold.victims.push(Victim {
+            uid: eviction.uid.clone(),
+            had_memory,
+        });
+    }
+
+    fn decide(&self, now: Timestamp, verdict: Verdict, actions: Vec<Action>) -> Decision {
+        Decision {
+            conditions: self.state.conditions.clone(),
+            observed: self.state.first_observed.keys().copied().collect(),
+            due: self.state.due.iter().copied().collect(),
+            verdict,
+            actions,
+            stats_ages: Vec::new(),
+            next_step_by: self.next_step_by(now),
+        }
+    }
+
+    /// After the usual interval; earlier when a victim is waited for, a grace or a transition
+    /// period ends, or a threshold is going to be reached. Half of the estimated time leaves room
+    /// for a rate that doubles.
+    fn next_step_by(&self, now: Timestamp) -> Timestamp {
+        let state = &self.state;
+        let is_killing = |hold: &Hold| !hold.victims.is_empty() && now < hold.until;
+        let interval = match &state.hold {
+            Some(hold) if is_killing(hold) => POLL,
+            _ => INTERVAL,
+        };
+        let graces = state.first_observed.iter();
+        let graces = graces.map(|(id, since)| *since + self.threshold(*id).grace_period);
+        let transitions = state.last_sighted.values();
+        let transitions = transitions.map(|at| *at + self.settings.pressure_transition_period);
+        let ends = graces.chain(transitions).filter(|end| *end > now);
+        ends.chain(self.approach(now))
+            .chain([now + interval])
+            .min()
+            .unwrap_or(now + interval)
+    }
+
+    fn approach(&self, now: Timestamp) -> Option<Timestamp> {
+        let soonest = self.state.trends.soonest_crossing(self.lines.all())?;
+        let half = Duration::from_nanos(soonest.as_nanos() / 2);
+        Some(now + half.max(SHORTEST_INTERVAL))
+    }
+}

@@ -1,0 +1,172 @@
+//! What the engine remembered, on paper.
+
+use serde::{Deserialize, Serialize};
+
+use crate::object::identity::PodUid;
+use crate::object::node::NodeCondition;
+use crate::object::timestamp::Timestamp;
+use crate::threshold::Signal;
+
+use super::super::decision::ThresholdId;
+use super::super::forecast::{Sample, Trends};
+use super::super::hold::{Hold, Victim};
+use super::super::state::State;
+use super::ReplayError;
+use super::settings::{parse_signal, unknown};
+
+/// What the engine remembered. Times are nanoseconds since 1970; thresholds are places in the
+/// list of [`super::super::Engine::thresholds`].
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateRecord {
+    has_passed: bool,
+    /// Since when each threshold is met.
+    first_observed: Vec<(usize, i64)>,
+    due: Vec<usize>,
+    /// When each condition was last seen.
+    last_sighted: Vec<(String, i64)>,
+    reported: Vec<String>,
+    /// The measuring time of each signal in the last pass.
+    last_times: Vec<(String, Option<i64>)>,
+    stalled_since: Option<i64>,
+    last_stall_time: Option<i64>,
+    hold: Option<HoldRecord>,
+    trends: Vec<TrendRecord>,
+}
+
+/// Pods that were being killed.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HoldRecord {
+    /// Uid, and whether the pod had memory when it was chosen.
+    victims: Vec<(String, bool)>,
+    until: i64,
+}
+
+/// The recent past of a signal.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+struct TrendRecord {
+    signal: String,
+    /// Time, what was left, and capacity.
+    samples: Vec<(i64, i64, i64)>,
+}
+
+impl StateRecord {
+    pub(in super::super) fn of(state: &State) -> StateRecord {
+        let nanos = |time: Option<Timestamp>| time.map(Timestamp::as_nanos);
+        let first_observed = state.first_observed.iter();
+        let last_sighted = state.last_sighted.iter();
+        let last_times = state.last_times.iter();
+        StateRecord {
+            has_passed: state.has_passed,
+            first_observed: first_observed
+                .map(|(id, since)| (id.0, since.as_nanos()))
+                .collect(),
+            due: state.due.iter().map(|id| id.0).collect(),
+            last_sighted: last_sighted
+                .map(|(condition, at)| (condition.to_string(), at.as_nanos()))
+                .collect(),
+            reported: state.conditions.iter().map(ToString::to_string).collect(),
+            last_times: last_times
+                .map(|(signal, time)| (signal.to_string(), nanos(*time)))
+                .collect(),
+            stalled_since: nanos(state.stalled_since),
+            last_stall_time: nanos(state.last_stall_time),
+            hold: state.hold.as_ref().map(HoldRecord::of),
+            trends: Signal::ALL
+                .into_iter()
+                .map(|signal| TrendRecord::of(signal, &state.trends))
+                .filter(|trend| !trend.samples.is_empty())
+                .collect(),
+        }
+    }
+
+    pub(super) fn to_state(&self, thresholds: usize) -> Result<State, ReplayError> {
+        let id = |index: usize| {
+            let id = (index < thresholds).then_some(ThresholdId(index));
+            id.ok_or(ReplayError::NoSuchThreshold { index })
+        };
+        let first_observed = self.first_observed.iter();
+        let last_sighted = self.last_sighted.iter();
+        let last_times = self.last_times.iter();
+        let mut trends = Trends::default();
+        for record in &self.trends {
+            record.replay_into(&mut trends)?;
+        }
+        Ok(State {
+            has_passed: self.has_passed,
+            first_observed: first_observed
+                .map(|(index, since)| Ok((id(*index)?, Timestamp::from_nanos(*since))))
+                .collect::<Result<_, ReplayError>>()?,
+            due: self
+                .due
+                .iter()
+                .map(|index| id(*index))
+                .collect::<Result<_, _>>()?,
+            last_sighted: last_sighted
+                .map(|(name, at)| Ok((condition(name)?, Timestamp::from_nanos(*at))))
+                .collect::<Result<_, ReplayError>>()?,
+            conditions: self
+                .reported
+                .iter()
+                .map(|name| condition(name))
+                .collect::<Result<_, _>>()?,
+            last_times: last_times
+                .map(|(name, time)| Ok((parse_signal(name)?, time.map(Timestamp::from_nanos))))
+                .collect::<Result<_, ReplayError>>()?,
+            stalled_since: self.stalled_since.map(Timestamp::from_nanos),
+            last_stall_time: self.last_stall_time.map(Timestamp::from_nanos),
+            hold: self.hold.as_ref().map(HoldRecord::to_hold),
+            trends,
+        })
+    }
+}
+
+fn condition(name: &str) -> Result<NodeCondition, ReplayError> {
+    NodeCondition::from_name(name).ok_or_else(|| unknown("before.lastSighted", name))
+}
+
+impl HoldRecord {
+    fn of(hold: &Hold) -> HoldRecord {
+        let victim = |victim: &Victim| (victim.uid.to_string(), victim.had_memory);
+        HoldRecord {
+            victims: hold.victims.iter().map(victim).collect(),
+            until: hold.until.as_nanos(),
+        }
+    }
+
+    fn to_hold(&self) -> Hold {
+        let victim = |(uid, had_memory): &(String, bool)| Victim {
+            uid: PodUid::new(uid),
+            had_memory: *had_memory,
+        };
+        Hold {
+            victims: self.victims.iter().map(victim).collect(),
+            until: Timestamp::from_nanos(self.until),
+        }
+    }
+}
+
+impl TrendRecord {
+    fn of(signal: Signal, trends: &Trends) -> TrendRecord {
+        let samples = trends.of(signal).samples().iter();
+        TrendRecord {
+            signal: signal.to_string(),
+            samples: samples
+                .map(|s| (s.time.as_nanos(), s.available, s.capacity))
+                .collect(),
+        }
+    }
+
+    fn replay_into(&self, trends: &mut Trends) -> Result<(), ReplayError> {
+        let trend = trends.of_mut(parse_signal(&self.signal)?);
+        for (nanos, available, capacity) in &self.samples {
+            trend.push(Sample {
+                time: Timestamp::from_nanos(*nanos),
+                available: *available,
+                capacity: *capacity,
+            });
+        }
+        Ok(())
+    }
+}

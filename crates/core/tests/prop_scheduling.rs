@@ -7,10 +7,11 @@ use std::sync::Arc;
 use plimsoll_core::object::identity::{NodeName, PodUid};
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::Cluster;
+use plimsoll_core::scheduling::decision::Decision;
 use plimsoll_core::scheduling::filters::{FilterState, Seeker, Trial};
 use plimsoll_core::scheduling::pod::{Request, SchedulingPod};
 use plimsoll_core::scheduling::profile::Profile;
-use plimsoll_core::scheduling::reference::{Decision, Search, filter_nodes, schedule};
+use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -225,9 +226,10 @@ proptest! {
             return Ok(());
         };
         match decision {
-            Decision::Place { slot, .. } => {
+            Decision::Place(placement) => {
+                let slot = placement.slot;
                 let again = schedule(&seeking, &mut Attempts::new(seed));
-                let is_same = matches!(again, Ok(Decision::Place { slot: s, .. }) if s == slot);
+                let is_same = matches!(again, Ok(Decision::Place(p)) if p == placement);
                 prop_assert!(is_same);
                 let filtered = filter_nodes(&seeking, Search::All);
                 prop_assert!(filtered.feasible().any(|feasible| feasible == slot));

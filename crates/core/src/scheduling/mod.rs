@@ -13,13 +13,17 @@
 //! 7. [`diagnosis`], [`filtered`], [`tie_break`] – what users read; the verdicts on all nodes;
 //!    which of equals is taken.
 //! 8. [`preemption`] – who makes room.
-//! 9. [`mod@reference`] – the plain engine that looks at everything.
-//! 10. [`queue`] – which pod is next.
+//! 9. [`decision`] – what becomes of a pod.
+//! 10. [`mod@reference`] – the plain engine that looks at everything.
+//! 11. [`indexed`] – the engine that looks at what has changed, with the same answers.
+//! 12. [`queue`] – which pod is next.
 
 pub mod cluster;
+pub mod decision;
 pub mod diagnosis;
 pub mod filtered;
 pub mod filters;
+pub mod indexed;
 pub mod plugin;
 pub mod plugins;
 pub mod pod;

@@ -5,13 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::object::identity::NodeName;
-
 use super::cluster::{NodeSlot, NodeState};
+use super::decision::{Decision, Error, Placement, Unschedulable};
 use super::filtered::Filtered;
 use super::filters::{FilterState, PreFilter, Seeker};
 use super::plugin::{FilterPlugin, ScorePlugin};
-use super::preemption::{self, Preemption};
 use super::scores::{InvalidScore, NodeScores, ScoreState};
 use super::tie_break::{Attempts, choose};
 
@@ -114,44 +112,6 @@ impl Scored {
     }
 }
 
-/// What becomes of the pod.
-#[derive(Clone, Debug)]
-pub enum Decision {
-    /// It goes to a node.
-    Place {
-        /// Which.
-        slot: NodeSlot,
-        /// How it was chosen; `None` if there was no choice.
-        scored: Option<Scored>,
-    },
-    /// It waits.
-    Wait(Box<Unschedulable>),
-}
-
-/// Why a pod waits, and for what.
-#[derive(Clone, Debug)]
-pub struct Unschedulable {
-    /// What the filters said.
-    pub filtered: Filtered,
-    /// Whether room can be made.
-    pub preemption: Preemption,
-    /// The node on which room is to be made.
-    pub nominated: Option<NodeName>,
-    /// The whole message for users.
-    pub message: String,
-}
-
-/// Why an attempt ended without a decision.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// There are no nodes at all.
-    #[error("no nodes available to schedule pods")]
-    NoNodes,
-    /// A score is beyond all bounds.
-    #[error(transparent)]
-    InvalidScore(#[from] InvalidScore),
-}
-
 /// Decides about a pod. Matches v1.36 pkg/scheduler/schedule_one.go, `schedulePod`, and what
 /// follows when nothing fits.
 pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision, Error> {
@@ -160,64 +120,46 @@ pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision
     if node_count == 0 {
         return Err(Error::NoNodes);
     }
-    if let Some(slot) = nominated_slot(seeker) {
-        return Ok(Decision::Place { slot, scored: None });
+    let is_nominated = seeker.pod.nominated_node_name.is_some();
+    if is_nominated
+        && let Some(slot) = nominated_slot(
+            seeker,
+            &FilterState::scan(cluster, seeker.profile, seeker.pod),
+        )
+    {
+        return Ok(Decision::Place(Placement::without_choice(slot)));
     }
     let filtered = filter_nodes(seeker, Search::From(attempts.next_start));
     attempts.next_start = (attempts.next_start + filtered.nodes.len()) % node_count;
     let feasible: Vec<NodeSlot> = filtered.feasible().collect();
     match feasible.as_slice() {
-        [] => Ok(Decision::Wait(Box::new(wait(seeker, filtered, attempts)))),
-        [only] => Ok(Decision::Place {
-            slot: *only,
-            scored: None,
-        }),
+        [] => Ok(Decision::Wait(Box::new(Unschedulable::new(
+            seeker, filtered, attempts,
+        )))),
+        [only] => Ok(Decision::Place(Placement::without_choice(*only))),
         _ => {
             let scored = score_nodes(seeker, &filtered)?;
-            let (_, best) = scored.best().ok_or(Error::NoNodes)?;
+            let (total, best) = scored.best().ok_or(Error::NoNodes)?;
             let slot_count = cluster.slot_count();
             let offset = attempts.draw_offset(slot_count);
             let slot = choose(best.into_iter(), offset, slot_count).ok_or(Error::NoNodes)?;
-            let scored = Some(scored);
-            Ok(Decision::Place { slot, scored })
+            Ok(Decision::Place(Placement {
+                slot,
+                feasible: feasible.len(),
+                total: Some(total),
+            }))
         }
     }
 }
 
 /// The node on which room was made for the pod, if it fits there by now.
-fn nominated_slot(seeker: &Seeker<'_>) -> Option<NodeSlot> {
+pub(super) fn nominated_slot(seeker: &Seeker<'_>, state: &FilterState) -> Option<NodeSlot> {
     let slot = seeker
         .cluster
         .slot(seeker.pod.nominated_node_name.as_ref()?)?;
     let node = seeker.cluster.node(slot)?;
-    let state = FilterState::scan(seeker.cluster, seeker.profile, seeker.pod);
-    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
+    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, state);
     let fits =
-        pre_filter.rejection.is_none() && seeker.filter_with_nominated(node, &state).is_none();
+        pre_filter.rejection.is_none() && seeker.filter_with_nominated(node, state).is_none();
     fits.then_some(slot)
-}
-
-fn wait(seeker: &Seeker<'_>, filtered: Filtered, attempts: &mut Attempts) -> Unschedulable {
-    let cluster = seeker.cluster;
-    let slot_count = cluster.slot_count();
-    let offset = attempts.draw_offset(slot_count);
-    let preemption = preemption::preempt(seeker, &filtered, offset);
-    let chosen = choose(
-        preemption
-            .best()
-            .into_iter()
-            .map(|candidate| candidate.slot),
-        attempts.draw_offset(slot_count),
-        slot_count,
-    );
-    let node_count = cluster.node_count();
-    let post_filter = preemption.message(node_count);
-    Unschedulable {
-        message: filtered.diagnosis(node_count).message(&post_filter),
-        nominated: chosen
-            .and_then(|slot| cluster.node(slot))
-            .map(|node| node.view.name.clone()),
-        filtered,
-        preemption,
-    }
 }

@@ -18,7 +18,7 @@ use super::{
 const METADATA_NAME: &str = "metadata.name";
 
 /// Alternatives of which one must hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSelector {
     terms: Vec<Term>,
     problems: Vec<Problem>,
@@ -64,7 +64,7 @@ impl NodeSelector {
 }
 
 /// Where a pod must run: its `nodeSelector` and its required node affinity, both.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredNodeAffinity {
     labels: LabelSelector,
     affinity: Option<NodeSelector>,
@@ -100,7 +100,7 @@ impl RequiredNodeAffinity {
 }
 
 /// Where a pod would rather run: terms with weights.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreferredNodeAffinity {
     terms: Vec<(Term, i32)>,
 }
@@ -134,7 +134,7 @@ impl PreferredNodeAffinity {
 }
 
 /// Expressions that must all hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     labels: LabelSelector,
     fields: FieldSelector,

@@ -92,6 +92,7 @@ pub struct Cluster {
     homeless: BTreeMap<NodeName, Vec<Arc<SchedulingPod>>>,
     nominated: BTreeMap<NodeName, Vec<Arc<SchedulingPod>>>,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    namespace_version: u64,
     /// Services and controllers, which tell what pods are of one kind.
     pub owners: Owners,
     budgets: BTreeMap<(String, String), DisruptionBudget>,
@@ -144,6 +145,17 @@ impl Cluster {
         self.nominated.get(node).map_or(&[], Vec::as_slice)
     }
 
+    /// Nodes on which room was made, with the pods that it is for.
+    pub fn nominations(&self) -> impl Iterator<Item = (&NodeName, &[Arc<SchedulingPod>])> {
+        let all = self.nominated.iter();
+        all.map(|(node, pods)| (node, pods.as_slice()))
+    }
+
+    /// A number that changes with the labels of namespaces.
+    pub fn namespace_version(&self) -> u64 {
+        self.namespace_version
+    }
+
     /// Labels of a namespace; an unknown one has none.
     pub fn namespace_labels(&self, namespace: &str) -> &BTreeMap<String, String> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
@@ -158,13 +170,18 @@ impl Cluster {
 
     /// Learns a namespace or its new labels.
     pub fn set_namespace(&mut self, name: &str, labels: BTreeMap<String, String>) -> Change {
-        self.namespaces.insert(name.to_owned(), labels);
+        let old = self.namespaces.insert(name.to_owned(), labels);
+        if old.as_ref() != self.namespaces.get(name) {
+            self.namespace_version += 1;
+        }
         Change::Other
     }
 
     /// Forgets a namespace.
     pub fn remove_namespace(&mut self, name: &str) -> Change {
-        self.namespaces.remove(name);
+        if self.namespaces.remove(name).is_some() {
+            self.namespace_version += 1;
+        }
         Change::Other
     }
 

@@ -18,6 +18,7 @@ type ByName<T> = BTreeMap<String, T>;
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
     namespaces: BTreeMap<String, OfNamespace>,
+    version: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,11 @@ struct OfNamespace {
 }
 
 impl Owners {
+    /// A number that changes with anything here.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Learns a service. One without a selector is no use, one with an empty selector selects all.
     pub fn set_service(&mut self, service: &Service) {
         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
@@ -41,6 +47,7 @@ impl Owners {
 
     /// Forgets a service.
     pub fn remove_service(&mut self, namespace: &str, name: &str) {
+        self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
             all.services.remove(name);
         }
@@ -57,6 +64,7 @@ impl Owners {
 
     /// Forgets a replication controller.
     pub fn remove_replication_controller(&mut self, namespace: &str, name: &str) {
+        self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
             all.replication_controllers.remove(name);
         }
@@ -71,6 +79,7 @@ impl Owners {
 
     /// Forgets a replica set.
     pub fn remove_replica_set(&mut self, namespace: &str, name: &str) {
+        self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
             all.replica_sets.remove(name);
         }
@@ -85,6 +94,7 @@ impl Owners {
 
     /// Forgets a stateful set.
     pub fn remove_stateful_set(&mut self, namespace: &str, name: &str) {
+        self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
             all.stateful_sets.remove(name);
         }
@@ -122,6 +132,7 @@ impl Owners {
     }
 
     fn of(&mut self, meta: &ObjectMeta) -> (&mut OfNamespace, String) {
+        self.version += 1;
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = meta.name.clone().unwrap_or_default();
         (self.namespaces.entry(namespace).or_default(), name)

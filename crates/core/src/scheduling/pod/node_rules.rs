@@ -10,7 +10,7 @@ use crate::object::selector::{PreferredNodeAffinity, RequiredNodeAffinity};
 use crate::problem::Problem;
 
 /// The node selector and the node affinity of a pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRules {
     required: RequiredNodeAffinity,
     /// Whether a node selector or required affinity stands in the spec, even an empty one.

@@ -57,6 +57,32 @@ impl Counts {
     }
 }
 
+/// Of counts other than zero, each key and value once.
+impl FromIterator<(String, String, i64)> for Counts {
+    fn from_iter<I: IntoIterator<Item = (String, String, i64)>>(counts: I) -> Counts {
+        let mut by_key: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+        for (key, value, count) in counts {
+            by_key.entry(key).or_default().insert(value, count);
+        }
+        Counts(by_key)
+    }
+}
+
+/// Nobody that the pod wants near is near.
+pub fn rejection_by_affinity() -> Rejection {
+    Rejection::unresolvable(FilterPlugin::InterPodAffinity, REASON_AFFINITY)
+}
+
+/// Somebody is near that the pod does not want near.
+pub fn rejection_by_anti_affinity() -> Rejection {
+    Rejection::resolvable(FilterPlugin::InterPodAffinity, REASON_ANTI_AFFINITY)
+}
+
+/// Somebody is near that does not want the pod near.
+pub fn rejection_by_existing() -> Rejection {
+    Rejection::resolvable(FilterPlugin::InterPodAffinity, REASON_EXISTING)
+}
+
 impl FilterState {
     /// The state before anything is counted. [`FilterState::change`] then counts pod by pod.
     pub fn new(pod: &SchedulingPod, cluster: &Cluster) -> FilterState {
@@ -74,6 +100,22 @@ impl FilterState {
             anti_affinity: Counts::default(),
             existing_anti_affinity: Counts::default(),
         }
+    }
+
+    /// The state with counts by label key and value that are known already; `None` if the pod has
+    /// no terms and no existing one minds it.
+    pub fn with_counts(
+        pod: &SchedulingPod,
+        cluster: &Cluster,
+        affinity: impl Iterator<Item = (String, String, i64)>,
+        anti_affinity: impl Iterator<Item = (String, String, i64)>,
+        existing_anti_affinity: impl Iterator<Item = (String, String, i64)>,
+    ) -> Option<FilterState> {
+        let mut state = FilterState::new(pod, cluster);
+        state.affinity = Counts::from_iter(affinity);
+        state.anti_affinity = Counts::from_iter(anti_affinity);
+        state.existing_anti_affinity = Counts::from_iter(existing_anti_affinity);
+        (!state.is_needless()).then_some(state)
     }
 
     /// Counts over all nodes; `None` if the pod has no terms and no existing one minds it.
@@ -130,9 +172,8 @@ impl FilterState {
         pod: &SchedulingPod,
         labels: &BTreeMap<String, String>,
     ) -> Option<Rejection> {
-        let plugin = FilterPlugin::InterPodAffinity;
         if !self.satisfies_affinity(pod, labels) {
-            return Some(Rejection::unresolvable(plugin, REASON_AFFINITY));
+            return Some(rejection_by_affinity());
         }
         let mut anti_affinity_keys = self.anti_affinity_terms.iter().map(|t| &t.topology_key);
         let is_occupied = |key: &String| {
@@ -140,7 +181,7 @@ impl FilterState {
             value.is_some_and(|value| self.anti_affinity.get(key, value) > 0)
         };
         if anti_affinity_keys.any(is_occupied) {
-            return Some(Rejection::resolvable(plugin, REASON_ANTI_AFFINITY));
+            return Some(rejection_by_anti_affinity());
         }
         let minds = &self.existing_anti_affinity;
         let mut keys = minds.0.keys();
@@ -148,8 +189,7 @@ impl FilterState {
             let value = labels.get(key);
             value.is_some_and(|value| minds.get(key, value) > 0)
         };
-        keys.any(is_minded)
-            .then(|| Rejection::resolvable(plugin, REASON_EXISTING))
+        keys.any(is_minded).then(rejection_by_existing)
     }
 
     /// The first of a group of pods that want each other near has nobody to be near to. It passes

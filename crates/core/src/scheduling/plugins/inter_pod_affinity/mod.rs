@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use crate::scheduling::cluster::Cluster;
 use crate::scheduling::pod::{AffinityTerm, SchedulingPod};
 
-pub use filter::FilterState;
+pub use filter::{
+    FilterState, rejection_by_affinity, rejection_by_anti_affinity, rejection_by_existing,
+};
 pub use score::{ScoreState, normalize};
 
 /// A term of the pod that looks for a node, as it is matched against existing pods.

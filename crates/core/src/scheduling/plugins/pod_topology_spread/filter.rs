@@ -56,6 +56,16 @@ fn minimum(counts: &BTreeMap<String, i64>) -> i64 {
     least.unwrap_or(i64::from(i32::MAX))
 }
 
+/// The node lacks the key of a constraint.
+pub fn rejection_without_label() -> Rejection {
+    Rejection::unresolvable(FilterPlugin::PodTopologySpread, REASON_NO_LABEL)
+}
+
+/// The pod would make its domain too full.
+pub fn rejection_by_skew() -> Rejection {
+    Rejection::resolvable(FilterPlugin::PodTopologySpread, REASON)
+}
+
 impl FilterState {
     /// A state from counts by domain, one map per constraint.
     ///
@@ -138,10 +148,9 @@ impl FilterState {
         pod: &SchedulingPod,
         labels: &BTreeMap<String, String>,
     ) -> Option<Rejection> {
-        let plugin = FilterPlugin::PodTopologySpread;
         for (constraint, domains) in self.constraints.iter().zip(&self.domains) {
             let Some(domain) = labels.get(&constraint.topology_key) else {
-                return Some(Rejection::unresolvable(plugin, REASON_NO_LABEL));
+                return Some(rejection_without_label());
             };
             let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
             let minimum = if domains.counts.len() < wanted {
@@ -152,7 +161,7 @@ impl FilterState {
             let own = i64::from(constraint.selector.matches(&pod.labels));
             let existing = domains.counts.get(domain).copied().unwrap_or(0);
             if existing + own - minimum > i64::from(constraint.max_skew) {
-                return Some(Rejection::resolvable(plugin, REASON));
+                return Some(rejection_by_skew());
             }
         }
         None

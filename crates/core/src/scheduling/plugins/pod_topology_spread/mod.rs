@@ -18,8 +18,8 @@ use crate::scheduling::profile::SpreadDefaults;
 use super::count;
 use super::taint_toleration::is_kept_away;
 
-pub use filter::FilterState;
-pub use score::{ScoreState, normalize};
+pub use filter::{FilterState, rejection_by_skew, rejection_without_label};
+pub use score::{ScoreState, domain_score, domain_weight, normalize, rounded};
 
 /// The hard constraints that apply to the pod: its own, or the profile's if it has none at all.
 pub fn hard_constraints<'a>(

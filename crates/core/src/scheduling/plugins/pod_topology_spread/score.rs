@@ -64,7 +64,7 @@ impl ScoreState {
                 counts.len()
             }
         });
-        state.weights = sizes.map(|size| (count(size + 2) as f64).ln()).collect();
+        state.weights = sizes.map(domain_weight).collect();
         Some(state)
     }
 
@@ -125,10 +125,25 @@ impl ScoreState {
             } else {
                 counts.get(domain).copied().unwrap_or(0)
             };
-            score += existing as f64 * weight + f64::from(constraint.max_skew.wrapping_sub(1));
+            score += domain_score(existing, *weight, constraint);
         }
-        truncate(score.round())
+        rounded(score)
     }
+}
+
+/// How much a pod in a domain counts, where there are so many domains.
+pub fn domain_weight(domains: usize) -> f64 {
+    (count(domains + 2) as f64).ln()
+}
+
+/// What so many pods in a node's domain are worth.
+pub fn domain_score(existing: i64, weight: f64, constraint: &SpreadConstraint) -> f64 {
+    existing as f64 * weight + f64::from(constraint.max_skew.wrapping_sub(1))
+}
+
+/// The sum over constraints as a score.
+pub fn rounded(score: f64) -> i64 {
+    truncate(score.round())
 }
 
 /// The domain of the node; one that lacks the label is in the domain without a name.

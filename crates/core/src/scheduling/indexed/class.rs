@@ -1,0 +1,454 @@
+//! All that is known for one shape of pods, about every node.
+//!
+//! A class keeps, per node, the verdict of the filters that look at the node alone, the score that
+//! the node has by itself, and the group it is in. After a change, only the nodes that it touches
+//! are looked at again.
+//!
+//! The key of a group holds what its nodes have in common: the raw scores for taints and node
+//! affinity, and for each counter the domain or the count, see [`Grain`].
+
+use std::sync::Arc;
+
+use crate::scheduling::cluster::{Cluster, NodeSlot, NodeState};
+use crate::scheduling::filters::{FilterState, Seeker};
+use crate::scheduling::plugin::{FilterPlugin, Rejection, ScorePlugin};
+use crate::scheduling::plugins::{MAX_NODE_SCORE, pod_topology_spread};
+use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
+use crate::scheduling::profile::Profile;
+use crate::scheduling::scores::ScoreState;
+
+use super::counters::{Counters, Effect, Grain, MissingCounter, Questions, Role};
+use super::groups::{GroupId, Groups, NO_GROUP};
+use super::kinds::{KindId, Kinds};
+use super::log::Log;
+use super::topology::{ABSENT, Topology};
+
+/// Number of members of a group key before those of counters.
+pub(super) const KEY_PREFIX: usize = 2;
+
+/// In a group key: the node lacks the label.
+pub(super) const NO_LABEL: i64 = i64::MIN;
+
+/// What classes are built from.
+#[derive(Clone, Copy)]
+pub(super) struct World<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) profile: &'a Profile,
+    pub(super) kinds: &'a Kinds,
+    pub(super) log: &'a Log,
+    /// Changes when nodes come, go, or change otherwise than by their pods and resources.
+    pub(super) node_version: u64,
+}
+
+/// One shape of pods.
+#[derive(Debug)]
+pub(super) struct Class {
+    /// Any pod of the shape.
+    pub(super) pod: Arc<SchedulingPod>,
+    pub(super) profile: usize,
+    pub(super) last_used: u64,
+    pub(super) questions: Questions,
+    pub(super) counters: Counters,
+    pub(super) groups: Groups,
+    pub(super) rejections: Vec<Rejection>,
+    pub(super) cells: Vec<Cell>,
+    /// Sum of the counters of required affinity: zero if nobody matches anywhere.
+    pub(super) near: i64,
+    /// How often a preferred term matched anywhere: zero if nobody has a say.
+    pub(super) opinions: i64,
+    /// Nodes whose own score is out of bounds.
+    pub(super) invalid: usize,
+    statics: Vec<Static>,
+    effects: Vec<Option<Box<[Effect]>>>,
+    dirty: Vec<u32>,
+    node_version: u64,
+    namespace_version: u64,
+    owners_version: u64,
+    position: u64,
+}
+
+/// What a node is to the class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    pub(super) group: GroupId,
+    /// Who rejects the node by itself, as a number of `rejections`.
+    pub(super) verdict: Option<u16>,
+    is_dirty: bool,
+    is_invalid: bool,
+    score: i64,
+}
+
+/// What of that does not change while the node stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Static {
+    verdict: Option<u16>,
+    taints: i64,
+    affinity: i64,
+    images: i64,
+}
+
+impl Cell {
+    const EMPTY: Cell = Cell {
+        group: NO_GROUP,
+        verdict: None,
+        is_dirty: false,
+        is_invalid: false,
+        score: 0,
+    };
+}
+
+/// A state for filters and scores that look at one node alone, and do not ask it.
+const NO_FILTER_STATE: FilterState = FilterState {
+    spread: None,
+    affinity: None,
+};
+const NO_SCORE_STATE: ScoreState = ScoreState {
+    spread: None,
+    affinity: None,
+};
+
+impl Class {
+    /// Looks at every node.
+    pub(super) fn build(
+        pod: Arc<SchedulingPod>,
+        profile: usize,
+        world: World<'_>,
+        topology: &mut Topology,
+    ) -> Class {
+        let cluster = world.cluster;
+        let (hard, soft) = spread_constraints(&pod, world);
+        let questions = Questions::new(&pod, world.profile, cluster, hard, soft);
+        let with_terms = world.kinds.with_terms().iter();
+        let with_terms = with_terms.map(|kind| &**world.kinds.pod(*kind));
+        let mut counters = Counters::new(&pod, &questions, with_terms, cluster, topology);
+        if !questions.requires_all_keys {
+            counters.count_unlabelled(topology);
+        }
+        let slots = usize::try_from(cluster.slot_count()).expect("32 bits fit in an index");
+        let mut class = Class {
+            pod,
+            profile,
+            last_used: 0,
+            questions,
+            counters,
+            groups: Groups::default(),
+            rejections: Vec::new(),
+            cells: vec![Cell::EMPTY; slots],
+            near: 0,
+            opinions: 0,
+            invalid: 0,
+            statics: vec![Static::default(); slots],
+            effects: Vec::new(),
+            dirty: Vec::new(),
+            node_version: world.node_version,
+            namespace_version: cluster.namespace_version(),
+            owners_version: cluster.owners.version(),
+            position: world.log.end(),
+        };
+        class.include_nodes(world, topology);
+        for (slot, node) in cluster.nodes() {
+            class.read_static(slot, node, world);
+            for (kind, pods) in world.kinds.on(slot) {
+                let known = class.apply(slot.0, *kind, i64::from(*pods), world, topology);
+                known.expect("counters were made for all kinds that are there");
+            }
+        }
+        class.dirty.clear();
+        for (slot, _) in cluster.nodes() {
+            class.refresh(slot.0, world, topology);
+        }
+        class
+    }
+
+    /// Catches up with what happened; false if it takes building anew.
+    pub(super) fn catch_up(&mut self, world: World<'_>, topology: &Topology) -> bool {
+        let cluster = world.cluster;
+        if self.node_version != world.node_version
+            || self.namespace_version != cluster.namespace_version()
+            || self.groups.is_worn()
+        {
+            return false;
+        }
+        if self.owners_version != cluster.owners.version() {
+            let (hard, soft) = spread_constraints(&self.pod, world);
+            if hard != self.questions.hard || soft != self.questions.soft {
+                return false;
+            }
+            self.owners_version = cluster.owners.version();
+        }
+        let Some(entries) = world.log.since(self.position) else {
+            return false;
+        };
+        for entry in entries {
+            if let Some(kind) = entry.kind
+                && self
+                    .apply(entry.slot, kind, entry.by, world, topology)
+                    .is_err()
+            {
+                return false;
+            }
+            self.mark(entry.slot);
+        }
+        self.position = world.log.end();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            self.refresh(slot, world, topology);
+        }
+        self.dirty = dirty;
+        true
+    }
+
+    /// Takes a node out of its group until it is refreshed.
+    pub(super) fn set_aside(&mut self, slot: NodeSlot) {
+        let cell = &mut self.cells[slot.index()];
+        if cell.group != NO_GROUP {
+            self.groups.remove(cell.group, slot.0, cell.score);
+            cell.group = NO_GROUP;
+        }
+    }
+
+    fn seeker<'a>(&'a self, world: World<'a>) -> Seeker<'a> {
+        Seeker {
+            cluster: world.cluster,
+            profile: world.profile,
+            pod: &self.pod,
+        }
+    }
+
+    fn mark(&mut self, slot: u32) {
+        let cell = &mut self.cells[index(slot)];
+        if !cell.is_dirty {
+            cell.is_dirty = true;
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Says which nodes' pods the spread constraints count.
+    fn include_nodes(&mut self, world: World<'_>, topology: &Topology) {
+        let (pod, questions) = (&self.pod, &self.questions);
+        let comparison = world.profile.comparison_operators;
+        for counter in &mut self.counters.all {
+            let (constraint, all, needs_all) = match (counter.role, counter.grain) {
+                (Role::HardSpread(i), _) => (&questions.hard[i], &questions.hard, true),
+                (Role::SoftSpread(i), Grain::Domain) => (
+                    &questions.soft[i],
+                    &questions.soft,
+                    questions.requires_all_keys,
+                ),
+                _ => continue,
+            };
+            counter.begin_inclusion(world.cluster.slot_count());
+            for (slot, node) in world.cluster.nodes() {
+                let labels = &node.view.labels;
+                let has_keys = !needs_all || pod_topology_spread::has_all_keys(labels, all);
+                if has_keys
+                    && pod_topology_spread::is_included(constraint, pod, &node.view, comparison)
+                {
+                    counter.include(slot.0, topology);
+                }
+            }
+        }
+    }
+
+    /// Counts pods of a kind on a node.
+    fn apply(
+        &mut self,
+        slot: u32,
+        kind: KindId,
+        pods: i64,
+        world: World<'_>,
+        topology: &Topology,
+    ) -> Result<(), MissingCounter> {
+        let place = index(kind);
+        if self.effects.len() <= place {
+            self.effects
+                .resize_with(world.kinds.len().max(place + 1), || None);
+        }
+        let effects = match self.effects[place].take() {
+            Some(effects) => effects,
+            None => {
+                let existing = world.kinds.pod(kind);
+                self.counters
+                    .effects_of(&self.pod, &self.questions, existing, topology)?
+            }
+        };
+        for effect in &effects {
+            let counter = &mut self.counters.all[effect.counter];
+            let amount = effect.weight.wrapping_mul(pods);
+            let Some(changed) = counter.add(slot, amount, topology) else {
+                continue;
+            };
+            match counter.role {
+                Role::Affinity => self.near += amount,
+                Role::Worth => self.opinions += pods,
+                _ => {}
+            }
+            if counter.grain == Grain::Count {
+                let key = counter.key;
+                for neighbour in topology.key(key).slots(changed) {
+                    let cell = &mut self.cells[index(*neighbour)];
+                    if !cell.is_dirty {
+                        cell.is_dirty = true;
+                        self.dirty.push(*neighbour);
+                    }
+                }
+            }
+        }
+        self.effects[place] = Some(effects);
+        Ok(())
+    }
+
+    /// Reads what does not change while the node stays as it is.
+    fn read_static(&mut self, slot: NodeSlot, node: &NodeState, world: World<'_>) {
+        let seeker = self.seeker(world);
+        let mut filters = world.profile.filters.iter().filter(|f| is_static(**f));
+        let rejection = filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE));
+        let raw = |plugin| seeker.raw_score(plugin, node, &NO_SCORE_STATE);
+        let mut known = Static {
+            verdict: None,
+            taints: raw(ScorePlugin::TaintToleration),
+            affinity: raw(ScorePlugin::NodeAffinity),
+            images: raw(ScorePlugin::ImageLocality),
+        };
+        known.verdict = rejection.map(|rejection| self.intern(rejection));
+        self.statics[slot.index()] = known;
+    }
+
+    fn intern(&mut self, rejection: Rejection) -> u16 {
+        let known = self.rejections.iter().position(|own| *own == rejection);
+        let number = known.unwrap_or_else(|| {
+            self.rejections.push(rejection);
+            self.rejections.len() - 1
+        });
+        u16::try_from(number).expect("a pod can be rejected in few ways")
+    }
+
+    /// Looks at a node again.
+    pub(super) fn refresh(&mut self, slot: u32, world: World<'_>, topology: &Topology) {
+        let number = NodeSlot(slot);
+        self.set_aside(number);
+        let cell = &mut self.cells[index(slot)];
+        self.invalid -= usize::from(cell.is_invalid);
+        *cell = Cell::EMPTY;
+        let Some(node) = world.cluster.node(number) else {
+            return;
+        };
+        let verdict = match self.statics[index(slot)].verdict {
+            Some(verdict) => Some(verdict),
+            None => self.changing_verdict(node, world),
+        };
+        if verdict.is_some() {
+            self.cells[index(slot)].verdict = verdict;
+            return;
+        }
+        let own = self.own_score(slot, node, world);
+        let key = self.group_key(slot, topology);
+        let group = self.groups.intern(&key);
+        let score = own.unwrap_or(0);
+        self.groups.insert(group, slot, score);
+        self.invalid += usize::from(own.is_none());
+        self.cells[index(slot)] = Cell {
+            group,
+            score,
+            is_invalid: own.is_none(),
+            ..Cell::EMPTY
+        };
+    }
+
+    fn changing_verdict(&mut self, node: &NodeState, world: World<'_>) -> Option<u16> {
+        let seeker = self.seeker(world);
+        let filters = world.profile.filters.iter();
+        let mut filters = filters.filter(|f| is_local(**f) && !is_static(**f));
+        let rejection = filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE))?;
+        Some(self.intern(rejection))
+    }
+
+    /// The weighted scores that depend on the node alone; `None` if one is out of bounds.
+    fn own_score(&self, slot: u32, node: &NodeState, world: World<'_>) -> Option<i64> {
+        let seeker = self.seeker(world);
+        let mut sum = 0i64;
+        for (plugin, weight) in &world.profile.scores {
+            let score = match plugin {
+                ScorePlugin::ImageLocality => self.statics[index(slot)].images,
+                ScorePlugin::NodeResourcesFit | ScorePlugin::NodeResourcesBalancedAllocation
+                    if !seeker.skips_score(*plugin, &NO_SCORE_STATE) =>
+                {
+                    seeker.raw_score(*plugin, node, &NO_SCORE_STATE)
+                }
+                _ => continue,
+            };
+            if !(0..=MAX_NODE_SCORE).contains(&score) {
+                return None;
+            }
+            sum = sum.wrapping_add(score.wrapping_mul(*weight));
+        }
+        Some(sum)
+    }
+
+    fn group_key(&self, slot: u32, topology: &Topology) -> Vec<i64> {
+        let known = &self.statics[index(slot)];
+        let mut key = Vec::with_capacity(KEY_PREFIX + self.counters.all.len());
+        key.extend([known.taints, known.affinity]);
+        for counter in &self.counters.all {
+            let place = counter.place(slot, topology);
+            let has_label = topology.key(counter.key).domain(slot) != ABSENT;
+            key.push(match (counter.grain, counter.role) {
+                // Soft constraints may count nodes without the label, and must tell them apart.
+                (Grain::Domain, Role::SoftSpread(_)) if place != ABSENT => {
+                    2 * i64::from(place) + i64::from(has_label)
+                }
+                _ if place == ABSENT => NO_LABEL,
+                (Grain::Domain, _) => i64::from(place),
+                (
+                    Grain::Count,
+                    Role::Affinity | Role::AntiAffinity | Role::ExistingAntiAffinity,
+                ) => i64::from(counter.count(place) > 0),
+                (Grain::Count | Grain::Node, _) => counter.count(place),
+            });
+        }
+        key
+    }
+}
+
+/// The constraints in force for a pod: its own, or the profile's for its owners.
+fn spread_constraints(
+    pod: &SchedulingPod,
+    world: World<'_>,
+) -> (Vec<SpreadConstraint>, Vec<SpreadConstraint>) {
+    let World {
+        cluster, profile, ..
+    } = world;
+    let filters = profile.filters.contains(&FilterPlugin::PodTopologySpread);
+    let mut scores = profile.scores.iter();
+    let scores = scores.any(|(plugin, _)| *plugin == ScorePlugin::PodTopologySpread);
+    let (defaults, owners) = (&profile.spread, &cluster.owners);
+    let hard = pod_topology_spread::hard_constraints(pod, defaults, owners).into_owned();
+    let soft = pod_topology_spread::soft_constraints(pod, defaults, owners).into_owned();
+    (
+        if filters { hard } else { Vec::new() },
+        if scores { soft } else { Vec::new() },
+    )
+}
+
+/// Whether the verdict stays while the node's labels, taints and name do.
+fn is_static(plugin: FilterPlugin) -> bool {
+    matches!(
+        plugin,
+        FilterPlugin::NodeUnschedulable
+            | FilterPlugin::NodeName
+            | FilterPlugin::TaintToleration
+            | FilterPlugin::NodeAffinity
+    )
+}
+
+/// Whether the filter looks at the node alone.
+pub(super) fn is_local(plugin: FilterPlugin) -> bool {
+    !matches!(
+        plugin,
+        FilterPlugin::PodTopologySpread | FilterPlugin::InterPodAffinity
+    )
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).expect("32 bits fit in an index")
+}

@@ -1,0 +1,35 @@
+//! Pods that get the same answers.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::scheduling::pod::SchedulingPod;
+
+/// Whether every filter and score says the same of both pods, on any node.
+///
+/// What is left out has no part in filtering and scoring: names and ids, priority (it decides about
+/// nominated pods, which are looked at apart), times and gates.
+pub(super) fn is_same(a: &SchedulingPod, b: &SchedulingPod) -> bool {
+    a.pod_ref.namespace == b.pod_ref.namespace
+        && a.requests == b.requests
+        && a.labels == b.labels
+        && a.tolerations == b.tolerations
+        && a.node_rules == b.node_rules
+        && a.node_name == b.node_name
+        && a.host_ports == b.host_ports
+        && a.images == b.images
+        && a.spread == b.spread
+        && a.affinity == b.affinity
+        && a.controller == b.controller
+}
+
+/// Equal for pods of the same shape. Covers what usually tells shapes apart, not everything.
+pub(super) fn hash(pod: &SchedulingPod) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    pod.pod_ref.namespace.hash(&mut hasher);
+    pod.labels.hash(&mut hasher);
+    pod.requests.incoming.milli_cpu.hash(&mut hasher);
+    pod.requests.incoming.memory.hash(&mut hasher);
+    pod.images.names.hash(&mut hasher);
+    pod.node_name.hash(&mut hasher);
+    hasher.finish()
+}

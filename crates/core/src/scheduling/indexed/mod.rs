@@ -350,7 +350,7 @@ impl Engine {
                 }))
             }),
         };
-        for (slot, _) in &ahead {
+        for slot in ahead.keys() {
             class.refresh(slot.0, world, &self.topology);
         }
         decision

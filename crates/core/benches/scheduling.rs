@@ -1,0 +1,246 @@
+//! Decisions per second, by kind of constraint and number of nodes, with 30 pods on each node.
+//!
+//! `cargo bench -p plimsoll-core --bench scheduling [-- NODES…]`; without numbers 1,000, 5,000 and
+//! 50,000. Each decision is carried out: the pod is put on its node before the next is asked for.
+//! At 5,000 nodes and below the plain engine is measured too, on a few decisions.
+
+#![expect(clippy::unwrap_used, reason = "the objects are written below")]
+#![expect(clippy::print_stdout, reason = "the table is the product")]
+#![expect(clippy::cast_precision_loss, reason = "rates are approximate")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_core::object::node::NodeView;
+use plimsoll_core::scheduling::decision::Decision;
+use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::indexed::Engine;
+use plimsoll_core::scheduling::pod::SchedulingPod;
+use plimsoll_core::scheduling::profile::Profile;
+use plimsoll_core::scheduling::reference;
+use plimsoll_core::scheduling::tie_break::Attempts;
+use serde_json::{Value, json};
+
+const PODS_PER_NODE: usize = 30;
+const ZONES: usize = 10;
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Decisions measured per row, at most, and for how long.
+const DECISIONS: usize = 20_000;
+const TIME: Duration = Duration::from_secs(4);
+
+fn node(number: usize) -> NodeView {
+    let name = format!("node-{number}");
+    let api = json!({
+        "metadata": {"name": name, "labels": {
+            HOSTNAME: name, ZONE: format!("zone-{}", number % ZONES),
+            "disk": if number.is_multiple_of(4) { "ssd" } else { "hdd" },
+        }},
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "250"}},
+    });
+    NodeView::from_api(&serde_json::from_value(api).unwrap()).unwrap()
+}
+
+fn pod(uid: String, app: &str, spec: &Value) -> Arc<SchedulingPod> {
+    let mut spec = spec.clone();
+    spec["containers"] = json!([{
+        "name": "c", "image": "registry.example/app:1",
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+    }]);
+    let api = json!({
+        "metadata": {"name": uid, "namespace": "default", "uid": uid, "labels": {"app": app}},
+        "spec": spec,
+    });
+    Arc::new(SchedulingPod::from_api(&serde_json::from_value(api).unwrap()).unwrap())
+}
+
+/// Nodes with pods of a hundred kinds.
+fn cluster(nodes: usize) -> Engine {
+    let mut engine = Engine::new(vec![Profile::default()], 1);
+    let kinds: Vec<Arc<SchedulingPod>> = (0..100)
+        .map(|kind| pod(String::new(), &format!("existing-{kind}"), &json!({})))
+        .collect();
+    for number in 0..nodes {
+        let view = node(number);
+        let name = view.name.clone();
+        engine.change(|cluster| [cluster.set_node(view)]);
+        for place in 0..PODS_PER_NODE {
+            let mut pod = (*kinds[(number * 7 + place * 13) % kinds.len()]).clone();
+            let uid = format!("existing-{number}-{place}");
+            pod.uid = uid.as_str().into();
+            pod.pod_ref.name = uid;
+            engine.change(|cluster| cluster.assume_pod(Arc::new(pod), &name));
+        }
+    }
+    engine
+}
+
+fn term(app: &str, key: &str) -> Value {
+    json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}})
+}
+
+fn spread(key: &str, unsatisfiable: &str) -> Value {
+    json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": unsatisfiable,
+        "labelSelector": {"matchLabels": {"app": "incoming"}}})
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+fn scenarios() -> Vec<(&'static str, Value)> {
+    let ssd = json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]});
+    let weighted = |weight: i32, term: Value| json!({"weight": weight, "podAffinityTerm": term});
+    vec![
+        ("basic", json!({})),
+        (
+            "node affinity",
+            json!({"affinity": {"nodeAffinity": {
+                REQUIRED: {"nodeSelectorTerms": [ssd]},
+            }}}),
+        ),
+        (
+            "pod affinity (zone)",
+            json!({"affinity": {"podAffinity": {
+                REQUIRED: [term("existing-3", ZONE)],
+            }}}),
+        ),
+        (
+            "pod anti-affinity (host)",
+            json!({"affinity": {"podAntiAffinity": {
+                REQUIRED: [term("existing-3", HOSTNAME)],
+            }}}),
+        ),
+        (
+            "spread (zone + host)",
+            json!({"topologySpreadConstraints": [
+                spread(ZONE, "DoNotSchedule"), spread(HOSTNAME, "DoNotSchedule"),
+            ]}),
+        ),
+        (
+            "preferred mix",
+            json!({
+                "affinity": {
+                    "nodeAffinity": {PREFERRED: [{"weight": 10, "preference": ssd}]},
+                    "podAffinity": {PREFERRED: [weighted(20, term("existing-3", ZONE))]},
+                    "podAntiAffinity": {PREFERRED: [weighted(30, term("incoming", HOSTNAME))]},
+                },
+                "topologySpreadConstraints": [
+                    spread(ZONE, "ScheduleAnyway"), spread(HOSTNAME, "ScheduleAnyway"),
+                ],
+            }),
+        ),
+    ]
+}
+
+/// Schedules pods and puts them on their nodes; decisions per second.
+fn measure(engine: &mut Engine, pods: &[Arc<SchedulingPod>]) -> f64 {
+    let started = Instant::now();
+    let mut decided = 0usize;
+    for pod in pods {
+        if let Ok(Decision::Place(placement)) = engine.schedule(0, pod) {
+            let node = engine.cluster().node(placement.slot).unwrap();
+            let name = node.view.name.clone();
+            engine.change(|cluster| cluster.assume_pod(Arc::clone(pod), &name));
+        }
+        decided += 1;
+        if started.elapsed() > TIME {
+            break;
+        }
+    }
+    decided as f64 / started.elapsed().as_secs_f64()
+}
+
+fn measure_reference(engine: &Engine, pod: &SchedulingPod) -> f64 {
+    let mut attempts = Attempts::new(1);
+    let started = Instant::now();
+    let mut decided = 0usize;
+    while decided < 3 || started.elapsed() < Duration::from_millis(500) && decided < 100 {
+        let profile = &engine.profiles()[0];
+        let seeker = Seeker {
+            cluster: engine.cluster(),
+            profile,
+            pod,
+        };
+        let _ = std::hint::black_box(reference::schedule(&seeker, &mut attempts));
+        decided += 1;
+    }
+    decided as f64 / started.elapsed().as_secs_f64()
+}
+
+fn clean(engine: &mut Engine, pods: &[Arc<SchedulingPod>]) {
+    for pod in pods {
+        engine.change(|cluster| cluster.remove_pod(&pod.uid));
+    }
+}
+
+fn row(engine: &mut Engine, name: &str, pods: &[Arc<SchedulingPod>], with_reference: bool) {
+    // The first decision of a shape looks at every node; it is shown apart.
+    let started = Instant::now();
+    let _ = engine.schedule(0, &pods[0]);
+    let first = started.elapsed();
+    let rate = measure(engine, pods);
+    let reference = with_reference.then(|| measure_reference(engine, &pods[0]));
+    let ratio = reference.map_or("-".to_owned(), |plain| format!("{:.0}", rate / plain));
+    let plain = reference.map_or("-".to_owned(), |plain| format!("{plain:.0}"));
+    println!(
+        "| {} | {name} | {rate:.0} | {plain} | {ratio} | {:.1} ms |",
+        engine.cluster().node_count(),
+        first.as_secs_f64() * 1000.0,
+    );
+    clean(engine, pods);
+}
+
+fn preemption_row(nodes: usize) {
+    let mut engine = Engine::new(vec![Profile::default()], 1);
+    for number in 0..nodes {
+        let view = node(number);
+        let name = view.name.clone();
+        engine.change(|cluster| [cluster.set_node(view)]);
+        for place in 0..PODS_PER_NODE {
+            let uid = format!("low-{number}-{place}");
+            let mut low = (*pod(uid, "low", &json!({"priority": -1}))).clone();
+            low.requests.on_node.milli_cpu = 64_000 / i64::try_from(PODS_PER_NODE).unwrap();
+            engine.change(|cluster| cluster.assume_pod(Arc::new(low), &name));
+        }
+    }
+    let spec = json!({"priority": 100});
+    let pods: Vec<Arc<SchedulingPod>> = (0..1000)
+        .map(|number| pod(format!("high-{number}"), "high", &spec))
+        .collect();
+    row(&mut engine, "preemption", &pods, nodes <= 5000);
+}
+
+fn main() {
+    let numbers: Vec<usize> = std::env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
+    let sizes = if numbers.is_empty() {
+        vec![1000, 5000, 50_000]
+    } else {
+        numbers
+    };
+    println!("| nodes | pods | decisions/s | plain engine | ratio | first of its shape |");
+    println!("|---|---|---|---|---|---|");
+    for nodes in sizes {
+        let mut engine = cluster(nodes);
+        for (name, spec) in scenarios() {
+            let pods: Vec<Arc<SchedulingPod>> = (0..DECISIONS)
+                .map(|number| pod(format!("incoming-{number}"), "incoming", &spec))
+                .collect();
+            row(&mut engine, name, &pods, nodes <= 5000);
+        }
+        let pods: Vec<Arc<SchedulingPod>> = (0..DECISIONS)
+            .map(|n| {
+                pod(
+                    format!("incoming-{n}"),
+                    &format!("shape-{}", n % 8),
+                    &json!({}),
+                )
+            })
+            .collect();
+        row(&mut engine, "eight shapes in turn", &pods, false);
+        drop(engine);
+        preemption_row(nodes);
+    }
+}

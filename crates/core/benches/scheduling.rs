@@ -6,6 +6,11 @@
 
 #![expect(clippy::unwrap_used, reason = "the objects are written below")]
 #![expect(clippy::print_stdout, reason = "the table is the product")]
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock"
+)]
 #![expect(clippy::cast_precision_loss, reason = "rates are approximate")]
 
 use std::sync::Arc;

@@ -16,11 +16,13 @@
 //! 9. [`decision`] – what becomes of a pod.
 //! 10. [`mod@reference`] – the plain engine that looks at everything.
 //! 11. [`indexed`] – the engine that looks at what has changed, with the same answers.
-//! 12. [`queue`] – which pod is next.
+//! 12. [`explain`] – verdicts and scores on request.
+//! 13. [`queue`] – which pod is next.
 
 pub mod cluster;
 pub mod decision;
 pub mod diagnosis;
+pub mod explain;
 pub mod filtered;
 pub mod filters;
 pub mod indexed;

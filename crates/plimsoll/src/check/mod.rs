@@ -106,6 +106,11 @@ fn make_report(arguments: &Arguments) -> Result<Report> {
         }
     }
     manifests.check(&subject, &mut report);
+    // Workloads are checked last, but shown where they stand.
+    let place = |file: &String| arguments.files.iter().position(|given| given == file);
+    report
+        .documents
+        .sort_by_key(|document| (place(&document.file), document.document));
     report.finish();
     Ok(report)
 }

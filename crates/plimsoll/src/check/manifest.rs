@@ -46,7 +46,7 @@ impl Source<'_> {
     /// A finding at the place that its path names, or as near to it as there is something.
     fn locate(&self, mut row: FindingRow) -> FindingRow {
         row.path = format!("{}{}", self.base, row.path);
-        let position = self.document.position_of(&row.path);
+        let position = self.document.tree.position_of(&row.path);
         row.at(position)
     }
 

@@ -6,7 +6,8 @@
 //! Reading order:
 //! 1. [`pod`] – what a pod asks for, read once.
 //! 2. [`cluster`] – nodes, the pods on them and what else decides, kept from events.
-//! 3. [`plugin`] – names of plugins, codes and reasons of rejections.
+//! 3. [`plugin`] – names of plugins, codes and reasons of rejections; [`registry`] – every plugin
+//!    that can be named.
 //! 4. [`profile`] – which plugins, with which weights and arguments.
 //! 5. [`plugins`] – one file per plugin.
 //! 6. [`filters`] and [`scores`] – all plugins of a profile together.
@@ -15,8 +16,10 @@
 //! 8. [`preemption`] – who makes room.
 //! 9. [`mod@reference`] – the plain engine that looks at everything.
 //! 10. [`queue`] – which pod is next.
+//! 11. [`configuration`] – all of it from a `KubeSchedulerConfiguration` file.
 
 pub mod cluster;
+pub mod configuration;
 pub mod diagnosis;
 pub mod filtered;
 pub mod filters;
@@ -27,5 +30,6 @@ pub mod preemption;
 pub mod profile;
 pub mod queue;
 pub mod reference;
+pub mod registry;
 pub mod scores;
 pub mod tie_break;

@@ -53,6 +53,12 @@ impl FilterPlugin {
             FilterPlugin::InterPodAffinity => "InterPodAffinity",
         }
     }
+
+    /// The plugin of that name, if it is modelled.
+    pub fn from_name(name: &str) -> Option<FilterPlugin> {
+        let mut all = FilterPlugin::ALL.into_iter();
+        all.find(|plugin| plugin.as_str() == name)
+    }
 }
 
 impl fmt::Display for FilterPlugin {
@@ -103,6 +109,12 @@ impl ScorePlugin {
             ScorePlugin::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
             ScorePlugin::ImageLocality => "ImageLocality",
         }
+    }
+
+    /// The plugin of that name, if it is modelled.
+    pub fn from_name(name: &str) -> Option<ScorePlugin> {
+        let mut all = ScorePlugin::ALL.into_iter();
+        all.find(|plugin| plugin.as_str() == name)
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod command_line;
 pub(crate) mod flag;
-mod kubelet;
+pub(crate) mod kubelet;
 pub(crate) mod kubelet_fields;
 mod okd;
 mod okd_fields;

@@ -24,7 +24,7 @@ pub use victims::{is_victim, select_victims};
 /// The result of looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
-    /// Not looked for: no node will do whatever is removed.
+    /// Not looked for: the profile has it switched off, or no node will do whatever is removed.
     NotTried,
     /// Not looked for: the pod may not push others out, or not again.
     NotEligible(&'static str),
@@ -53,7 +53,7 @@ pub struct Candidate {
 /// `offset` says at which of them to begin; the search ends early once enough candidates are
 /// found.
 pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
-    if filtered.pre_filter.rejection.is_some() {
+    if !seeker.profile.preempts || filtered.pre_filter.rejection.is_some() {
         return Preemption::NotTried;
     }
     if let Some(reason) = ineligibility(seeker, filtered) {

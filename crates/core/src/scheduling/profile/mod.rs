@@ -4,6 +4,7 @@
 //! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does.
 
 mod args;
+mod args_fields;
 mod checks;
 
 use std::collections::BTreeSet;
@@ -39,6 +40,8 @@ pub struct Profile {
     pub spread: SpreadDefaults,
     /// Node affinity that every pod of this profile gets.
     pub added_affinity: AddedAffinity,
+    /// Whether pods that fit nowhere may push others out.
+    pub preempts: bool,
     /// How many nodes are tried for preemption.
     pub preemption: PreemptionArgs,
     /// Whether tolerations may compare numbers.
@@ -145,6 +148,7 @@ impl Default for Profile {
             },
             spread: SpreadDefaults::system(),
             added_affinity: AddedAffinity::default(),
+            preempts: true,
             preemption: PreemptionArgs {
                 min_candidate_nodes_percentage: 10,
                 min_candidate_nodes_absolute: 100,

@@ -52,16 +52,7 @@ impl Source<'_> {
 
     /// A report with nothing to show yet but its being read.
     fn document(&self, kind: &str) -> DocumentReport {
-        DocumentReport {
-            file: self.file.name.clone(),
-            document: self.document.number,
-            line: self.document.tree.position.line,
-            kind: kind.to_owned(),
-            namespace: None,
-            name: None,
-            node: None,
-            workload: None,
-        }
+        DocumentReport::new(self.file, self.document, kind)
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::resources::{Bytes, Count, Millicores};
 
+use serde_json::Value;
+
 use crate::print::{Palette, Table};
 
 use super::report::{
-    DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, Report, SoftCaseRow,
-    Unit, WorkloadReport,
+    DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, ProfileRow, Report,
+    SoftCaseRow, Unit, WorkloadReport,
 };
 
 /// Nothing to show in a cell.
@@ -61,6 +63,12 @@ impl Page {
         }
         if let Some(workload) = &document.workload {
             self.workload(workload);
+        }
+        if let Some(scheduler) = &document.scheduler {
+            for profile in &scheduler.profiles {
+                self.gap();
+                self.profile(profile);
+            }
         }
     }
 
@@ -116,6 +124,39 @@ impl Page {
         }
     }
 
+    fn profile(&mut self, profile: &ProfileRow) {
+        let title = format!("PROFILE {}", profile.scheduler_name);
+        self.lines.push(self.palette.heading(&title));
+        let mut table = Table::default();
+        let nodes = match profile.percentage_of_nodes_to_score {
+            None => "all".to_owned(),
+            Some(0) => "fewer, the larger the cluster".to_owned(),
+            Some(percentage) => format!("{percentage} %"),
+        };
+        table.row(["nodes scored", &nodes]);
+        let preemption = if profile.preemption { "on" } else { "off" };
+        table.row(["preemption", preemption]);
+        let filters = profile.filters.iter().map(|filter| (*filter).to_owned());
+        let scores = profile.scores.iter();
+        let scores = scores.map(|score| format!("{} {}", score.plugin, score.weight));
+        column(&mut table, "filters", filters.collect());
+        column(&mut table, "scores, weights", scores.collect());
+        self.lines.extend(table.lines());
+        if profile.arguments.is_empty() {
+            return;
+        }
+        self.gap();
+        let mut table = Table::new(["PLUGIN", "ARGUMENT", "VALUE"]);
+        for argument in &profile.arguments {
+            let value = match &argument.value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            table.row([argument.plugin, argument.field, &value]);
+        }
+        self.table(&table);
+    }
+
     fn findings(&mut self, findings: &[FindingRow]) {
         for finding in findings {
             self.gap();
@@ -152,6 +193,19 @@ impl Page {
             counted(summary.warnings, "warning"),
             counted(summary.infos, "info"),
         ));
+    }
+}
+
+/// A list under its name, one item per row.
+fn column(table: &mut Table, name: &str, items: Vec<String>) {
+    let first_only = std::iter::once(name).chain(std::iter::repeat(""));
+    let items = if items.is_empty() {
+        vec![NONE.to_owned()]
+    } else {
+        items
+    };
+    for (name, item) in first_only.zip(items) {
+        table.row([name, &item]);
     }
 }
 

@@ -124,10 +124,11 @@ pub fn read_document(document: &Node) -> Reading {
     let mut problems = Vec::new();
     if document.as_mapping().is_none() {
         problems.push(wrong_type(document, "", "the document must be a mapping"));
+    } else {
+        check_type(document, API_VERSION, KIND, &mut problems);
+        explain_old_version(&mut problems);
+        Shape::Record(fields::CONFIGURATION).check(document, "", &mut problems);
     }
-    check_type(document, API_VERSION, KIND, &mut problems);
-    explain_old_version(&mut problems);
-    Shape::Record(fields::CONFIGURATION).check(document, "", &mut problems);
     let configuration = decode(Object(Some(document)), &mut problems);
     for problem in &mut problems {
         let place = || document.position_of(&problem.path);

@@ -13,10 +13,7 @@ use crate::resources::ResourceName;
 use crate::scheduling::registry::{API_VERSION, GROUP};
 use crate::threshold::Duration;
 
-use super::{PreemptionArgs, ScoringStrategy, ShapePoint};
-
-/// Scores in shapes go up to ten; scores of nodes to a hundred.
-const SHAPE_SCORE_SCALE: i64 = 10;
+use super::{PreemptionArgs, SHAPE_SCORE_SCALE, ScoringStrategy, ShapePoint};
 
 pub(super) fn ignored_resources(
     path: &str,

@@ -1,10 +1,12 @@
 //! How a scheduler is set up: which plugins, with which weights and arguments.
 //!
 //! [`Profile::default`] is upstream's default profile. [`Profile::with_plugin_config`] changes the
-//! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does.
+//! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does, and
+//! [`Profile::changed_arguments`] tells what has been changed.
 
 mod args;
 mod args_fields;
+mod arguments;
 mod checks;
 
 use std::collections::BTreeSet;
@@ -15,6 +17,11 @@ use crate::resources::ResourceName;
 
 use super::plugin::{FilterPlugin, ScorePlugin};
 use super::pod::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
+
+pub use arguments::Argument;
+
+/// Scores in shapes go up to ten; scores of nodes to a hundred.
+const SHAPE_SCORE_SCALE: i64 = 10;
 
 /// The label whose value is the node itself.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";

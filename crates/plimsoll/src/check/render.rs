@@ -127,21 +127,16 @@ impl Page {
     fn profile(&mut self, profile: &ProfileRow) {
         let title = format!("PROFILE {}", profile.scheduler_name);
         self.lines.push(self.palette.heading(&title));
-        let mut table = Table::default();
         let nodes = match profile.percentage_of_nodes_to_score {
-            None => "all".to_owned(),
-            Some(0) => "fewer, the larger the cluster".to_owned(),
-            Some(percentage) => format!("{percentage} %"),
+            None => "scores all nodes".to_owned(),
+            Some(0) => "scores a smaller part of the nodes the more there are".to_owned(),
+            Some(percentage) => format!("scores {percentage}% of the nodes"),
         };
-        table.row(["nodes scored", &nodes]);
         let preemption = if profile.preemption { "on" } else { "off" };
-        table.row(["preemption", preemption]);
-        let filters = profile.filters.iter().map(|filter| (*filter).to_owned());
-        let scores = profile.scores.iter();
-        let scores = scores.map(|score| format!("{} {}", score.plugin, score.weight));
-        column(&mut table, "filters", filters.collect());
-        column(&mut table, "scores, weights", scores.collect());
-        self.lines.extend(table.lines());
+        let about = format!("{nodes}, preemption is {preemption}");
+        self.lines.push(self.palette.faint(&about));
+        self.gap();
+        self.table(&plugin_table(profile));
         if profile.arguments.is_empty() {
             return;
         }
@@ -196,17 +191,18 @@ impl Page {
     }
 }
 
-/// A list under its name, one item per row.
-fn column(table: &mut Table, name: &str, items: Vec<String>) {
-    let first_only = std::iter::once(name).chain(std::iter::repeat(""));
-    let items = if items.is_empty() {
-        vec![NONE.to_owned()]
-    } else {
-        items
-    };
-    for (name, item) in first_only.zip(items) {
-        table.row([name, &item]);
+/// Filters and scores side by side, each in its order.
+fn plugin_table(profile: &ProfileRow) -> Table {
+    let mut table = Table::new(["FILTER", "SCORE", "WEIGHT"]);
+    for row in 0..profile.filters.len().max(profile.scores.len()) {
+        let filter = profile.filters.get(row).copied().unwrap_or_default();
+        let mut cells = vec![filter.to_owned()];
+        if let Some(score) = profile.scores.get(row) {
+            cells.extend([score.plugin.to_owned(), score.weight.to_string()]);
+        }
+        table.row(cells);
     }
+    table
 }
 
 /// An amount in the words of its unit.

@@ -38,7 +38,7 @@ fn profile_row(profile: &Profile) -> ProfileRow {
     ProfileRow {
         scheduler_name: profile.scheduler_name.clone(),
         percentage_of_nodes_to_score: profile.percentage_of_nodes_to_score,
-        preemption: profile.preempts,
+        preemption: profile.preempts(),
         filters: filters.collect(),
         scores: scores.collect(),
         arguments: arguments.map(argument_row).collect(),

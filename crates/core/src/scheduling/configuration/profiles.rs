@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::config::document::{Node, item_path};
 use crate::problem::Problem;
-use crate::scheduling::plugin::{FilterPlugin, ScorePlugin};
+use crate::scheduling::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use crate::scheduling::profile::Profile;
 use crate::scheduling::registry::ExtensionPoint;
 
@@ -72,7 +72,7 @@ fn read_profile<'a>(
     let plugins = merged.expand(name, problems);
     let filters = plugins.at(ExtensionPoint::Filter).iter();
     let scores = plugins.at(ExtensionPoint::Score).iter();
-    let mut post_filters = plugins.at(ExtensionPoint::PostFilter).iter();
+    let post_filters = plugins.at(ExtensionPoint::PostFilter).iter();
     let mut profile = Profile {
         scheduler_name: name.to_owned(),
         filters: filters
@@ -81,7 +81,9 @@ fn read_profile<'a>(
         scores: scores
             .filter_map(|active| Some((ScorePlugin::from_name(active.name)?, active.weight)))
             .collect(),
-        preempts: post_filters.any(|active| active.name == "DefaultPreemption"),
+        post_filters: post_filters
+            .filter_map(|active| PostFilterPlugin::from_name(active.name))
+            .collect(),
         percentage_of_nodes_to_score: own_percentage.or(percentage_of_nodes_to_score),
         ..Profile::default()
     };

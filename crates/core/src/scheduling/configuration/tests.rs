@@ -151,7 +151,7 @@ fn multi_point_replaces_defaults_where_they_stand() {
     );
     let expected = (vec!["NodeResourcesFit"], vec![("NodeResourcesFit", 4)]);
     assert_eq!(names(&profile), expected);
-    assert!(!profile.preempts);
+    assert!(!profile.preempts());
 
     // The weight at the point itself wins.
     let profile = profile_with(
@@ -164,8 +164,8 @@ fn multi_point_replaces_defaults_where_they_stand() {
 #[test]
 fn preemption_can_be_switched_off() {
     let off = "{postFilter: {disabled: [{name: DefaultPreemption}]}}";
-    assert!(!profile_with(off).preempts);
-    assert!(profile_with("{filter: {disabled: [{name: NodeName}]}}").preempts);
+    assert!(!profile_with(off).preempts());
+    assert!(profile_with("{filter: {disabled: [{name: NodeName}]}}").preempts());
 }
 
 #[test]

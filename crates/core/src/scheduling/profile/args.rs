@@ -17,6 +17,10 @@ use crate::scheduling::registry;
 
 use super::{Profile, ScoringStrategy, ShapePoint, SpreadDefaults, args_fields, checks};
 
+/// The place of what stands in no file.
+const NOWHERE: Position = Position { line: 1, column: 1 };
+
+/// Unknown fields are told from the tree, so they are passed over here.
 macro_rules! arguments {
     ($(struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
         #[derive(Default, Deserialize)]
@@ -94,8 +98,7 @@ impl Profile {
     ///
     /// What a plugin's arguments leave out takes upstream's default.
     pub fn with_plugin_config(mut self, list: &[Value]) -> Result<Profile, Vec<Problem>> {
-        let nowhere = Position { line: 1, column: 1 };
-        let list = Node::from_json(&list.into(), nowhere);
+        let list = Node::from_json(&list.into(), NOWHERE);
         let mut problems = Vec::new();
         self.apply_plugin_config(&list, "pluginConfig", &mut problems);
         if problems.is_empty() {
@@ -142,7 +145,7 @@ impl Profile {
         path: String,
         problems: &mut Vec<Problem>,
     ) {
-        let nothing = Node::from_json(&Value::Null, Position { line: 1, column: 1 });
+        let nothing = Node::from_json(&Value::Null, NOWHERE);
         let args = args.unwrap_or(&nothing);
         let before = problems.len();
         Shape::Record(fields).check(args, &path, problems);

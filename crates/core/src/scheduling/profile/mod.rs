@@ -15,7 +15,7 @@ use crate::object::selector::{LabelSelector, NodeSelector, PreferredNodeAffinity
 use crate::object::taint::ComparisonOperators;
 use crate::resources::ResourceName;
 
-use super::plugin::{FilterPlugin, ScorePlugin};
+use super::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use super::pod::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
 
 pub use arguments::Argument;
@@ -47,8 +47,8 @@ pub struct Profile {
     pub spread: SpreadDefaults,
     /// Node affinity that every pod of this profile gets.
     pub added_affinity: AddedAffinity,
-    /// Whether pods that fit nowhere may push others out.
-    pub preempts: bool,
+    /// What is tried for pods that fit nowhere, in order.
+    pub post_filters: Vec<PostFilterPlugin>,
     /// How many nodes are tried for preemption.
     pub preemption: PreemptionArgs,
     /// Whether tolerations may compare numbers.
@@ -155,7 +155,7 @@ impl Default for Profile {
             },
             spread: SpreadDefaults::system(),
             added_affinity: AddedAffinity::default(),
-            preempts: true,
+            post_filters: PostFilterPlugin::ALL.to_vec(),
             preemption: PreemptionArgs {
                 min_candidate_nodes_percentage: 10,
                 min_candidate_nodes_absolute: 100,
@@ -189,6 +189,12 @@ impl SpreadDefaults {
 }
 
 impl Profile {
+    /// Whether pods that fit nowhere may push others out.
+    pub fn preempts(&self) -> bool {
+        self.post_filters
+            .contains(&PostFilterPlugin::DefaultPreemption)
+    }
+
     /// How many feasible nodes are enough, of `node_count`.
     ///
     /// Matches v1.36 pkg/scheduler/schedule_one.go, `numFeasibleNodesToFind`; zero percent means

@@ -47,12 +47,6 @@ pub(super) fn check(
         report.findings.push(FindingRow::new(&file.name, finding));
     }
     report.documents.push(DocumentReport {
-        file: file.name.clone(),
-        document: document.number,
-        line: document.tree.position.line,
-        kind: notation.as_str().to_owned(),
-        namespace: None,
-        name: None,
         node: Some(NodeReport {
             profile: profile.as_str(),
             capacity_from: resolved.source,
@@ -67,7 +61,7 @@ pub(super) fn check(
                 .map(soft_case_row)
                 .collect(),
         }),
-        workload: None,
+        ..DocumentReport::new(file, document, notation.as_str())
     });
     Ok(())
 }

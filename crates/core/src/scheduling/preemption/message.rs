@@ -11,6 +11,9 @@ pub const PREEMPTION_CONDITION_REASON: &str = "PreemptionByScheduler";
 /// The reason of the event that victims get.
 pub const PREEMPTED_EVENT_REASON: &str = "Preempted";
 
+/// What the dynamic resources plugin has to say.
+pub(super) const NO_CLAIMS: &str = "no new claims to deallocate";
+
 /// The message of the condition `DisruptionTarget` that victims get.
 pub fn condition_message(scheduler_name: &str) -> String {
     format!("{scheduler_name}: preempting to accommodate a higher priority pod")
@@ -28,6 +31,7 @@ impl Preemption {
     /// node could come into question, it does not find its own notes, and that is all there is.
     pub fn message(&self, node_count: usize) -> String {
         let text = match self {
+            Preemption::SwitchedOff(told) => return (*told).to_owned(),
             Preemption::NotTried => return "not found".to_owned(),
             Preemption::NotEligible(reason) => (*reason).to_owned(),
             Preemption::Tried { candidates, .. } if !candidates.is_empty() => {
@@ -44,6 +48,6 @@ impl Preemption {
                 diagnosis.message("")
             }
         };
-        format!("no new claims to deallocate, preemption: {text}")
+        format!("{NO_CLAIMS}, preemption: {text}")
     }
 }

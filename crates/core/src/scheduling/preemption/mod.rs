@@ -24,6 +24,8 @@ pub use victims::{is_victim, select_victims};
 /// The result of looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
+    /// Not looked for: the profile has no use for it. This is what is told instead.
+    SwitchedOff(&'static str),
     /// Not looked for: no node will do whatever is removed.
     NotTried,
     /// Not looked for: the pod may not push others out, or not again.
@@ -53,8 +55,14 @@ pub struct Candidate {
 /// `offset` says at which of them to begin; the search ends early once enough candidates are
 /// found.
 pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
+    if seeker.profile.post_filters.is_empty() {
+        return Preemption::SwitchedOff("");
+    }
     if filtered.pre_filter.rejection.is_some() {
         return Preemption::NotTried;
+    }
+    if !seeker.profile.preempts() {
+        return Preemption::SwitchedOff(message::NO_CLAIMS);
     }
     if let Some(reason) = ineligibility(seeker, filtered) {
         return Preemption::NotEligible(reason);

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::object::resource_rules::is_extended;
 use crate::resources::ResourceName;
 use crate::scheduling::cluster::NodeState;
 use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
-use crate::scheduling::pod::{SchedulingPod, is_extended_resource_name, is_scalar_resource_name};
+use crate::scheduling::pod::{SchedulingPod, is_scalar_resource_name};
 use crate::scheduling::profile::{FitArgs, ScoringStrategy, ShapePoint};
 
 use super::{MAX_NODE_SCORE, count, truncate};
@@ -69,7 +70,7 @@ pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<R
 
 fn is_ignored(name: &ResourceName, args: &FitArgs) -> bool {
     let group = || name.as_str().split('/').next().unwrap_or_default();
-    is_extended_resource_name(name)
+    is_extended(name)
         && (args.ignored_resources.contains(name.as_str())
             || args.ignored_resource_groups.contains(group()))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::resources::{Bytes, Count, Millicores};
+use plimsoll_core::resources::{Bytes, Count, Millicores, ResourceName};
 
 use serde_json::Value;
 
@@ -299,8 +299,7 @@ fn resources(list: &BTreeMap<String, i64>) -> String {
         return NONE.to_owned();
     }
     let items = list.iter().map(|(name, value)| {
-        let is_bytes =
-            name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+        let is_bytes = ResourceName::new(name).is_in_bytes();
         match name.as_str() {
             "cpu" => format!("cpu {}", Millicores(*value)),
             _ if is_bytes => format!("{name} {}", Bytes(*value).readable()),

@@ -463,19 +463,3 @@ fn attempts_and_the_first_attempt_are_remembered() {
     assert_eq!(popped.initial_attempt, Some(secs(3)));
     assert_eq!(popped.timestamp, secs(4));
 }
-
-#[test]
-fn nominations_come_and_go_with_the_pod() {
-    let node = NodeName::from("n");
-    let stated = with("a", |pod| pod.nominated_node_name = Some(node.clone()));
-    let mut queue = queue();
-    queue.add(Arc::clone(&stated), secs(0));
-    assert_eq!(queue.nominated_on(&node).len(), 1);
-    queue.update(&stated, &pending("a"), secs(0));
-    assert!(queue.nominated_on(&node).is_empty());
-    let popped = queue.pop().unwrap();
-    queue.nominate(&popped.pod, Nomination::To(node.clone()));
-    assert_eq!(queue.nominated_on(&node)[0].uid, popped.pod.uid);
-    queue.delete(&popped.pod);
-    assert!(queue.nominated_on(&node).is_empty());
-}

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::facts::NodeFacts;
+use serde_json::json;
+
 use super::*;
 use crate::object::identity::{NodeName, PodRef};
-use crate::resources::{Count, Millicores};
+use crate::scheduling::pod::SchedulingPod;
 use crate::testing::pod;
 
 fn pending(name: &str) -> Arc<PodFacts> {
     with(name, |_| ())
 }
 
-fn with(name: &str, adapt: impl FnOnce(&mut PodFacts)) -> Arc<PodFacts> {
-    let mut facts = PodFacts::from_view(&pod(name).cpu("1").view());
-    adapt(&mut facts);
-    Arc::new(facts)
+fn with(name: &str, adapt: impl FnOnce(&mut SchedulingPod)) -> Arc<PodFacts> {
+    let mut view = SchedulingPod::from_api(&pod(name).cpu("1").build()).unwrap();
+    adapt(&mut view);
+    Arc::new(PodFacts::new(Arc::new(view)))
 }
 
 fn secs(secs: u64) -> Time {
@@ -56,9 +57,8 @@ fn rejected(plugins: &[Plugin], now: Time) -> SchedulingQueue {
 
 /// A new node that any test pod fits.
 fn node_added() -> Object {
-    let mut node = NodeFacts::default();
-    node.view.allocatable.typed.cpu = Millicores(1000);
-    node.view.allocatable.typed.pods = Count(1);
+    let node = json!({"status": {"allocatable": {"cpu": "1", "pods": "1"}}});
+    let node = NodeFacts::from_api(&serde_json::from_value(node).unwrap()).unwrap();
     Object::Node(Change::Added(Arc::new(node)))
 }
 

@@ -11,11 +11,20 @@ use crate::scheduling::profile::{FitArgs, ScoringStrategy, ShapePoint};
 
 use super::{MAX_NODE_SCORE, count, truncate};
 
+/// Why the pod may not run on the node, by resources that the profile does not ignore.
+pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<Rejection> {
+    rejection(pod, node, |name| is_ignored(name, args))
+}
+
 /// Why the pod may not run on the node: all reasons, not just the first.
 ///
 /// More than the node has at all cannot be helped by removing pods. Matches v1.36
 /// plugins/noderesources/fit.go, `fitsRequest`.
-pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<Rejection> {
+pub fn rejection(
+    pod: &SchedulingPod,
+    node: &NodeState,
+    is_ignored: impl Fn(&ResourceName) -> bool,
+) -> Option<Rejection> {
     let mut reasons = Vec::new();
     let mut code = Code::Unschedulable;
     if count(node.pods().len()) >= node.allowed_pods {
@@ -56,7 +65,7 @@ pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<R
         }
     }
     for (name, wanted) in &request.scalars {
-        if *wanted != 0 && !is_ignored(name, args) {
+        if *wanted != 0 && !is_ignored(name) {
             let reason = Cow::Owned(format!("Insufficient {name}"));
             check(*wanted, allocatable.get(name), used.get(name), reason);
         }

@@ -61,6 +61,21 @@ impl Request {
         }
     }
 
+    /// Whether the test holds for any of the resources of which there is any.
+    pub fn any(&self, test: impl Fn(&ResourceName, i64) -> bool) -> bool {
+        let plain = [
+            (ResourceName::CPU, self.milli_cpu),
+            (ResourceName::MEMORY, self.memory),
+            (ResourceName::EPHEMERAL_STORAGE, self.ephemeral_storage),
+        ];
+        let holds = |name: &ResourceName, amount: i64| amount != 0 && test(name, amount);
+        plain.iter().any(|(name, amount)| holds(name, *amount))
+            || self
+                .scalars
+                .iter()
+                .any(|(name, amount)| holds(name, *amount))
+    }
+
     /// Adds another request.
     pub fn add(&mut self, other: &Request) {
         self.combine(other, i64::wrapping_add);

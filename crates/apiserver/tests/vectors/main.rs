@@ -2,8 +2,17 @@
 //!
 //! `PLIMSOLL_VECTORS=<dir>` runs another set of the same format.
 
-use plimsoll_testkit::vectors::run;
+mod answer;
+mod patch_json;
+mod patch_merge;
+mod patch_strategic;
+
+use plimsoll_testkit::vectors::{Suite, run};
 
 fn main() -> std::process::ExitCode {
-    run(&[])
+    run(&[
+        Suite::new("api", "patch-json", patch_json::check),
+        Suite::new("api", "patch-merge", patch_merge::check),
+        Suite::new("api", "patch-strategic", patch_strategic::check),
+    ])
 }

@@ -1,0 +1,11 @@
+//! What the server does with objects, whatever their kind: JSON in, JSON out.
+//!
+//! Nothing here reads a clock, a file or a socket. Read [`schema`] first: the one table of types.
+//! Then [`json`] (bodies and what is odd in them), [`patch`] (the three patches that clients compute)
+//! and [`status`] (how a refusal is told).
+
+mod go;
+pub mod json;
+pub mod patch;
+pub mod schema;
+pub mod status;

@@ -22,6 +22,8 @@
 pub mod decode;
 pub mod encode;
 mod parse;
+#[cfg(test)]
+mod tests;
 pub mod types;
 
 pub use decode::{Decoded, decode};

@@ -3,14 +3,15 @@
 //! Matches v1.36 apimachinery/pkg/util/managedfields/internal: the chain of managers around the
 //! updater, read here from the outside in.
 
-use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::atom::Atom;
+use super::cap::cap_updaters;
 use super::conflict::{self, Conflict};
 use super::last_applied;
-use super::managers::{Manager, Managers, Operation, Owned, seconds};
+use super::managers::{Manager, Managers, Operation, Owned};
 use super::reset::ResetFields;
 use super::set::FieldSet;
 use super::updater::{Endpoint, Force};
@@ -19,9 +20,6 @@ use crate::machinery::schema::decode::{Source, empty};
 use crate::machinery::schema::{StructId, decode, schema};
 use crate::machinery::status::Status;
 
-/// More managers that update than this are merged into one.
-const MOST_UPDATERS: usize = 10;
-const OLD_UPDATERS: &str = "ancient-changes";
 /// Who owns what was there before anyone's fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Who writes when nobody says.
@@ -186,11 +184,11 @@ impl FieldManager {
         let current_id = current.manager.identifier();
         self.endpoint().update(live, new, &mut managers, current);
         if let Some(changed) = managers.0.remove(&current_id) {
-            let set = changed.set.difference(&never_owned());
+            let set = changed.set.difference(&NEVER_OWNED);
             if !set.is_empty() {
                 let mut writer = self.writer(manager, Operation::Update, Some(now));
                 writer.set = match managers.0.get(&writer.manager.identifier()) {
-                    Some(before) => set.union(&before.set),
+                    Some(before) => set.union(before.set.clone()),
                     None => set,
                 };
                 managers.insert(writer);
@@ -215,7 +213,7 @@ impl FieldManager {
             .endpoint()
             .apply(live, applied, &mut managers, writer, force)?;
         if let Some(owned) = managers.0.get_mut(&id) {
-            owned.set = owned.set.difference(&never_owned());
+            owned.set = owned.set.difference(&NEVER_OWNED);
             // An apply that changes nothing leaves the time as it is.
             if new.is_some() {
                 owned.time = Some(now.to_owned());
@@ -281,7 +279,7 @@ impl FieldManager {
 }
 
 /// Fields that the server or the name decides, not a manager.
-fn never_owned() -> FieldSet {
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
         &["kind"],
@@ -296,7 +294,7 @@ fn never_owned() -> FieldSet {
         &["metadata", "managedFields"],
         &["metadata", "resourceVersion"],
     ])
-}
+});
 
 /// An empty list, or one empty entry: the client wants to start over.
 fn is_reset(sent: Option<&Value>) -> bool {
@@ -339,56 +337,6 @@ fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
         Some(entries) => metadata.insert("managedFields".to_owned(), entries),
         None => metadata.remove("managedFields"),
     };
-}
-
-/// Merges the oldest updaters of each version into one until no more than the allowed number is
-/// left.
-fn cap_updaters(mut managers: Managers) -> Managers {
-    let mut updaters: Vec<(i64, String)> = managers
-        .0
-        .iter()
-        .filter(|(_, owned)| owned.manager.operation == Operation::Update)
-        .map(|(id, owned)| (seconds(owned.time.as_deref()), id.clone()))
-        .collect();
-    updaters.sort();
-    let mut count = updaters.len();
-    let mut first_of_version: BTreeMap<String, String> = BTreeMap::new();
-    for (_, id) in updaters {
-        if count <= MOST_UPDATERS {
-            break;
-        }
-        let Some(owned) = managers.0.get(&id).cloned() else {
-            continue;
-        };
-        let Some(first) = first_of_version.get(&owned.api_version) else {
-            first_of_version.insert(owned.api_version.clone(), id);
-            continue;
-        };
-        let bucket = Manager {
-            name: OLD_UPDATERS.to_owned(),
-            operation: Operation::Update,
-            api_version: owned.api_version.clone(),
-            subresource: String::new(),
-        };
-        let bucket_id = bucket.identifier();
-        // The first merge turns the oldest entry itself into the bucket.
-        let before = match managers.0.remove(&bucket_id) {
-            Some(before) => before.set,
-            None => managers
-                .0
-                .remove(first)
-                .map(|first| first.set)
-                .unwrap_or_default(),
-        };
-        managers.0.remove(&id);
-        managers.insert(Owned {
-            manager: bucket,
-            set: owned.set.union(&before),
-            ..owned
-        });
-        count -= 1;
-    }
-    managers
 }
 
 /// `ns/name; /v1, Kind=Pod`, as Go prints an object's identity.

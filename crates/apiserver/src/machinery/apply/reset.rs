@@ -49,12 +49,12 @@ impl ResetFields {
         ResetFields::Exclude(FieldSet::of_fields(whole))
     }
 
-    pub(super) fn filter(&self, set: &FieldSet) -> FieldSet {
+    pub(super) fn filter(&self, set: FieldSet) -> FieldSet {
         match self {
             ResetFields::Exclude(fields) => set.recursive_difference(fields),
             ResetFields::IncludeOnly(patterns) => {
                 let patterns: Vec<&[Option<&str>]> = patterns.iter().map(Vec::as_slice).collect();
-                include(set, &patterns)
+                include(&set, &patterns)
             }
         }
     }

@@ -45,6 +45,13 @@ impl FieldSet {
         }
     }
 
+    /// Adds what is within `element`, if anything.
+    pub(super) fn put_within(&mut self, element: &PathElement, within: FieldSet) {
+        if !(within.members.is_empty() && within.children.is_empty()) {
+            self.children.insert(element.clone(), within);
+        }
+    }
+
     pub(super) fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -58,17 +65,15 @@ impl FieldSet {
         self.members.is_empty() && self.children.values().all(FieldSet::is_empty)
     }
 
-    pub(super) fn union(&self, other: &FieldSet) -> FieldSet {
-        let mut out = self.clone();
-        out.members.extend(other.members.iter().cloned());
-        for (element, set) in &other.children {
-            let merged = match out.children.get(element) {
-                Some(own) => own.union(set),
-                None => set.clone(),
-            };
-            out.children.insert(element.clone(), merged);
+    /// With all members of `other`.
+    #[must_use]
+    pub(super) fn union(mut self, other: FieldSet) -> FieldSet {
+        self.members.extend(other.members);
+        for (element, set) in other.children {
+            let own = self.children.remove(&element).unwrap_or_default();
+            self.children.insert(element, own.union(set));
         }
-        out
+        self
     }
 
     pub(super) fn intersection(&self, other: &FieldSet) -> FieldSet {
@@ -98,21 +103,18 @@ impl FieldSet {
     }
 
     /// Without the members of `other` and all that is within them.
-    pub(super) fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
-        let children = self.children.iter().filter_map(|(element, set)| {
-            if other.members.contains(element) {
-                return None;
-            }
-            let Some(others) = other.children.get(element) else {
-                return Some((element.clone(), set.clone()));
-            };
-            let rest = set.recursive_difference(others);
-            (!rest.is_empty()).then(|| (element.clone(), rest))
-        });
-        FieldSet {
-            members: self.members.difference(&other.members).cloned().collect(),
-            children: children.collect(),
+    #[must_use]
+    pub(super) fn recursive_difference(mut self, other: &FieldSet) -> FieldSet {
+        for element in &other.members {
+            self.members.remove(element);
+            self.children.remove(element);
         }
+        for (element, others) in &other.children {
+            if let Some(set) = self.children.remove(element) {
+                self.put_within(element, set.recursive_difference(others));
+            }
+        }
+        self
     }
 
     /// Also has the struct fields on the way to members; map keys and list items are not added.

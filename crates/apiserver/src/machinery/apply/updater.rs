@@ -44,9 +44,9 @@ impl Endpoint<'_> {
             .unwrap_or_default();
         let set = before
             .difference(&compared.removed)
-            .union(&compared.modified)
-            .union(&compared.added);
-        let set = self.reset.filter(&set);
+            .union(compared.modified)
+            .union(compared.added);
+        let set = self.reset.filter(set);
         if !set.is_empty() {
             managers.insert(Owned { set, ..writer });
         }
@@ -63,7 +63,7 @@ impl Endpoint<'_> {
     ) -> Result<Option<Value>, Vec<Conflict>> {
         self.reconcile(managers);
         let merged = typed::merge(self.atom, Some(live), Some(config)).unwrap_or_default();
-        let set = self.reset.filter(&typed::fields_of(self.atom, config));
+        let set = self.reset.filter(typed::fields_of(self.atom, config));
         let id = writer.manager.identifier();
         let last = managers.0.get(&id).map(|owned| owned.set.clone());
         managers.insert(Owned { set, ..writer });
@@ -90,9 +90,9 @@ impl Endpoint<'_> {
             &mut compared.modified,
             &mut compared.added,
         ] {
-            *set = self.reset.filter(set);
+            *set = self.reset.filter(std::mem::take(set));
         }
-        let changed = compared.modified.union(&compared.added);
+        let changed = compared.modified.clone().union(compared.added.clone());
         if force == Force::No {
             let conflicts = conflicts_with(managers, writer, &changed);
             if !conflicts.is_empty() {
@@ -115,13 +115,12 @@ impl Endpoint<'_> {
         let pruned = typed::remove(self.atom, merged, &named(last));
 
         // What someone owns (the new configuration included) comes back.
-        let owned = managers
-            .0
-            .values()
-            .fold(FieldSet::default(), |all, owned| all.union(&owned.set));
+        let owned = managers.0.values().fold(FieldSet::default(), |all, owned| {
+            all.union(owned.set.clone())
+        });
         let merged_set = named(&typed::fields_of(self.atom, merged));
         let pruned_set = named(&typed::fields_of(self.atom, &pruned));
-        let gone = merged_set.difference(&pruned_set.union(&named(&owned)));
+        let gone = merged_set.difference(&pruned_set.union(named(&owned)));
         let pruned = typed::remove(self.atom, merged, &gone);
 
         // What the manager did not own before comes back too: it was inside of something removed.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::atom::{Atom, Primitive};
 use super::path::PathElement;
@@ -17,54 +17,78 @@ pub(super) enum Duplicates {
     Refuse,
 }
 
+/// A problem and the way to it, written from the inside out: most objects have none.
+struct Wrong {
+    path: String,
+    problem: String,
+}
+
+impl Wrong {
+    fn here(problem: String) -> Wrong {
+        Wrong {
+            path: String::new(),
+            problem,
+        }
+    }
+
+    fn show(&self) -> String {
+        if self.path.is_empty() {
+            self.problem.clone()
+        } else {
+            format!("{}: {}", self.path, self.problem)
+        }
+    }
+}
+
 /// All that is wrong, in one text.
 pub(super) fn validate(atom: Atom, value: &Value, duplicates: Duplicates) -> Result<(), String> {
-    let mut errors = Vec::new();
-    walk(atom, value, duplicates, "", &mut errors);
-    match errors.as_slice() {
+    let wrong: Vec<String> = walk(atom, value, duplicates)
+        .iter()
+        .map(Wrong::show)
+        .collect();
+    match wrong.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
         many => Err(format!("errors:\n  {}", many.join("\n  "))),
     }
 }
 
-fn walk(atom: Atom, value: &Value, duplicates: Duplicates, path: &str, errors: &mut Vec<String>) {
-    let mut refuse = |problem: String| errors.push(at(path, &problem));
-    match (atom, value) {
-        (Atom::Any, _) | (_, Value::Null) => {}
-        (Atom::Scalar(primitive), _) => {
-            if let Some(problem) = check_scalar(primitive, value) {
-                refuse(problem);
-            }
-        }
-        (Atom::List { .. }, Value::Array(items)) => {
-            walk_list(atom, items, duplicates, path, errors);
-        }
-        (Atom::List { .. }, _) => refuse(format!("expected list, got {}", shown(value))),
-        (_, Value::Object(members)) => {
-            for (name, member) in members {
-                let inner = format!("{path}{}", PathElement::Field(name.clone()));
-                match atom.member(name) {
-                    Some(atom) => walk(atom, member, duplicates, &inner, errors),
-                    None => {
-                        errors.push(at(&inner, "field not declared in schema"));
-                        break;
-                    }
-                }
-            }
-        }
-        _ => refuse(format!("expected map, got {}", shown(value))),
-    }
+fn walk(atom: Atom, value: &Value, duplicates: Duplicates) -> Vec<Wrong> {
+    let problem = match (atom, value) {
+        (Atom::Any, _) | (_, Value::Null) => None,
+        (Atom::Scalar(primitive), _) => check_scalar(primitive, value),
+        (Atom::List { .. }, Value::Array(items)) => return walk_list(atom, items, duplicates),
+        (Atom::List { .. }, _) => Some(format!("expected list, got {}", shown(value))),
+        (_, Value::Object(members)) => return walk_members(atom, members, duplicates),
+        _ => Some(format!("expected map, got {}", shown(value))),
+    };
+    problem.map(Wrong::here).into_iter().collect()
 }
 
-fn walk_list(
-    atom: Atom,
-    items: &[Value],
-    duplicates: Duplicates,
-    path: &str,
-    errors: &mut Vec<String>,
-) {
-    let Some(inner) = atom.item() else { return };
+fn walk_members(atom: Atom, members: &Map<String, Value>, duplicates: Duplicates) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    for (name, member) in members {
+        let Some(inner) = atom.member(name) else {
+            wrong.push(Wrong {
+                path: format!(".{name}"),
+                problem: "field not declared in schema".to_owned(),
+            });
+            // Upstream looks no further in this object.
+            break;
+        };
+        for mut problem in walk(inner, member, duplicates) {
+            problem.path = format!(".{name}{}", problem.path);
+            wrong.push(problem);
+        }
+    }
+    wrong
+}
+
+fn walk_list(atom: Atom, items: &[Value], duplicates: Duplicates) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    let Some(inner) = atom.item() else {
+        return wrong;
+    };
     let mut seen = BTreeSet::new();
     for (index, item) in (0_i64..).zip(items) {
         let element = if atom.is_leaf() {
@@ -73,25 +97,20 @@ fn walk_list(
             match atom.element(item) {
                 Ok(element) => element,
                 Err(problem) => {
-                    errors.push(at(path, &format!("element {index}: {problem}")));
-                    return;
+                    wrong.push(Wrong::here(format!("element {index}: {problem}")));
+                    return wrong;
                 }
             }
         };
-        let is_new = seen.insert(element.clone());
-        if !is_new && duplicates == Duplicates::Refuse {
-            errors.push(at(path, &format!("duplicate entries for key {element}")));
+        if duplicates == Duplicates::Refuse && !seen.insert(element.clone()) {
+            wrong.push(Wrong::here(format!("duplicate entries for key {element}")));
         }
-        walk(inner, item, duplicates, &format!("{path}{element}"), errors);
+        for mut problem in walk(inner, item, duplicates) {
+            problem.path = format!("{element}{}", problem.path);
+            wrong.push(problem);
+        }
     }
-}
-
-fn at(path: &str, problem: &str) -> String {
-    if path.is_empty() {
-        problem.to_owned()
-    } else {
-        format!("{path}: {problem}")
-    }
+    wrong
 }
 
 fn check_scalar(primitive: Primitive, value: &Value) -> Option<String> {

@@ -21,6 +21,7 @@ mod policy;
 mod rbac;
 mod resource;
 mod scheduling;
+pub(crate) mod schemas;
 mod selectable;
 mod storage;
 mod strategy;

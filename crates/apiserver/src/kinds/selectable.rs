@@ -23,7 +23,7 @@ pub(super) enum Read {
 
 impl Read {
     /// The value as it stands in the object. Numbers have no text there; see [`Fields`].
-    fn text<'a>(self, object: &'a Value) -> Option<&'a str> {
+    fn text(self, object: &Value) -> Option<&str> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         match self {
             Read::Text(pointer) => text(pointer),

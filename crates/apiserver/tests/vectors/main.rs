@@ -2,8 +2,12 @@
 //!
 //! `PLIMSOLL_VECTORS=<dir>` runs another set of the same format.
 
-use plimsoll_testkit::vectors::run;
+#![expect(clippy::unwrap_used, reason = "a malformed case is a failed case")]
+
+mod table;
+
+use plimsoll_testkit::vectors::{Suite, run};
 
 fn main() -> std::process::ExitCode {
-    run(&[])
+    run(&[Suite::new("api", "table", table::check)])
 }

@@ -6,6 +6,8 @@ mod clause;
 
 use clause::{Clause, parse_accept};
 
+use crate::machinery::table::MetaVersion;
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -39,25 +41,6 @@ pub enum Transform {
     PartialObjectMetadataList,
     /// All groups with their resources; for `/api` and `/apis` only.
     AggregatedDiscovery,
-}
-
-/// The version of `meta.k8s.io` in which a transformed object is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaVersion {
-    /// `meta.k8s.io/v1`.
-    V1,
-    /// `meta.k8s.io/v1beta1`.
-    V1Beta1,
-}
-
-impl MetaVersion {
-    /// As `apiVersion` has it.
-    pub const fn api_version(self) -> &'static str {
-        match self {
-            MetaVersion::V1 => "meta.k8s.io/v1",
-            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
 }
 
 /// What the client takes.

@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::http::negotiation::PatchType;
 use crate::kinds;
+use crate::machinery::table::IncludeObject;
 
 fn list(text: &str) -> Result<ListOptions, OptionsError> {
     list_named(text, None)
@@ -194,7 +195,7 @@ fn deletes_read_the_same_from_the_address_and_from_a_body() {
 
 #[test]
 fn tables_hold_metadata_unless_asked_otherwise() {
-    let read = |text| IncludeObject::from_query(&Query::parse(text));
+    let read = |text| include_object(&Query::parse(text));
     assert_eq!(read(""), Ok(IncludeObject::Metadata));
     assert_eq!(read("includeObject=Object"), Ok(IncludeObject::Object));
     assert_eq!(

@@ -6,6 +6,7 @@ use plimsoll_core::problem::{Kind as ProblemKind, Problem, is_printable};
 
 use super::{Malformed, OptionsError, Query};
 use crate::http::negotiation::PatchType;
+use crate::machinery::table::IncludeObject;
 
 /// What happens with unknown and repeated fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,34 +146,17 @@ pub(super) fn dry_run_problem(values: &[&str]) -> Option<Problem> {
     })
 }
 
-/// What the rows of a Table hold of their objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IncludeObject {
-    /// The metadata.
-    #[default]
-    Metadata,
-    /// All of it.
-    Object,
-    /// Nothing.
-    None,
-}
-
-impl IncludeObject {
-    /// Reads `includeObject`.
-    pub fn from_query(query: &Query) -> Result<IncludeObject, Malformed> {
-        match query.first("includeObject").unwrap_or_default() {
-            "" | "Metadata" => Ok(IncludeObject::Metadata),
-            "Object" => Ok(IncludeObject::Object),
-            "None" => Ok(IncludeObject::None),
-            other => {
-                let detail = "must be 'Metadata', 'Object', 'None', or empty";
-                let value = serde_json::json!(other);
-                Err(Malformed::Table(Problem::invalid_bare(
-                    "includeObject",
-                    value,
-                    detail,
-                )))
-            }
+/// Reads what the rows of a Table hold of their objects.
+pub fn include_object(query: &Query) -> Result<IncludeObject, Malformed> {
+    match query.first("includeObject").unwrap_or_default() {
+        "" | "Metadata" => Ok(IncludeObject::Metadata),
+        "Object" => Ok(IncludeObject::Object),
+        "None" => Ok(IncludeObject::None),
+        other => {
+            let detail = "must be 'Metadata', 'Object', 'None', or empty";
+            let value = serde_json::json!(other);
+            let problem = Problem::invalid_bare("includeObject", value, detail);
+            Err(Malformed::Table(problem))
         }
     }
 }

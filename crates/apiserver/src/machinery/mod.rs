@@ -1,3 +1,12 @@
-//! What is done with objects: JSON in, JSON out, nothing read but the arguments.
+//! What the server does with objects, whatever their kind: JSON in, JSON out.
+//!
+//! Nothing here reads a clock, a file or a socket. Read [`schema`] first: the one table of types.
+//! Then [`json`] (bodies and what is odd in them), [`patch`] (the three patches that clients compute),
+//! [`table`] (objects as `kubectl get` shows them) and [`status`] (how a refusal is told).
 
+mod go;
+pub mod json;
+pub mod patch;
+pub mod schema;
+pub mod status;
 pub mod table;

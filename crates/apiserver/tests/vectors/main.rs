@@ -4,10 +4,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a malformed case is a failed case")]
 
+mod answer;
+mod patch_json;
+mod patch_merge;
+mod patch_strategic;
 mod table;
 
 use plimsoll_testkit::vectors::{Suite, run};
 
 fn main() -> std::process::ExitCode {
-    run(&[Suite::new("api", "table", table::check)])
+    run(&[
+        Suite::new("api", "patch-json", patch_json::check),
+        Suite::new("api", "patch-merge", patch_merge::check),
+        Suite::new("api", "patch-strategic", patch_strategic::check),
+        Suite::new("api", "table", table::check),
+    ])
 }

@@ -7,4 +7,5 @@
 pub mod discovery;
 pub mod negotiation;
 
+pub mod protobuf;
 pub mod query;

@@ -107,6 +107,7 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
         list: ListType::Atomic,
         is_atomic: false,
         key_default: None,
+        numbers: Vec::new(),
     };
     for mark in marks {
         match mark.split_once('=') {
@@ -118,6 +119,11 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
             Some(("list", keys)) => {
                 let keys = keys.trim_start_matches("map:");
                 field.list = ListType::Map(keys.split(',').collect());
+            }
+            Some(("pb", numbers)) => {
+                let numbers = numbers.split('.').map(str::parse);
+                let numbers: Result<Vec<u32>, _> = numbers.collect();
+                field.numbers = numbers.expect("protobuf numbers are numbers");
             }
             Some(("default", value)) => {
                 field.key_default =

@@ -48,6 +48,9 @@ pub struct Field {
     pub is_atomic: bool,
     /// What a key field counts as in an item that leaves it out.
     pub key_default: Option<Value>,
+    /// Its number in protobuf, behind the numbers of the structs it is inlined from; empty for
+    /// fields that protobuf does not carry.
+    pub numbers: Vec<u32>,
 }
 
 /// When Go writes a field.

@@ -3,7 +3,7 @@
 
     derive.py <checkout> <output directory>
 
-Facts only: names, Go types, JSON tags, patch tags (from the types.go files) and the list, map and
+Facts only: names, Go types, JSON tags, patch tags, protobuf numbers (from the types.go files) and the list, map and
 key facts of the published OpenAPI v3 documents. Documentation texts stay where they are.
 """
 import json, pathlib, re, sys
@@ -114,17 +114,21 @@ def tag(tags, key):
     return match[1] if match else ""
 
 
-def fields_of(package, struct):
-    """The JSON fields in Go's order; inlined structs are spread out."""
+def fields_of(package, struct, numbers=()):
+    """The JSON fields in Go's order; inlined structs are spread out.
+
+    `numbers` are the protobuf fields that lead to the struct from the one it is inlined in.
+    """
     for go_type, tags in GO[package][0][struct]:
         name, *options = tag(tags, "json").split(",")
         if name == "-":
             continue
+        number = (tag(tags, "protobuf").split(",") + [""])[1]
         if not name:
             assert "inline" in options, (package, struct, go_type)
             qualified = resolve(package, go_type.lstrip("*"))
             inner_package, inner = qualified.split(".")
-            yield from fields_of(inner_package, inner)
+            yield from fields_of(inner_package, inner, (*numbers, number))
             continue
         flags = []
         if "omitzero" in options:
@@ -136,6 +140,8 @@ def fields_of(package, struct):
             flags.append(f"patch={strategy}" + (f":{key}" if key else ""))
         elif key := tag(tags, "patchMergeKey"):
             flags.append(f"patch=:{key}")
+        if number and all(numbers):
+            flags.append("pb=" + ".".join((*numbers, number)))
         yield name, resolve(package, go_type), flags
 
 

@@ -11,39 +11,14 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256, Sha512};
+use sha2::{Digest, Sha256};
 
+use super::document::Document;
 use crate::kinds::{self, GROUPS, Group, Kind, Scope, Subresource, Verb};
 
 /// What an aggregated document is labelled with; clients choose their parser by it.
 pub const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// A document that does not change while the server runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// The text.
-    pub body: String,
-    /// The value of `ETag`, in its quotes.
-    pub etag: String,
-}
-
-impl Document {
-    fn new(content: &Value) -> Document {
-        let body = content.to_string();
-        let hash = Sha512::digest(&body);
-        let digits: String = hash.iter().map(|byte| format!("{byte:02X}")).collect();
-        Document {
-            body,
-            etag: format!("\"{digits}\""),
-        }
-    }
-
-    /// Whether the client has the document already and 304 is the answer.
-    pub fn is_known(&self, if_none_match: &str) -> bool {
-        self.etag == if_none_match
-    }
-}
 
 /// Aggregated discovery of the core group, at `/api`.
 pub fn aggregated_core() -> &'static Document {

@@ -5,7 +5,8 @@
 //! documents that describe the server itself).
 
 pub mod discovery;
+pub mod document;
 pub mod negotiation;
-
+pub mod openapi;
 pub mod protobuf;
 pub mod query;

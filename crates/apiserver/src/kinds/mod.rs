@@ -26,6 +26,7 @@ mod selectable;
 mod storage;
 mod strategy;
 
+pub(crate) use kind::definition;
 pub use kind::{Kind, Scope, Subresource, Verb};
 pub use selectable::{Selectable, UnsupportedField};
 pub use strategy::{Cascade, Generation, Strategy};

@@ -91,9 +91,9 @@ fn groups_name_their_preferred_version() {
 #[test]
 fn a_known_document_is_recognised_by_its_tag() {
     let document = aggregated_groups();
-    assert!(document.is_known(&document.etag));
-    assert!(!document.is_known(&aggregated_core().etag));
-    assert!(document.etag.starts_with('"') && document.etag.len() == 130);
+    assert!(document.is_known(&document.etag()));
+    assert!(!document.is_known(&aggregated_core().etag()));
+    assert!(document.etag().starts_with('"') && document.hash.len() == 128);
 }
 
 #[test]

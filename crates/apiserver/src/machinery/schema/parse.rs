@@ -146,6 +146,7 @@ fn parse_patch(value: &'static str) -> Patch {
     Patch {
         strategy,
         merge_key,
+        tag: strategies,
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Patch {
     pub strategy: &'static str,
     /// The field that identifies an item; empty for lists of scalars.
     pub merge_key: &'static str,
+    /// The whole tag, as OpenAPI documents repeat it: `merge,retainKeys`.
+    pub tag: &'static str,
 }
 
 /// Who owns the items of a list.

@@ -2,6 +2,7 @@
 //! printed as the default.
 
 mod access;
+mod batch;
 mod cluster;
 mod configuration;
 mod event;
@@ -39,8 +40,8 @@ pub(super) fn printer(group: &str, kind: &str) -> Printer {
         ("apps", "ReplicaSet") => workload::REPLICA_SET,
         ("apps", "StatefulSet") => workload::STATEFUL_SET,
         ("autoscaling", "Scale") => workload::SCALE,
-        ("batch", "CronJob") => workload::CRON_JOB,
-        ("batch", "Job") => workload::JOB,
+        ("batch", "CronJob") => batch::CRON_JOB,
+        ("batch", "Job") => batch::JOB,
         ("coordination.k8s.io", "Lease") => cluster::LEASE,
         ("node.k8s.io", "RuntimeClass") => cluster::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => cluster::POD_DISRUPTION_BUDGET,

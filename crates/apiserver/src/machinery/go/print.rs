@@ -90,6 +90,41 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
+/// JSON as Go writes it: `<`, `>`, `&` and two line separators escaped, so that it may stand in HTML.
+pub(crate) fn json(value: &Value) -> String {
+    let plain = value.to_string();
+    if !plain.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return plain;
+    }
+    let mut out = String::with_capacity(plain.len() + 16);
+    for c in plain.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                write!(out, "\\u{:04x}", u32::from(c)).expect("texts take all");
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `%#v` of a decoded JSON value: as it would be written in Go.
+pub(crate) fn go_syntax(value: &Value) -> String {
+    let list = |items: Vec<String>, ty: &str| format!("{ty}{{{}}}", items.join(", "));
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => list(items.iter().map(go_syntax).collect(), "[]interface {}"),
+        Value::Object(map) => {
+            let members = map
+                .iter()
+                .map(|(key, item)| format!("{}:{}", quote(key), go_syntax(item)));
+            list(members.collect(), "map[string]interface {}")
+        }
+        scalar => sprint(scalar),
+    }
+}
+
 /// The dynamic type of a decoded JSON value, as reflection names it.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {

@@ -3,11 +3,10 @@
 //! Answers are objects, and clients do not care about the order of their members. Error texts that
 //! quote an object do: they show it as Go wrote it.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use super::types::{Shape, StructId, Type, schema};
+use crate::machinery::go::print;
 
 /// The JSON text of an object of the struct `id`, fields in Go's order, unknown ones last.
 pub fn encode(id: StructId, value: &Value) -> String {
@@ -118,14 +117,6 @@ fn write_key(out: &mut String, key: &str) {
     out.push(':');
 }
 
-/// Go escapes `<`, `>`, `&` and the two line separators in texts, so that JSON may stand in HTML.
 fn write_plain(out: &mut String, value: &Value) {
-    for c in value.to_string().chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                write!(out, "\\u{:04x}", u32::from(c)).expect("texts take all");
-            }
-            c => out.push(c),
-        }
-    }
+    out.push_str(&print::json(value));
 }

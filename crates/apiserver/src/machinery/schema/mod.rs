@@ -23,6 +23,8 @@
 pub mod decode;
 pub mod encode;
 mod parse;
+#[cfg(test)]
+mod tests;
 pub mod types;
 
 pub use decode::{Decoded, decode};

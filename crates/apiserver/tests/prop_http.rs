@@ -2,13 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed property is a failed test")]
 
-use plimsoll_apiserver::http::negotiation::{Endpoint, PatchType, body_format, negotiate_output};
+use plimsoll_apiserver::http::negotiation::{Endpoint, body_format, negotiate_output};
 use plimsoll_apiserver::http::protobuf::decode;
 use plimsoll_apiserver::http::query::{
     ContinueToken, DeleteOptions, ListOptions, PatchOptions, Query, WriteOptions, include_object,
     parse_resource_version,
 };
 use plimsoll_apiserver::kinds;
+use plimsoll_apiserver::machinery::patch::PatchType;
 use plimsoll_apiserver::machinery::table::{IncludeObject, MetaVersion, Options, table};
 use plimsoll_core::object::timestamp::Timestamp;
 use proptest::collection::vec;
@@ -138,7 +139,7 @@ proptest! {
         let query = Query::parse(&text.join("&"));
         let _ = ListOptions::from_query(&query, kind, None);
         let _ = WriteOptions::for_create(&query);
-        for patch in [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge, PatchType::Apply] {
+        for patch in [PatchType::Json, PatchType::Merge, PatchType::Strategic, PatchType::Apply] {
             let _ = PatchOptions::from_query(&query, patch);
         }
         let _ = DeleteOptions::from_query(&query);

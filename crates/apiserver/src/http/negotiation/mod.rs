@@ -78,10 +78,9 @@ pub enum Endpoint {
 impl Endpoint {
     fn formats(self) -> &'static [Format] {
         match self {
-            Endpoint::Plain | Endpoint::Objects => &Format::ALL,
-            // A watch in YAML is refused only after the transform has been accepted.
-            Endpoint::Watch => &Format::ALL,
             Endpoint::Discovery => &[Format::Json],
+            // A watch in YAML is refused when all else is agreed upon.
+            Endpoint::Plain | Endpoint::Objects | Endpoint::Watch => &Format::ALL,
         }
     }
 
@@ -97,10 +96,23 @@ impl Endpoint {
 }
 
 /// The client takes nothing that the endpoint can write: 406.
+///
+/// Upstream's router looks at the media types and its handlers at their parameters; each has its
+/// own words, and only the router's answer has (empty) details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("only the following media types are accepted: {accepted}")]
-pub struct NotAcceptable {
-    accepted: &'static str,
+pub enum NotAcceptable {
+    /// None of the media types is written here.
+    #[error("406: Not Acceptable\n\nAvailable representations: {available}")]
+    ByRouter {
+        /// What could be asked for.
+        available: &'static str,
+    },
+    /// None of the media types has parameters that are understood here.
+    #[error("only the following media types are accepted: {accepted}")]
+    ByHandler {
+        /// What could be asked for.
+        accepted: &'static str,
+    },
 }
 
 /// A body has a form that cannot be read: 415.
@@ -117,24 +129,34 @@ pub fn negotiate_output(accept: &str, endpoint: Endpoint) -> Result<Output, NotA
     if accept.is_empty() && endpoint != Endpoint::Discovery {
         return Ok(Output::JSON);
     }
+    if endpoint != Endpoint::Discovery && !is_routed(accept) {
+        let available = "application/json, application/yaml";
+        return Err(NotAcceptable::ByRouter { available });
+    }
     let clauses = parse_accept(accept);
     let chosen = clauses.iter().find_map(|clause| {
         let formats = endpoint.formats().iter();
         let mut matching = formats.filter(|format| clause.matches(format.media_type()));
         matching.find_map(|format| output(clause, *format, endpoint))
     });
-    match (endpoint, chosen) {
-        (Endpoint::Watch, None) => Err(NotAcceptable {
-            accepted: "application/json;stream=watch",
-        }),
-        (Endpoint::Watch, Some(output)) if output.format == Format::Yaml => Err(NotAcceptable {
-            accepted: "application/json;stream=watch",
-        }),
-        (_, Some(output)) => Ok(output),
-        (_, None) => Err(NotAcceptable {
-            accepted: "application/json, application/yaml",
-        }),
-    }
+    let (chosen, accepted) = match endpoint {
+        Endpoint::Watch => (
+            chosen.filter(|output| output.format != Format::Yaml),
+            "application/json;stream=watch",
+        ),
+        _ => (chosen, "application/json, application/yaml"),
+    };
+    chosen.ok_or(NotAcceptable::ByHandler { accepted })
+}
+
+/// Whether the router finds a media type that is written; it knows no `application/*`.
+fn is_routed(accept: &str) -> bool {
+    accept.split(',').any(|clause| {
+        let media_type = clause.split(';').next().unwrap_or_default();
+        let media_type = media_type.trim_matches(' ');
+        let mut written = Format::ALL.iter().map(|format| format.media_type());
+        media_type == "*/*" || written.any(|known| known == media_type)
+    })
 }
 
 /// The output that a clause asks for, or `None` when its parameters rule it out.
@@ -221,40 +243,6 @@ pub fn body_format(content_type: &str) -> Result<BodyFormat, UnsupportedMediaTyp
         _ => Err(UnsupportedMediaType {
             accepted: "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         }),
-    }
-}
-
-/// The kinds of patches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PatchType {
-    /// A list of operations, RFC 6902.
-    Json,
-    /// A partial object, RFC 7396.
-    Merge,
-    /// A partial object that is merged by the rules of its kind.
-    StrategicMerge,
-    /// The fields that a manager wants to own; in YAML or JSON.
-    Apply,
-}
-
-impl PatchType {
-    /// Reads the `Content-Type` of a patch.
-    pub fn from_content_type(content_type: &str) -> Result<PatchType, UnsupportedMediaType> {
-        // Unlike the types of objects, this one is compared letter by letter.
-        let essence = match content_type.find(';') {
-            Some(end) if end > 0 => &content_type[..end],
-            _ => content_type,
-        };
-        match essence {
-            "application/json-patch+json" => Ok(PatchType::Json),
-            "application/merge-patch+json" => Ok(PatchType::Merge),
-            "application/strategic-merge-patch+json" => Ok(PatchType::StrategicMerge),
-            "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            _ => Err(UnsupportedMediaType {
-                accepted: "application/json-patch+json, application/merge-patch+json, \
-                           application/strategic-merge-patch+json, application/apply-patch+yaml",
-            }),
-        }
     }
 }
 

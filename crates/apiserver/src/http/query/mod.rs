@@ -22,7 +22,7 @@ pub use continue_token::{ContinueError, ContinueToken};
 pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use list::{ListOptions, VersionMatch};
 pub use value::{InvalidResourceVersion, MalformedNumber, parse_resource_version};
-pub use write::{FieldValidation, PatchOptions, WriteOptions, include_object};
+pub use write::{PatchOptions, WriteOptions, include_object};
 
 /// Names and values in the order of the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::http::negotiation::PatchType;
 use crate::kinds;
+use crate::machinery::patch::{FieldValidation, PatchType};
 use crate::machinery::table::IncludeObject;
 
 fn list(text: &str) -> Result<ListOptions, OptionsError> {

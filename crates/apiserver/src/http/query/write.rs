@@ -5,20 +5,8 @@
 use plimsoll_core::problem::{Kind as ProblemKind, Problem, is_printable};
 
 use super::{Malformed, OptionsError, Query};
-use crate::http::negotiation::PatchType;
+use crate::machinery::patch::{FieldValidation, PatchType};
 use crate::machinery::table::IncludeObject;
-
-/// What happens with unknown and repeated fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    /// They are dropped.
-    Ignore,
-    /// They are dropped, and the client is told.
-    #[default]
-    Warn,
-    /// The request is refused.
-    Strict,
-}
 
 /// How an object is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

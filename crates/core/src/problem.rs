@@ -47,6 +47,8 @@ pub enum Kind {
     Required,
     /// Fine by itself, but not here.
     Forbidden,
+    /// More than there may be of it.
+    TooLong,
     /// No such field. Upstream reports this while decoding.
     Unknown,
     /// A setting the kubelet refuses to start with. Upstream says so in a whole sentence, which
@@ -64,6 +66,7 @@ impl Kind {
             Kind::Duplicate => "FieldValueDuplicate",
             Kind::Required => "FieldValueRequired",
             Kind::Forbidden => "FieldValueForbidden",
+            Kind::TooLong => "FieldValueTooLong",
             Kind::Unknown => "FieldValueUnknown",
         }
     }
@@ -75,6 +78,7 @@ impl Kind {
             Kind::Duplicate => "Duplicate value",
             Kind::Required => "Required value",
             Kind::Forbidden => "Forbidden",
+            Kind::TooLong => "Too long",
             Kind::Unknown => "Unknown field",
             Kind::Refused => "",
         }
@@ -137,6 +141,13 @@ impl Problem {
     /// A value that may not be given here.
     pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> Problem {
         Problem::new(Kind::Forbidden, path, String::new(), detail)
+    }
+
+    /// A text or list of more than `max_bytes`, which is not repeated.
+    pub fn too_long(path: impl Into<String>, max_bytes: usize) -> Problem {
+        let unit = if max_bytes == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {max_bytes} {unit}");
+        Problem::new(Kind::TooLong, path, String::new(), detail)
     }
 
     /// A field that does not exist; `detail` may name the one that was meant.
@@ -243,7 +254,7 @@ pub fn quoted(text: &str) -> String {
 ///
 /// The standard library knows this only through escaping; behind another character a combining
 /// mark is not escaped for being one.
-fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     let mut behind_a_letter = [b'a', 0, 0, 0, 0];
     c.encode_utf8(&mut behind_a_letter[1..]);
     let text = std::str::from_utf8(&behind_a_letter[..=c.len_utf8()]);

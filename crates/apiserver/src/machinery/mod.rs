@@ -2,11 +2,15 @@
 //!
 //! Nothing here reads a clock, a file or a socket. Read [`schema`] first: the one table of types.
 //! Then [`json`] (bodies and what is odd in them), [`patch`] (the three patches that clients
-//! compute), [`apply`] (server-side apply and who manages which field) and [`status`] (how a refusal is told).
+//! compute), [`apply`] (server-side apply and who manages which field), [`table`] (objects as
+//! `kubectl get` shows them), [`event_encoding`] (one store, two groups) and [`status`] (how a
+//! refusal is told).
 
 pub mod apply;
+pub mod event_encoding;
 mod go;
 pub mod json;
 pub mod patch;
 pub mod schema;
 pub mod status;
+pub mod table;

@@ -2,6 +2,8 @@
 //!
 //! `PLIMSOLL_VECTORS=<dir>` runs another set of the same format.
 
+#![expect(clippy::unwrap_used, reason = "a malformed case is a failed case")]
+
 mod answer;
 mod patch_http;
 mod patch_json;
@@ -9,6 +11,7 @@ mod patch_merge;
 mod patch_strategic;
 mod server_side_apply;
 mod stand_in;
+mod table;
 
 use plimsoll_testkit::vectors::{Suite, run};
 
@@ -20,5 +23,6 @@ fn main() -> std::process::ExitCode {
         Suite::new("api", "patch-strategic", patch_strategic::check),
         Suite::new("api", "server-side-apply", server_side_apply::check)
             .only(server_side_apply::applies),
+        Suite::new("api", "table", table::check),
     ])
 }

@@ -9,7 +9,7 @@ use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
-use super::types::{Emit, Field, Shape, StructId, Type, schema};
+use super::structs::{Emit, Field, Shape, StructId, Type, schema};
 use crate::machinery::go::{base64, print, time};
 
 /// An object as Go's structs hold it.

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::types::{Shape, StructId, Type, schema};
+use super::structs::{Shape, StructId, Type, schema};
 use crate::machinery::go::print;
 
 /// The JSON text of an object of the struct `id`, fields in Go's order, unknown ones last.

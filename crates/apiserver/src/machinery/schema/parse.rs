@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::types::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type};
+use super::structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type};
 
 const TABLES: [&str; 18] = [
     include_str!("tables/meta.txt"),
@@ -107,6 +107,7 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
         list: ListType::Atomic,
         is_atomic: false,
         key_default: None,
+        numbers: Vec::new(),
     };
     for mark in marks {
         match mark.split_once('=') {
@@ -118,6 +119,11 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
             Some(("list", keys)) => {
                 let keys = keys.trim_start_matches("map:");
                 field.list = ListType::Map(keys.split(',').collect());
+            }
+            Some(("pb", numbers)) => {
+                let numbers = numbers.split('.').map(str::parse);
+                let numbers: Result<Vec<u32>, _> = numbers.collect();
+                field.numbers = numbers.expect("protobuf numbers are numbers");
             }
             Some(("default", value)) => {
                 field.key_default =
@@ -140,6 +146,7 @@ fn parse_patch(value: &'static str) -> Patch {
     Patch {
         strategy,
         merge_key,
+        tag: strategies,
     }
 }
 

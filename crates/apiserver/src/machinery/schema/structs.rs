@@ -48,6 +48,9 @@ pub struct Field {
     pub is_atomic: bool,
     /// What a key field counts as in an item that leaves it out.
     pub key_default: Option<Value>,
+    /// Its number in protobuf, behind the numbers of the structs it is inlined from; empty for
+    /// fields that protobuf does not carry.
+    pub numbers: Vec<u32>,
 }
 
 /// When Go writes a field.
@@ -68,6 +71,8 @@ pub struct Patch {
     pub strategy: &'static str,
     /// The field that identifies an item; empty for lists of scalars.
     pub merge_key: &'static str,
+    /// The whole tag, as OpenAPI documents repeat it: `merge,retainKeys`.
+    pub tag: &'static str,
 }
 
 /// Who owns the items of a list.

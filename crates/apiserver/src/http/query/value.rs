@@ -1,0 +1,59 @@
+//! Numbers in query values, refused in Go's words.
+
+use plimsoll_core::problem::quoted;
+
+/// A text is not a number of the wanted size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strconv.{function}: parsing {}: {reason}", quoted(text))]
+pub struct MalformedNumber {
+    function: &'static str,
+    text: String,
+    reason: &'static str,
+}
+
+/// A resource version is not a number: 400 for lists.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid resource version: resourceVersion: Invalid value: {}: {source}", quoted(&source.text))]
+pub struct InvalidResourceVersion {
+    #[source]
+    source: MalformedNumber,
+}
+
+/// Reads a resource version; none and `0` are the same to lists and to watches.
+pub fn parse_resource_version(text: &str) -> Result<u64, InvalidResourceVersion> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    // Go's unsigned numbers have no sign at all.
+    if text.starts_with('+') {
+        let source = malformed("ParseUint", text, false);
+        return Err(InvalidResourceVersion { source });
+    }
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let is_overflow = matches!(error.kind(), std::num::IntErrorKind::PosOverflow);
+        let source = malformed("ParseUint", text, is_overflow);
+        InvalidResourceVersion { source }
+    })
+}
+
+pub(super) fn parse_i64(text: &str) -> Result<i64, MalformedNumber> {
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let is_overflow = matches!(
+            error.kind(),
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow
+        );
+        malformed("ParseInt", text, is_overflow)
+    })
+}
+
+fn malformed(function: &'static str, text: &str, is_overflow: bool) -> MalformedNumber {
+    MalformedNumber {
+        function,
+        text: text.to_owned(),
+        reason: if is_overflow {
+            "value out of range"
+        } else {
+            "invalid syntax"
+        },
+    }
+}

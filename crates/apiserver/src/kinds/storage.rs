@@ -1,0 +1,40 @@
+//! `storage.k8s.io/v1`: what schedulers and node agents list and watch.
+
+use super::Group;
+use super::kind::{Kind, Subresource};
+use super::strategy::Generation;
+
+const V1: (&str, &str) = ("storage.k8s.io", "v1");
+
+pub(super) const GROUP: Group = Group {
+    name: V1.0,
+    version: V1.1,
+    kinds: &[
+        Kind::cluster(V1, "CSIDriver", "csidrivers", "csidriver")
+            .generation(Generation::CountsFromZero(&["/spec"]))
+            .put_needs_version()
+            .returns_deleted(),
+        Kind::cluster(V1, "CSINode", "csinodes", "csinode")
+            .put_needs_version()
+            .returns_deleted(),
+        Kind::namespaced(
+            V1,
+            "CSIStorageCapacity",
+            "csistoragecapacities",
+            "csistoragecapacity",
+        )
+        .put_needs_version(),
+        Kind::cluster(V1, "StorageClass", "storageclasses", "storageclass")
+            .short(&["sc"])
+            .returns_deleted(),
+        Kind::cluster(
+            V1,
+            "VolumeAttachment",
+            "volumeattachments",
+            "volumeattachment",
+        )
+        .with(&[Subresource::view("status", "VolumeAttachment")])
+        .put_needs_version()
+        .returns_deleted(),
+    ],
+};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use plimsoll_core::object::identity::{NodeName, PodUid};
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::{Change, DisruptionBudget};
-use plimsoll_core::scheduling::decision::{Decision, Error};
+use plimsoll_core::scheduling::decision::{Decision, Error, Grounds};
 use plimsoll_core::scheduling::filters::Seeker;
 use plimsoll_core::scheduling::indexed::Engine;
 use plimsoll_core::scheduling::pod::SchedulingPod;
@@ -473,6 +473,10 @@ impl Run {
             profile: &profile,
             pod,
         };
+        if cluster.node_count() > 0 {
+            let plain = reference::grounds(&seeker, self.attempts);
+            compare_grounds(&plain, &self.engine.grounds(0, pod))?;
+        }
         let plain = reference::schedule(&seeker, &mut self.attempts);
         let indexed = self.engine.schedule(0, pod);
         compare(&plain, &indexed)?;
@@ -492,21 +496,22 @@ impl Run {
     }
 }
 
+fn compare_grounds(plain: &Grounds, indexed: &Grounds) -> Result<(), TestCaseError> {
+    let (state, indexed_state) = (&plain.filtered.state, &indexed.filtered.state);
+    prop_assert_eq!(&plain.filtered.nodes, &indexed.filtered.nodes);
+    prop_assert_eq!(&state.spread, &indexed_state.spread);
+    prop_assert_eq!(&state.affinity, &indexed_state.affinity);
+    let (plain, indexed) = (&plain.preemption, &indexed.preemption);
+    prop_assert_eq!(format!("{plain:?}"), format!("{indexed:?}"));
+    Ok(())
+}
+
 fn compare(
     plain: &Result<Decision, Error>,
     indexed: &Result<Decision, Error>,
 ) -> Result<(), TestCaseError> {
     match (plain, indexed) {
         (Ok(Decision::Wait(plain)), Ok(Decision::Wait(indexed))) => {
-            prop_assert_eq!(&plain.filtered.nodes, &indexed.filtered.nodes);
-            prop_assert_eq!(&plain.filtered.state.spread, &indexed.filtered.state.spread);
-            prop_assert_eq!(
-                &plain.filtered.state.affinity,
-                &indexed.filtered.state.affinity
-            );
-            prop_assert_eq!(&plain.message, &indexed.message);
-            prop_assert_eq!(&plain.nominated, &indexed.nominated);
-            let (plain, indexed) = (&plain.preemption, &indexed.preemption);
             prop_assert_eq!(format!("{plain:?}"), format!("{indexed:?}"));
         }
         (Ok(Decision::Place(plain)), Ok(Decision::Place(indexed))) => {

@@ -11,17 +11,20 @@ use std::sync::Arc;
 
 use super::cluster::NodeSlot;
 use super::filtered::Filtered;
-use super::filters::{Seeker, Trial};
+use super::filters::{FilterState, Seeker, Trial};
 use super::plugin::{Code, Rejection};
 use super::pod::{PreemptionPolicy, SchedulingPod};
 use super::profile::PreemptionArgs;
 
+pub(super) use choice::Cost;
 pub use message::{
     PREEMPTED_EVENT_REASON, PREEMPTION_CONDITION_REASON, condition_message, event_note,
 };
+pub(super) use message::{no_room_message, not_eligible_message};
+pub(super) use victims::most_in_one_budget;
 pub use victims::{is_victim, select_victims};
 
-/// The result of looking for victims.
+/// All that was found in looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
     /// Not looked for: no node will do whatever is removed.
@@ -35,6 +38,19 @@ pub enum Preemption {
         /// Nodes on which it would not, with what is in the way there.
         rejected: Vec<(NodeSlot, Rejection)>,
     },
+}
+
+/// Whether room can be made, and where.
+#[derive(Clone, Debug)]
+pub enum Room {
+    /// Not looked for: no node will do whatever is removed.
+    NotTried,
+    /// Not looked for: the pod may not push others out, or not again.
+    NotEligible(&'static str),
+    /// Looked for, and there is none.
+    None,
+    /// On this node, if these pods go.
+    At(Candidate),
 }
 
 /// A node and the pods that would have to go.
@@ -56,7 +72,8 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     if filtered.pre_filter.rejection.is_some() {
         return Preemption::NotTried;
     }
-    if let Some(reason) = ineligibility(seeker, filtered) {
+    let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
+    if let Some(reason) = ineligibility(seeker, code_of) {
         return Preemption::NotEligible(reason);
     }
     let mut potential: Vec<NodeSlot> = filtered
@@ -73,16 +90,10 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     let (mut harmless, mut violating) = (Vec::new(), Vec::new());
     let mut rejected = Vec::new();
     for slot in potential {
-        let Some(node) = seeker.cluster.node(slot) else {
-            continue;
-        };
-        let trial = Trial {
-            node: node.clone(),
-            state: filtered.state.clone(),
-        };
-        match select_victims(seeker, slot, trial) {
-            Err(rejection) => rejected.push((slot, rejection)),
-            Ok(candidate) => {
+        match try_node(seeker, slot, &filtered.state) {
+            None => {}
+            Some(Err(rejection)) => rejected.push((slot, rejection)),
+            Some(Ok(candidate)) => {
                 if candidate.pdb_violations == 0 {
                     harmless.push(candidate);
                 } else {
@@ -101,15 +112,32 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     }
 }
 
+/// Who would have to go on a node as it is; `None` if there is no such node.
+pub fn try_node(
+    seeker: &Seeker<'_>,
+    slot: NodeSlot,
+    state: &FilterState,
+) -> Option<Result<Candidate, Rejection>> {
+    let trial = Trial {
+        node: seeker.cluster.node(slot)?.clone(),
+        state: state.clone(),
+    };
+    Some(select_victims(seeker, slot, trial))
+}
+
 /// Why the pod may not push others out: it never may, or the victims of last time are still there.
-pub fn ineligibility(seeker: &Seeker<'_>, filtered: &Filtered) -> Option<&'static str> {
+///
+/// `code_of` is how a node was rejected, if it was.
+pub fn ineligibility(
+    seeker: &Seeker<'_>,
+    code_of: impl FnOnce(NodeSlot) -> Option<Code>,
+) -> Option<&'static str> {
     let pod = seeker.pod;
     if pod.preemption_policy == PreemptionPolicy::Never {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
     let slot = seeker.cluster.slot(pod.nominated_node_name.as_ref()?)?;
-    let code = filtered.rejection(slot).map(|rejection| rejection.code);
-    if code == Some(Code::UnschedulableAndUnresolvable) {
+    if code_of(slot) == Some(Code::UnschedulableAndUnresolvable) {
         return None;
     }
     let mut pods = seeker.cluster.node(slot)?.pods().iter();
@@ -119,7 +147,7 @@ pub fn ineligibility(seeker: &Seeker<'_>, filtered: &Filtered) -> Option<&'stati
 }
 
 /// How many candidates are enough, of so many nodes.
-fn candidates_wanted(args: PreemptionArgs, nodes: usize) -> usize {
+pub(super) fn candidates_wanted(args: PreemptionArgs, nodes: usize) -> usize {
     let part = |number: i32| usize::try_from(number).unwrap_or(0);
     let wanted = nodes.saturating_mul(part(args.min_candidate_nodes_percentage)) / 100;
     let least = part(args.min_candidate_nodes_absolute);

@@ -67,10 +67,13 @@ impl PreFilter {
             return self.rejection.clone();
         }
         let names = self.node_names.as_ref()?;
-        (!names.contains(node)).then(|| {
-            let plugin = FilterPlugin::NodeAffinity;
-            Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
-        })
+        (!names.contains(node)).then(PreFilter::rejection_of_unnamed)
+    }
+
+    /// The rejection of nodes that a pod does not name, if it names any.
+    pub(super) fn rejection_of_unnamed() -> Rejection {
+        let plugin = FilterPlugin::NodeAffinity;
+        Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sets of small numbers that are counted and walked through by words.
+//! Sets of small numbers that are counted and walked through in blocks of 64.
 
 /// A set of numbers below a bound.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ impl Bits {
     /// The empty set of numbers below the bound.
     pub(super) fn new(bound: usize) -> Bits {
         Bits {
-            words: vec![0; bound.div_ceil(WORD)],
+            words: vec![0; blocks_in(bound)],
             len: 0,
         }
     }
@@ -56,19 +56,47 @@ impl Bits {
         None
     }
 
-    /// The first number at or after `from` that is in this set and not in the other.
-    pub(super) fn next_without(&self, other: &Bits, from: usize) -> Option<usize> {
-        let mut left = u64::MAX << (from % WORD);
-        let words = self.words.iter().zip(&other.words).enumerate();
-        for (place, (own, other)) in words.skip(from / WORD) {
-            let word = own & !other & left;
-            if word != 0 {
-                return Some(place * WORD + lowest(word));
-            }
-            left = u64::MAX;
-        }
-        None
+    /// The numbers of a block, as bits.
+    pub(super) fn block(&self, block: usize) -> u64 {
+        self.words[block]
     }
+}
+
+/// How many blocks the numbers below a bound make.
+pub(super) fn blocks_in(bound: usize) -> usize {
+    bound.div_ceil(WORD)
+}
+
+/// The block that a number is in.
+pub(super) fn block_of(number: usize) -> usize {
+    number / WORD
+}
+
+/// The numbers of a block whose bits are set, in order.
+pub(super) fn numbers(block: usize, mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let is_left = bits != 0;
+        let number = block * WORD + lowest(bits);
+        bits &= bits.wrapping_sub(1);
+        is_left.then_some(number)
+    })
+}
+
+/// All blocks of the numbers below `bound`, from that of `first` on, going round to it again, with
+/// the bits of the numbers that are meant: all once.
+pub(super) fn blocks_from(first: usize, bound: usize) -> impl Iterator<Item = (usize, u64)> {
+    let (middle, blocks) = (block_of(first), blocks_in(bound));
+    let not_before = u64::MAX << (first % WORD);
+    let later = (middle + 1..blocks).chain(0..middle);
+    let whole = later.map(|block| (block, u64::MAX));
+    std::iter::once((middle, not_before))
+        .chain(whole)
+        .chain(std::iter::once((middle, !not_before)))
+}
+
+/// The bits up to that of a number.
+pub(super) fn up_to(number: usize) -> u64 {
+    u64::MAX >> (WORD - 1 - number % WORD)
 }
 
 fn bit(number: usize) -> u64 {
@@ -102,10 +130,23 @@ mod tests {
     }
 
     #[test]
-    fn the_next_number_skips_those_of_the_other_set() {
-        let (bits, other) = (set(200, &[3, 64, 130]), set(200, &[64, 131]));
-        for (from, next) in [(0, Some(3)), (3, Some(3)), (4, Some(130)), (131, None)] {
-            assert_eq!(bits.next_without(&other, from), next, "from {from}");
+    fn going_round_comes_by_every_number_once() {
+        for first in [0, 5, 63, 64, 130, 199] {
+            let blocks = blocks_from(first, 200);
+            let walk: Vec<usize> = blocks
+                .flat_map(|(block, bits)| numbers(block, bits))
+                .collect();
+            let walk: Vec<usize> = walk.into_iter().filter(|number| *number < 200).collect();
+            let expected: Vec<usize> = (first..200).chain(0..first).collect();
+            assert_eq!(walk, expected, "from {first}");
+        }
+    }
+
+    #[test]
+    fn bits_up_to_a_number_include_it() {
+        for number in [0, 5, 63, 64, 127] {
+            let block = block_of(number);
+            assert_eq!(numbers(block, up_to(number)).last(), Some(number));
         }
     }
 

@@ -8,15 +8,14 @@
 //! This is for classes to which nothing but the node itself matters. For others, taking a pod away
 //! changes counts on which verdicts elsewhere rest, and nothing is kept.
 
-use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::filters::Seeker;
 use crate::scheduling::plugin::Rejection;
 use crate::scheduling::preemption::{
     Candidate, Cost, Preemption, candidates_wanted, most_in_one_budget, try_node,
 };
-use crate::scheduling::tie_break::{PreemptionOffsets, distance};
+use crate::scheduling::tie_break::{PreemptionOffsets, choose};
 
-use super::bits::Bits;
+use super::bits::{Bits, block_of, blocks_from, blocks_in, numbers, up_to};
 use super::class::NO_FILTER_STATE;
 use super::order::Order;
 use super::reasons::{ReasonId, Reasons};
@@ -32,6 +31,8 @@ pub(super) struct Rooms {
     priced: Bits,
     /// Empty until somebody asks.
     nodes: Vec<Known>,
+    /// By block of ranks: the least price, unless it has to be found out again.
+    least: Vec<Option<Cost>>,
     /// What is in the way on hopeless nodes.
     obstacles: Reasons,
     budget_version: u64,
@@ -48,10 +49,14 @@ enum Known {
     },
 }
 
-/// How far a search went: from a rank on, going round, up to and with another.
-struct Span {
+/// How far a search went, and what it found.
+struct Search {
+    /// Where it began.
     first: usize,
+    /// Where it ended early, having found enough.
     last: Option<usize>,
+    /// The least price, with the blocks and the ranks in them among which it is.
+    best: Option<(Cost, Vec<(usize, u64)>)>,
 }
 
 impl Rooms {
@@ -84,7 +89,9 @@ impl Rooms {
     }
 
     fn forget(&mut self, rank: usize) {
-        self.priced.remove(rank);
+        if self.priced.remove(rank) {
+            self.least[block_of(rank)] = None;
+        }
         if self.hopeless.remove(rank)
             && let Known::Obstacle(id) = self.nodes[rank]
         {
@@ -107,15 +114,12 @@ impl Rooms {
         offsets: PreemptionOffsets,
     ) -> Option<Candidate> {
         let slot_count = seeker.cluster.slot_count();
-        let mut best: Option<(Cost, u32, NodeSlot)> = None;
-        self.search(seeker, order, offsets.start, |slot, cost| {
-            if best.is_none_or(|(least, ..)| *cost <= least) {
-                let distance = distance(slot, offsets.choice, slot_count);
-                let found = (*cost, distance, slot);
-                best = Some(best.map_or(found, |best| best.min(found)));
-            }
-        });
-        let (cost, _, slot) = best?;
+        let (cost, blocks) = self.search(seeker, order, offsets.start)?.best?;
+        let blocks = blocks.into_iter();
+        let ranks = blocks.flat_map(|(block, ranks)| numbers(block, ranks));
+        let equals = ranks.filter(|rank| self.known_price(*rank) == Some(cost));
+        let slots = equals.map(|rank| order.slots()[rank]);
+        let slot = choose(slots, offsets.choice, slot_count)?;
         let candidate = try_node(seeker, slot, &NO_FILTER_STATE)?.ok()?;
         debug_assert_eq!(cost, Cost::of(&candidate), "the price is out of date");
         Some(candidate)
@@ -130,8 +134,8 @@ impl Rooms {
     ) -> Preemption {
         let (mut harmless, mut violating) = (Vec::new(), Vec::new());
         let mut rejected = Vec::new();
-        let span = self.search(seeker, order, start, |_, _| {});
-        let ranks = span.map_or(Vec::new(), |span| span.ranks(order.len()));
+        let search = self.search(seeker, order, start);
+        let ranks = search.map_or(Vec::new(), |search| search.ranks(order.len()));
         for rank in ranks {
             let slot = order.slots()[rank];
             match self.nodes[rank] {
@@ -159,69 +163,109 @@ impl Rooms {
         }
     }
 
-    /// Walks through the candidates in order until enough are found; `None` if no node comes into
-    /// question.
-    fn search(
-        &mut self,
-        seeker: &Seeker<'_>,
-        order: &Order,
-        start: u32,
-        mut found: impl FnMut(NodeSlot, &Cost),
-    ) -> Option<Span> {
+    /// Goes through the nodes in order until enough candidates are found; `None` if no node comes
+    /// into question.
+    ///
+    /// It goes by blocks, and looks into one only where it begins and ends.
+    fn search(&mut self, seeker: &Seeker<'_>, order: &Order, start: u32) -> Option<Search> {
         self.nodes.resize(order.len(), Known::Nothing);
+        self.least.resize(blocks_in(order.len()), None);
         self.heed_budgets(seeker);
         let count = self.resolvable.len();
         let start = usize::try_from(start).unwrap_or(0).checked_rem(count)?;
         let first = self.resolvable.nth(start)?;
         let enough = candidates_wanted(seeker.profile.preemption, count);
-        let (mut candidates, mut is_any_harmless) = (0, false);
-        for (from, to) in [(first, order.len()), (0, first)] {
-            let mut rank = from;
-            while let Some(next) = self.resolvable.next_without(&self.hopeless, rank)
-                && next < to
-            {
-                rank = next + 1;
-                let slot = order.slots()[next];
-                let Some(cost) = self.price(seeker, next, slot) else {
-                    continue;
-                };
-                found(slot, &cost);
-                candidates += 1;
-                is_any_harmless |= cost.is_harmless();
-                if is_any_harmless && candidates >= enough {
-                    let last = Some(next);
-                    return Some(Span { first, last });
+        let mut search = Search {
+            first,
+            last: None,
+            best: None,
+        };
+        let mut candidates = 0;
+        for (block, bits) in blocks_from(first, order.len()) {
+            self.price_block(seeker, order, block);
+            let ranks = self.priced.block(block) & bits;
+            let Some(least) = self.least_in(block, ranks) else {
+                continue;
+            };
+            let in_block = numbers(block, ranks).count();
+            if candidates + in_block >= enough && search.is_harmless_with(least) {
+                let last = self.last_wanted(block, ranks, enough, candidates, &search);
+                search.last = last;
+                let ranks = last.map_or(ranks, |last| ranks & up_to(last));
+                if let Some(least) = self.least_in(block, ranks) {
+                    search.note(least, block, ranks);
                 }
+                break;
             }
+            candidates += in_block;
+            search.note(least, block, ranks);
         }
-        Some(Span { first, last: None })
+        Some(search)
     }
 
-    /// What making room on the node costs; `None` if it is hopeless.
-    fn price(&mut self, seeker: &Seeker<'_>, rank: usize, slot: NodeSlot) -> Option<Cost> {
-        if self.priced.contains(rank)
-            && let Known::Price { cost, .. } = self.nodes[rank]
-        {
+    /// In a block with enough candidates: the one at which there are, one of them harmless.
+    fn last_wanted(
+        &self,
+        block: usize,
+        ranks: u64,
+        enough: usize,
+        before: usize,
+        search: &Search,
+    ) -> Option<usize> {
+        let mut is_any_harmless = search.is_harmless();
+        let mut numbered = numbers(block, ranks).zip(before + 1..);
+        let last = numbered.find(|(rank, candidates)| {
+            let cost = self.known_price(*rank);
+            is_any_harmless |= cost.is_some_and(|cost| cost.is_harmless());
+            is_any_harmless && *candidates >= enough
+        });
+        last.map(|(rank, _)| rank)
+    }
+
+    /// The least price among some nodes of a block; `None` if there are none.
+    fn least_in(&mut self, block: usize, ranks: u64) -> Option<Cost> {
+        let is_whole = ranks == self.priced.block(block);
+        if let (true, Some(cost)) = (is_whole, self.least[block]) {
             return Some(cost);
         }
-        match try_node(seeker, slot, &NO_FILTER_STATE)? {
-            Ok(candidate) => {
-                let cost = Cost::of(&candidate);
-                let node = seeker.cluster.node(slot)?;
-                let in_one_budget = most_in_one_budget(seeker, node);
-                self.nodes[rank] = Known::Price {
-                    cost,
-                    in_one_budget: u32::try_from(in_one_budget).unwrap_or(u32::MAX),
-                };
-                self.priced.insert(rank);
-                Some(cost)
-            }
-            Err(rejection) => {
-                let id = self.obstacles.intern(rejection);
-                self.obstacles.add(id);
-                self.nodes[rank] = Known::Obstacle(id);
-                self.hopeless.insert(rank);
-                None
+        let prices = numbers(block, ranks).filter_map(|rank| self.known_price(rank));
+        let least = prices.min();
+        if is_whole {
+            self.least[block] = least;
+        }
+        least
+    }
+
+    fn known_price(&self, rank: usize) -> Option<Cost> {
+        match self.nodes[rank] {
+            Known::Price { cost, .. } if self.priced.contains(rank) => Some(cost),
+            _ => None,
+        }
+    }
+
+    /// Finds out about the nodes of a block that nothing is known about.
+    fn price_block(&mut self, seeker: &Seeker<'_>, order: &Order, block: usize) {
+        let known = self.hopeless.block(block) | self.priced.block(block);
+        for rank in numbers(block, self.resolvable.block(block) & !known) {
+            let slot = order.slots()[rank];
+            match try_node(seeker, slot, &NO_FILTER_STATE) {
+                Some(Ok(candidate)) => {
+                    let node = seeker.cluster.node(slot);
+                    let in_one_budget = node.map_or(0, |node| most_in_one_budget(seeker, node));
+                    self.nodes[rank] = Known::Price {
+                        cost: Cost::of(&candidate),
+                        in_one_budget: u32::try_from(in_one_budget).unwrap_or(u32::MAX),
+                    };
+                    self.priced.insert(rank);
+                    self.least[block] = None;
+                }
+                Some(Err(rejection)) => {
+                    let id = self.obstacles.intern(rejection);
+                    self.obstacles.add(id);
+                    self.nodes[rank] = Known::Obstacle(id);
+                    self.hopeless.insert(rank);
+                }
+                None => {}
             }
         }
     }
@@ -243,15 +287,34 @@ impl Rooms {
             };
             let is_enough = |least: i32| u32::try_from(least).is_ok_and(|n| *in_one_budget <= n);
             let is_untouched = |least: i32| *in_one_budget == 0 || is_enough(least);
-            if !least.is_some_and(is_untouched) {
-                self.priced.remove(rank);
+            if !least.is_some_and(is_untouched) && self.priced.remove(rank) {
+                self.least[block_of(rank)] = None;
             }
         }
     }
 }
 
-impl Span {
-    /// The ranks, in the order of the search.
+impl Search {
+    /// Whether a candidate was found that breaks no disruption budget: then the best is one.
+    fn is_harmless(&self) -> bool {
+        self.best
+            .as_ref()
+            .is_some_and(|(cost, _)| cost.is_harmless())
+    }
+
+    fn is_harmless_with(&self, cost: Cost) -> bool {
+        self.is_harmless() || cost.is_harmless()
+    }
+
+    fn note(&mut self, cost: Cost, block: usize, ranks: u64) {
+        match &mut self.best {
+            Some((best, _)) if *best < cost => {}
+            Some((best, blocks)) if *best == cost => blocks.push((block, ranks)),
+            _ => self.best = Some((cost, vec![(block, ranks)])),
+        }
+    }
+
+    /// The ranks that it came by, in order.
     fn ranks(&self, nodes: usize) -> Vec<usize> {
         let mut ranks: Vec<usize> = (self.first..nodes).chain(0..self.first).collect();
         if let Some(place) = ranks.iter().position(|rank| Some(*rank) == self.last) {

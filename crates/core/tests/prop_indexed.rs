@@ -340,7 +340,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => namespace.prop_map(|(name, team)| Event::Namespace { name, team }),
         1 => (app(), any::<bool>()).prop_map(|(app, is)| Event::ReplicaSet(app, is)),
         1 => (app(), any::<bool>()).prop_map(|(app, is)| Event::Service(app, is)),
-        3 => (app(), -1..4i32, weighted(0.1, 0..20usize)).prop_map(|(app, allowed, disrupted)| {
+        3 => (app(), -1..4i32, weighted(0.4, 0..12usize)).prop_map(|(app, allowed, disrupted)| {
             Event::Budget { app, allowed, disrupted }
         }),
         1 => app().prop_map(Event::NoBudget),

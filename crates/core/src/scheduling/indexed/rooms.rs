@@ -36,6 +36,8 @@ pub(super) struct Rooms {
     /// What is in the way on hopeless nodes.
     obstacles: Reasons,
     budget_version: u64,
+    /// The highest `in_one_budget` that any node ever had.
+    most_in_one_budget: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -252,9 +254,11 @@ impl Rooms {
                 Some(Ok(candidate)) => {
                     let node = seeker.cluster.node(slot);
                     let in_one_budget = node.map_or(0, |node| most_in_one_budget(seeker, node));
+                    let in_one_budget = u32::try_from(in_one_budget).unwrap_or(u32::MAX);
+                    self.most_in_one_budget = self.most_in_one_budget.max(in_one_budget);
                     self.nodes[rank] = Known::Price {
                         cost: Cost::of(&candidate),
-                        in_one_budget: u32::try_from(in_one_budget).unwrap_or(u32::MAX),
+                        in_one_budget,
                     };
                     self.priced.insert(rank);
                     self.least[block] = None;
@@ -281,13 +285,18 @@ impl Rooms {
         }
         let least = seeker.cluster.least_allowed_since(self.budget_version);
         self.budget_version = version;
+        let is_untouched = |in_one_budget: u32| {
+            let enough = |least: i32| u32::try_from(least).is_ok_and(|n| in_one_budget <= n);
+            least.is_some_and(|least| in_one_budget == 0 || enough(least))
+        };
+        if is_untouched(self.most_in_one_budget) {
+            return;
+        }
         for (rank, known) in self.nodes.iter().enumerate() {
-            let Known::Price { in_one_budget, .. } = known else {
-                continue;
-            };
-            let is_enough = |least: i32| u32::try_from(least).is_ok_and(|n| *in_one_budget <= n);
-            let is_untouched = |least: i32| *in_one_budget == 0 || is_enough(least);
-            if !least.is_some_and(is_untouched) && self.priced.remove(rank) {
+            if let Known::Price { in_one_budget, .. } = known
+                && !is_untouched(*in_one_budget)
+                && self.priced.remove(rank)
+            {
                 self.least[block_of(rank)] = None;
             }
         }

@@ -35,7 +35,8 @@ pub fn select_victims(
     if potential.is_empty() {
         return Err(Rejection::by_no_plugin(REASON_NO_VICTIMS));
     }
-    for pod in &potential {
+    // The last first: that is where the node looks for them.
+    for pod in potential.iter().rev() {
         seeker.remove_on_trial(&mut trial, pod);
     }
     if let Some(rejection) = seeker.filter_with_nominated(&trial.node, &trial.state) {

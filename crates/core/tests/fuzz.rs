@@ -11,6 +11,7 @@ use plimsoll_core::config::{
 };
 use plimsoll_core::object::selector::{FieldSelector, LabelSelector};
 use plimsoll_core::quantity::Quantity;
+use plimsoll_core::scheduling::configuration;
 use plimsoll_core::threshold::flag::{Separator, parse_map};
 use plimsoll_core::threshold::{Duration, Statements};
 use proptest::prelude::*;
@@ -146,6 +147,40 @@ const DOCUMENT: &[&str] = &[
     "reservedSystemCPUs: 0-3\n",
 ];
 
+const SCHEDULER: &[&str] = &[
+    "apiVersion: kubescheduler.config.k8s.io/v1\n",
+    "kind: KubeSchedulerConfiguration\n",
+    "profiles:\n",
+    "- schedulerName: a\n",
+    "  plugins:\n",
+    "    multiPoint:\n",
+    "    score: {disabled: [{name: '*'}]}\n",
+    "      enabled:\n",
+    "      disabled:\n",
+    "      - name: NodeResourcesFit\n",
+    "        weight: 2147483647\n",
+    "  pluginConfig:\n",
+    "  - name: NodeResourcesFit\n",
+    "  - name: PodTopologySpread\n",
+    "  - name: NodeAffinity\n",
+    "    args:\n",
+    "      scoringStrategy: {type: MostAllocated, resources: [{name: cpu}]}\n",
+    "      defaultConstraints: [{maxSkew: 1, topologyKey: a}]\n",
+    "      addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {}}\n",
+    "percentageOfNodesToScore: 50\n",
+    "podInitialBackoffSeconds: -1\n",
+    "leaderElection: {leaseDuration: 1h}\n",
+    "extenders: [{}]\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    "~",
+    "- ",
+    ": ",
+    "\n",
+];
+
 proptest! {
     #[test]
     fn quantity(text in input(NUMBER)) {
@@ -213,6 +248,11 @@ proptest! {
     fn node_configuration(text in input(DOCUMENT)) {
         let _ = read_file(text.as_bytes(), None);
         let _ = convert_okd_node_config(text.as_bytes(), Profile::Okd39);
+    }
+
+    #[test]
+    fn scheduler_configuration(text in input(SCHEDULER)) {
+        let _ = configuration::read(text.as_bytes());
     }
 
     #[test]

@@ -270,8 +270,8 @@ impl Model {
 }
 
 fn facts(number: u8) -> Arc<PodFacts> {
-    let view = pod(&number.to_string()).priority(priority(number)).view();
-    Arc::new(PodFacts::from_view(&view))
+    let pod = pod(&number.to_string()).priority(priority(number)).build();
+    Arc::new(PodFacts::from_api(&pod).expect("the pod is well formed"))
 }
 
 /// The queue and the model, driven alike.
@@ -332,7 +332,7 @@ impl Pair {
             }
             Step::PodDeleted => {
                 let mut gone = PodFacts::clone(&facts(9));
-                gone.node_name = Some(NodeName::from("n"));
+                Arc::make_mut(&mut gone.view).node_name = Some(NodeName::from("n"));
                 let object = Object::Pod(Change::Deleted(Arc::new(gone)));
                 self.queue.on_change(&object, Affected::All, now);
                 self.model.happen(Event::PodDeleted);

@@ -10,8 +10,9 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 3] = [
-    ("plimsoll", &["plimsoll-core"]),
+const ALLOWED_EDGES: [(&str, &[&str]); 4] = [
+    ("plimsoll", &["plimsoll-apiserver", "plimsoll-core"]),
+    ("plimsoll-apiserver", &["plimsoll-core"]),
     ("plimsoll-core", &[]),
     ("plimsoll-testkit", &[]),
 ];

@@ -1,8 +1,12 @@
 //! What a node's configuration keeps from pods.
 
 use crate::config::{Enforcement, NodeConfig};
+use crate::problem::Problem;
+use crate::quantity::Quantity;
+use crate::resources::Bytes;
 use crate::threshold::Statements;
 
+use super::OverReserved;
 use super::compute::Settings;
 use super::machine::PodCount;
 use super::reserved::replace_cpu;
@@ -35,5 +39,29 @@ impl Settings {
             is_enforced_on_pods: *config.cgroups_per_qos
                 && config.enforce_node_allocatable.contains(&Enforcement::Pods),
         }
+    }
+}
+
+impl OverReserved {
+    /// What to tell the author of the configuration; a node does not start with it.
+    pub fn problem(&self, config: &NodeConfig) -> Problem {
+        let origin = config.kube_reserved.origin.as_ref();
+        let origin = origin.or(config.system_reserved.origin.as_ref());
+        let path = origin.map_or("kubeReserved", |origin| origin.path.as_str());
+        let readable = |quantity: &Quantity| {
+            if self.resource.is_in_bytes() {
+                Bytes::from_quantity(quantity).readable()
+            } else {
+                quantity.canonical()
+            }
+        };
+        let detail = format!(
+            "reserved {}, which is kube-reserved, system-reserved and the hard eviction threshold \
+             together, exceeds the capacity of {}; the node does not start",
+            self.resource,
+            readable(&self.capacity),
+        );
+        let position = origin.and_then(|origin| origin.position);
+        Problem::invalid(path, &readable(&self.reservation), detail).at(position)
     }
 }

@@ -7,7 +7,8 @@ use crate::problem::{Kind, Problem};
 /// A rule of the checker. The number is part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// The file cannot be used as it is; the kubelet or the API server would refuse it.
+    /// The file cannot be used as it is; the kubelet, the scheduler or the API server would refuse
+    /// it.
     Refused,
     /// L1: a soft threshold without a grace period.
     SoftWithoutGrace,
@@ -119,7 +120,8 @@ impl Rule {
     pub const fn why(self) -> &'static str {
         match self {
             Rule::Refused => {
-                "the kubelet or the API server refuses this and does not start or store it"
+                "the kubelet, the scheduler or the API server refuses this and does not start or \
+                 store it"
             }
             Rule::SoftWithoutGrace => "the kubelet refuses to start",
             Rule::SoftNotAboveHard => {

@@ -65,6 +65,16 @@ impl ResourceName {
         self.is_native() && self.huge_page_size().is_none()
     }
 
+    /// Whether amounts of it are bytes.
+    pub fn is_in_bytes(&self) -> bool {
+        let bytes = [
+            ResourceName::MEMORY,
+            ResourceName::EPHEMERAL_STORAGE,
+            ResourceName::STORAGE,
+        ];
+        bytes.contains(self) || self.huge_page_size().is_some()
+    }
+
     /// Whether a pod may state it for all its containers together.
     pub fn is_supported_at_pod_level(&self) -> bool {
         *self == ResourceName::CPU

@@ -90,7 +90,7 @@ impl Unschedulable {
     ) -> Unschedulable {
         let node = match &room {
             Room::At(candidate) => cluster.node(candidate.slot),
-            Room::NotTried | Room::NotEligible(_) | Room::None => None,
+            Room::SwitchedOff(_) | Room::NotTried | Room::NotEligible(_) | Room::None => None,
         };
         Unschedulable {
             message: diagnosis.message(post_filter),

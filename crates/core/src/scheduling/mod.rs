@@ -6,7 +6,8 @@
 //! Reading order:
 //! 1. [`pod`] – what a pod asks for, read once.
 //! 2. [`cluster`] – nodes, the pods on them and what else decides, kept from events.
-//! 3. [`plugin`] – names of plugins, codes and reasons of rejections.
+//! 3. [`plugin`] – names of plugins, codes and reasons of rejections; [`registry`] – every plugin
+//!    that can be named.
 //! 4. [`profile`] – which plugins, with which weights and arguments.
 //! 5. [`plugins`] – one file per plugin.
 //! 6. [`filters`] and [`scores`] – all plugins of a profile together.
@@ -18,8 +19,10 @@
 //! 11. [`indexed`] – the engine that looks at what has changed, with the same answers.
 //! 12. [`explain`] – verdicts and scores on request.
 //! 13. [`queue`] – which pod is next.
+//! 14. [`configuration`] – all of it from a `KubeSchedulerConfiguration` file.
 
 pub mod cluster;
+pub mod configuration;
 pub mod decision;
 pub mod diagnosis;
 pub mod explain;
@@ -33,5 +36,6 @@ pub mod preemption;
 pub mod profile;
 pub mod queue;
 pub mod reference;
+pub mod registry;
 pub mod scores;
 pub mod tie_break;

@@ -53,6 +53,12 @@ impl FilterPlugin {
             FilterPlugin::InterPodAffinity => "InterPodAffinity",
         }
     }
+
+    /// The plugin of that name, if it is modelled.
+    pub fn from_name(name: &str) -> Option<FilterPlugin> {
+        let mut all = FilterPlugin::ALL.into_iter();
+        all.find(|plugin| plugin.as_str() == name)
+    }
 }
 
 impl fmt::Display for FilterPlugin {
@@ -104,9 +110,52 @@ impl ScorePlugin {
             ScorePlugin::ImageLocality => "ImageLocality",
         }
     }
+
+    /// The plugin of that name, if it is modelled.
+    pub fn from_name(name: &str) -> Option<ScorePlugin> {
+        let mut all = ScorePlugin::ALL.into_iter();
+        all.find(|plugin| plugin.as_str() == name)
+    }
 }
 
 impl fmt::Display for ScorePlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Plugins that look for a way out when no node will do, in the order of the default profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PostFilterPlugin {
+    /// Claims could be given up. There are none here, but it says so.
+    DynamicResources,
+    /// Other pods could go.
+    DefaultPreemption,
+}
+
+impl PostFilterPlugin {
+    /// All of them, in the order of the default profile.
+    pub const ALL: [PostFilterPlugin; 2] = [
+        PostFilterPlugin::DynamicResources,
+        PostFilterPlugin::DefaultPreemption,
+    ];
+
+    /// The name in configurations and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PostFilterPlugin::DynamicResources => "DynamicResources",
+            PostFilterPlugin::DefaultPreemption => "DefaultPreemption",
+        }
+    }
+
+    /// The plugin of that name.
+    pub fn from_name(name: &str) -> Option<PostFilterPlugin> {
+        let mut all = PostFilterPlugin::ALL.into_iter();
+        all.find(|plugin| plugin.as_str() == name)
+    }
+}
+
+impl fmt::Display for PostFilterPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use plimsoll_core::config::document::{self, Node};
 use plimsoll_core::config::read_file;
-use plimsoll_core::problem::{Position, Problem};
+use plimsoll_core::problem::Problem;
 
 use crate::input::read_bytes;
 
@@ -56,26 +56,5 @@ impl File {
                 .findings
                 .push(FindingRow::from_problem(&self.name, problem));
         }
-    }
-}
-
-impl Document {
-    /// Where the value at a path stands, or the nearest thing around it that exists.
-    pub(super) fn position_of(&self, path: &str) -> Position {
-        let mut node = &self.tree;
-        for part in path
-            .split(['.', '['])
-            .map(|part| part.trim_end_matches(']'))
-        {
-            let child = match part.parse::<usize>() {
-                Ok(index) => node.as_sequence().and_then(|items| items.get(index)),
-                Err(_) => node.get(part),
-            };
-            match child {
-                Some(child) => node = child,
-                None => break,
-            }
-        }
-        node.position
     }
 }

@@ -46,22 +46,13 @@ impl Source<'_> {
     /// A finding at the place that its path names, or as near to it as there is something.
     fn locate(&self, mut row: FindingRow) -> FindingRow {
         row.path = format!("{}{}", self.base, row.path);
-        let position = self.document.position_of(&row.path);
+        let position = self.document.tree.position_of(&row.path);
         row.at(position)
     }
 
     /// A report with nothing to show yet but its being read.
     fn document(&self, kind: &str) -> DocumentReport {
-        DocumentReport {
-            file: self.file.name.clone(),
-            document: self.document.number,
-            line: self.document.tree.position.line,
-            kind: kind.to_owned(),
-            namespace: None,
-            name: None,
-            node: None,
-            workload: None,
-        }
+        DocumentReport::new(self.file, self.document, kind)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `plimsoll check`: what configurations and manifests come to, and what is wrong with them.
 //!
-//! Reading order: `input` (files to documents), `capacity` (for which machine), `node` and
-//! `manifest` (documents to reports), `report` (the result as data; documented in docs/check.md),
+//! Reading order: `input` (files to documents), `capacity` (for which machine), `node`, `scheduler`
+//! and `manifest` (documents to reports), `report` (the result as data; documented in docs/check.md),
 //! `render` (the same for people).
 
 mod capacity;
@@ -10,6 +10,7 @@ mod manifest;
 mod node;
 mod render;
 mod report;
+mod scheduler;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use plimsoll_core::config::Notation;
 use plimsoll_core::config::Profile;
+use plimsoll_core::scheduling::configuration::is_scheduler_configuration;
 
 use crate::print::{Colour, Palette};
 use capacity::Subject;
@@ -26,7 +28,8 @@ use report::Report;
 /// Arguments of `plimsoll check`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Files to check, `-` for standard input: node-config.yaml, `KubeletConfiguration`, manifests.
+    /// Files to check, `-` for standard input: node-config.yaml, `KubeletConfiguration`,
+    /// `KubeSchedulerConfiguration`, manifests.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
 
@@ -101,11 +104,19 @@ fn make_report(arguments: &Arguments) -> Result<Report> {
                     let profile = arguments.compat.unwrap_or(notation.default_profile());
                     node::check(file, document, notation, profile, &subject, &mut report)?;
                 }
+                None if is_scheduler_configuration(&document.tree) => {
+                    scheduler::check(file, document, &mut report);
+                }
                 None => manifests.add(file, document, arguments.compat, &mut report),
             }
         }
     }
     manifests.check(&subject, &mut report);
+    // Workloads are checked last, but shown where they stand.
+    let place = |file: &String| arguments.files.iter().position(|given| given == file);
+    report
+        .documents
+        .sort_by_key(|document| (place(&document.file), document.document));
     report.finish();
     Ok(report)
 }

@@ -9,9 +9,8 @@ use plimsoll_core::config::{Notation, read_document};
 use plimsoll_core::lint::lines::{Line, amount_of, compute_lines};
 use plimsoll_core::lint::soft_cases::SoftCase;
 use plimsoll_core::lint::{MachineFacts, compute_memory_cases, lint_node};
-use plimsoll_core::problem::Problem;
 use plimsoll_core::quantity::Quantity;
-use plimsoll_core::resources::{Bytes, Millicores, ResourceName};
+use plimsoll_core::resources::{Millicores, ResourceName};
 use plimsoll_core::threshold::{Signal, StarvedResource, ThresholdValue};
 
 use super::capacity::{Resolved, Subject};
@@ -38,21 +37,16 @@ pub(super) fn check(
             .findings
             .push(FindingRow::from_problem(&file.name, problem));
     }
-    for problem in over_reserved(&allocatable, config, &resolved) {
-        report
-            .findings
-            .push(FindingRow::from_problem(&file.name, &problem));
+    for over in allocatable.over_reserved() {
+        if resolved.known.contains(&over.resource) {
+            let row = FindingRow::from_problem(&file.name, &over.problem(config));
+            report.findings.push(row);
+        }
     }
     for finding in lint_node(config, &resolved.facts) {
         report.findings.push(FindingRow::new(&file.name, finding));
     }
     report.documents.push(DocumentReport {
-        file: file.name.clone(),
-        document: document.number,
-        line: document.tree.position.line,
-        kind: notation.as_str().to_owned(),
-        namespace: None,
-        name: None,
         node: Some(NodeReport {
             profile: profile.as_str(),
             capacity_from: resolved.source,
@@ -67,7 +61,7 @@ pub(super) fn check(
                 .map(soft_case_row)
                 .collect(),
         }),
-        workload: None,
+        ..DocumentReport::new(file, document, notation.as_str())
     });
     Ok(())
 }
@@ -82,46 +76,10 @@ fn allocatable_of(config: &NodeConfig, resolved: &Resolved) -> Allocatable {
     )
 }
 
-/// Reservations that the machine does not have; a node refuses to start with them.
-fn over_reserved(
-    allocatable: &Allocatable,
-    config: &NodeConfig,
-    resolved: &Resolved,
-) -> Vec<Problem> {
-    let origin = config.kube_reserved.origin.as_ref();
-    let origin = origin.or(config.system_reserved.origin.as_ref());
-    allocatable
-        .over_reserved()
-        .into_iter()
-        .filter(|over| resolved.known.contains(&over.resource))
-        .map(|over| {
-            let path = origin.map_or("kubeReserved", |origin| origin.path.as_str());
-            let detail = format!(
-                "reserved {0}, which is kube-reserved, system-reserved and the hard eviction \
-                 threshold together, exceeds the capacity of {1}; the node does not start",
-                over.resource,
-                readable(&over.resource, &over.capacity),
-            );
-            let value = readable(&over.resource, &over.reservation);
-            Problem::invalid(path, &value, detail).at(origin.and_then(|origin| origin.position))
-        })
-        .collect()
-}
-
-fn readable(resource: &ResourceName, quantity: &Quantity) -> String {
-    match unit_of(resource) {
-        Unit::Bytes => Bytes::from_quantity(quantity).readable(),
-        _ => quantity.canonical(),
-    }
-}
-
 fn unit_of(resource: &ResourceName) -> Unit {
     if *resource == ResourceName::CPU {
         Unit::Millicores
-    } else if *resource == ResourceName::MEMORY
-        || *resource == ResourceName::EPHEMERAL_STORAGE
-        || resource.huge_page_size().is_some()
-    {
+    } else if resource.is_in_bytes() {
         Unit::Bytes
     } else {
         Unit::Count

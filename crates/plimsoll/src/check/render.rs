@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::resources::{Bytes, Count, Millicores};
+use plimsoll_core::resources::{Bytes, Count, Millicores, ResourceName};
+
+use serde_json::Value;
 
 use crate::print::{Palette, Table};
 
 use super::report::{
-    DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, Report, SoftCaseRow,
-    Unit, WorkloadReport,
+    DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, ProfileRow, Report,
+    SoftCaseRow, Unit, WorkloadReport,
 };
 
 /// Nothing to show in a cell.
@@ -61,6 +63,12 @@ impl Page {
         }
         if let Some(workload) = &document.workload {
             self.workload(workload);
+        }
+        if let Some(scheduler) = &document.scheduler {
+            for profile in &scheduler.profiles {
+                self.gap();
+                self.profile(profile);
+            }
         }
     }
 
@@ -116,6 +124,34 @@ impl Page {
         }
     }
 
+    fn profile(&mut self, profile: &ProfileRow) {
+        let title = format!("PROFILE {}", profile.scheduler_name);
+        self.lines.push(self.palette.heading(&title));
+        let nodes = match profile.percentage_of_nodes_to_score {
+            None => "scores all nodes".to_owned(),
+            Some(0) => "scores a smaller part of the nodes the more there are".to_owned(),
+            Some(percentage) => format!("scores {percentage}% of the nodes"),
+        };
+        let preemption = if profile.preemption { "on" } else { "off" };
+        let about = format!("{nodes}, preemption is {preemption}");
+        self.lines.push(self.palette.faint(&about));
+        self.gap();
+        self.table(&plugin_table(profile));
+        if profile.arguments.is_empty() {
+            return;
+        }
+        self.gap();
+        let mut table = Table::new(["PLUGIN", "ARGUMENT", "VALUE"]);
+        for argument in &profile.arguments {
+            let value = match &argument.value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            table.row([argument.plugin, argument.field, &value]);
+        }
+        self.table(&table);
+    }
+
     fn findings(&mut self, findings: &[FindingRow]) {
         for finding in findings {
             self.gap();
@@ -153,6 +189,20 @@ impl Page {
             counted(summary.infos, "info"),
         ));
     }
+}
+
+/// Filters and scores side by side, each in its order.
+fn plugin_table(profile: &ProfileRow) -> Table {
+    let mut table = Table::new(["FILTER", "SCORE", "WEIGHT"]);
+    for row in 0..profile.filters.len().max(profile.scores.len()) {
+        let filter = profile.filters.get(row).copied().unwrap_or_default();
+        let mut cells = vec![filter.to_owned()];
+        if let Some(score) = profile.scores.get(row) {
+            cells.extend([score.plugin.to_owned(), score.weight.to_string()]);
+        }
+        table.row(cells);
+    }
+    table
 }
 
 /// An amount in the words of its unit.
@@ -249,8 +299,7 @@ fn resources(list: &BTreeMap<String, i64>) -> String {
         return NONE.to_owned();
     }
     let items = list.iter().map(|(name, value)| {
-        let is_bytes =
-            name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+        let is_bytes = ResourceName::new(name).is_in_bytes();
         match name.as_str() {
             "cpu" => format!("cpu {}", Millicores(*value)),
             _ if is_bytes => format!("{name} {}", Bytes(*value).readable()),

@@ -6,6 +6,9 @@ use plimsoll_core::lint::{Finding, Level, Rule};
 use plimsoll_core::problem::{Position, Problem};
 use plimsoll_core::resources::{Millicores, ResourceList, ResourceName};
 use serde::Serialize;
+use serde_json::Value;
+
+use super::input::{Document, File};
 
 /// Everything a check has to say.
 #[derive(Clone, Debug, Serialize)]
@@ -68,6 +71,25 @@ pub(super) struct DocumentReport {
     pub(super) node: Option<NodeReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workload: Option<WorkloadReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scheduler: Option<SchedulerReport>,
+}
+
+impl DocumentReport {
+    /// A report with nothing to show yet but that the document was read.
+    pub(super) fn new(file: &File, document: &Document, kind: &str) -> DocumentReport {
+        DocumentReport {
+            file: file.name.clone(),
+            document: document.number,
+            line: document.tree.position.line,
+            kind: kind.to_owned(),
+            namespace: None,
+            name: None,
+            node: None,
+            workload: None,
+            scheduler: None,
+        }
+    }
 }
 
 /// What a node configuration comes to.
@@ -178,6 +200,41 @@ pub(super) struct AdmissionRow {
     pub(super) message: Option<String>,
 }
 
+/// What a scheduler's configuration comes to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SchedulerReport {
+    pub(super) profiles: Vec<ProfileRow>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProfileRow {
+    pub(super) scheduler_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) percentage_of_nodes_to_score: Option<u8>,
+    pub(super) preemption: bool,
+    pub(super) filters: Vec<&'static str>,
+    pub(super) scores: Vec<ScoreRow>,
+    pub(super) arguments: Vec<ArgumentRow>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ScoreRow {
+    pub(super) plugin: &'static str,
+    pub(super) weight: i64,
+}
+
+/// An argument that is not the default one.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ArgumentRow {
+    pub(super) plugin: &'static str,
+    pub(super) field: &'static str,
+    pub(super) value: Value,
+}
+
 /// One finding.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -213,7 +270,7 @@ impl FindingRow {
         }
     }
 
-    /// Something the kubelet or the API server would refuse.
+    /// Something the kubelet, the scheduler or the API server would refuse.
     pub(super) fn from_problem(file: &str, problem: &Problem) -> FindingRow {
         let rule = Rule::of(problem);
         FindingRow {

@@ -200,6 +200,40 @@ fn mistakes_in_manifests_are_reported_with_their_lines() {
 }
 
 #[test]
+fn mistakes_in_a_scheduler_configuration_are_reported_with_their_lines() {
+    let text = "apiVersion: kubescheduler.config.k8s.io/v1beta3\n\
+                kind: KubeSchedulerConfiguration\n\
+                percentageOfNodesToScore: 0\n\
+                parallelism: 0\n\
+                extenders:\n\
+                - urlPrefix: http://localhost\n\
+                profiles:\n\
+                - plugins:\n    \
+                    score:\n      \
+                      enabled: [{name: ImageLocalty}]\n    \
+                    postFilter:\n      \
+                      disabled: [{name: '*'}]\n  \
+                  pluginConfig:\n  \
+                  - name: InterPodAffinity\n    \
+                    args: {hardPodAffinityWeight: 101}\n";
+    let run = plimsoll(&["check", "--capacity", MACHINE, "-"], text);
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!(run.transcript());
+}
+
+#[test]
+fn scheduler_profiles_are_reported_as_data() {
+    let report = check_json(&["examples/scheduler-config.yaml"]);
+    let profiles = &report["documents"][0]["scheduler"]["profiles"];
+    assert_eq!(profiles[0]["schedulerName"], "default-scheduler");
+    assert_eq!(profiles[0]["arguments"], serde_json::json!([]));
+    let packing = &profiles[1];
+    let first = serde_json::json!({"plugin": "NodeResourcesFit", "weight": 5});
+    assert_eq!(packing["scores"][0], first);
+    assert_eq!(packing["arguments"][0]["value"], "MostAllocated");
+}
+
+#[test]
 fn hostile_input_is_an_error_and_never_a_crash() {
     let deep = "[".repeat(10_000);
     let laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n\
@@ -212,6 +246,7 @@ fn hostile_input_is_an_error_and_never_a_crash() {
         "",
         "- - -",
         "kind: Pod",
+        "kind: KubeSchedulerConfiguration",
         "kind: List\nitems: [1, null]",
     ] {
         let run = plimsoll(&["check", "--capacity", MACHINE, "-"], text);

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, PodSpec, WeightedPodAffinityTerm};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use crate::object::pod::{Overhead, PodView};
+use crate::object::pod::{Overhead, PodView, ResizeScope};
 use crate::object::resource_rules::{REQUESTS_PREFIX, is_extended};
 use crate::problem::Problem;
 use crate::quantity::{Format, Quantity};
@@ -35,7 +35,12 @@ impl PodCharge {
         let mut usage = ResourceList::new();
         usage.insert(ResourceName::new(POD_OBJECTS), one());
         if is_alive(pod, now) {
-            let effective = view.with_status_resources(pod)?;
+            let mut problems = Vec::new();
+            let (status, scope) = (pod.status.as_ref(), ResizeScope::Containers);
+            let effective = view.with_status_resources(status, scope, &mut problems);
+            if !problems.is_empty() {
+                return Err(problems);
+            }
             let requests = effective.requests(Overhead::Included);
             let limits = effective.limits(Overhead::Included);
             usage.add(&compute_usage(&requests, &limits));

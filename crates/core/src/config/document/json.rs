@@ -1,14 +1,44 @@
-//! Trees as JSON values, for objects that are decoded by their API types.
+//! Trees to JSON values, for objects that are decoded by their API types, and back.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
 
-use crate::problem::Problem;
+use crate::problem::{Position, Problem};
 
-use super::{Content, Node, ScalarValue, child_path, item_path};
+use super::{Content, Entry, Node, ScalarValue, child_path, item_path};
 
 impl Node {
+    /// The tree of a JSON value, all of which stands at the position.
+    pub fn from_json(value: &Value, position: Position) -> Node {
+        let nested = |value: &Value| Node::from_json(value, position);
+        let content = match value {
+            Value::Array(items) => Content::Sequence(items.iter().map(nested).collect()),
+            Value::Object(members) => {
+                let entry = |(key, value): (&String, &Value)| Entry {
+                    key: key.clone(),
+                    key_position: position,
+                    value: nested(value),
+                };
+                Content::Mapping(members.iter().map(entry).collect())
+            }
+            Value::String(text) => return Node::text(text, position),
+            Value::Null => return Node::scalar("null", ScalarValue::Null, position),
+            Value::Bool(truth) => {
+                return Node::scalar(truth.to_string(), ScalarValue::Bool(*truth), position);
+            }
+            Value::Number(number) => {
+                let meaning = match (number.as_i64(), number.as_u64()) {
+                    (Some(signed), _) => ScalarValue::Int(signed),
+                    (None, Some(unsigned)) => ScalarValue::Unsigned(unsigned),
+                    (None, None) => ScalarValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+                };
+                return Node::scalar(number.to_string(), meaning, position);
+            }
+        };
+        Node { position, content }
+    }
+
     /// The JSON value. Keys that stand twice and numbers that JSON has not are problems; of two
     /// equal keys the last one counts, as it does upstream where duplicates are let through.
     pub fn to_json(&self, path: &str, problems: &mut Vec<Problem>) -> Value {

@@ -115,6 +115,25 @@ impl Node {
         Some(&entry.value)
     }
 
+    /// Where the value at a path stands, or the nearest thing around it that exists.
+    pub fn position_of(&self, path: &str) -> Position {
+        let mut node = self;
+        for part in path
+            .split(['.', '['])
+            .map(|part| part.trim_end_matches(']'))
+        {
+            let child = match part.parse::<usize>() {
+                Ok(index) => node.as_sequence().and_then(|items| items.get(index)),
+                Err(_) => node.get(part),
+            };
+            match child {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        node.position
+    }
+
     /// What it is, for a person: `a list`, `the number 5`.
     pub fn describe(&self) -> String {
         match &self.content {

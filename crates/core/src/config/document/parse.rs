@@ -27,6 +27,24 @@ pub struct Parsed {
     pub problems: Vec<Problem>,
 }
 
+impl Parsed {
+    /// The document of a file that is to hold just one, with everything that is wrong with the
+    /// file so far.
+    pub fn into_only_document(self) -> (Option<Node>, Vec<Problem>) {
+        let mut problems = self.problems;
+        if self.documents.is_empty() && problems.is_empty() {
+            problems.push(Problem::required("kind", "the file is empty"));
+        }
+        let mut documents = self.documents.into_iter();
+        let first = documents.next();
+        for other in documents {
+            let detail = "the file holds a second document, which would not be read";
+            problems.push(Problem::forbidden("", detail).at(Some(other.position)));
+        }
+        (first, problems)
+    }
+}
+
 /// Reads every document of a YAML or JSON text.
 pub fn parse(bytes: &[u8]) -> Parsed {
     let mut parsed = Parsed::default();

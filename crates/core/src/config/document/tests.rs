@@ -191,3 +191,21 @@ fn a_quoted_merge_key_is_a_name_like_any_other() {
     let merged = parse(b"<<: {a: 1}\n");
     assert!(merged.documents[0].get("a").is_some());
 }
+
+#[test]
+fn json_becomes_a_tree_and_json_again() {
+    let value = json!({"a": [1, -2, 18446744073709551615u64, 0.5, null, true], "b": {"c": "1"}});
+    let tree = Node::from_json(&value, Position { line: 1, column: 1 });
+    assert_eq!(tree.to_json("", &mut Vec::new()), value);
+    assert_eq!(
+        tree.get("b").unwrap().get("c").unwrap().as_text(),
+        Some("1")
+    );
+}
+
+#[test]
+fn a_path_leads_to_the_place_or_as_near_as_there_is_something() {
+    let tree = only("a:\n- b: 1\n  c: 2\n");
+    let line = |path: &str| tree.position_of(path).line;
+    assert_eq!((line("a[0].c"), line("a[0].d"), line("d")), (3, 2, 1));
+}

@@ -21,7 +21,7 @@ pub(super) fn assignments(document: &Node, problems: &mut Vec<Problem>) -> Vec<A
 }
 
 /// Checks apiVersion and kind, which every configuration file carries.
-pub(super) fn check_type(
+pub(crate) fn check_type(
     document: &Node,
     api_version: &str,
     kind: &str,

@@ -9,12 +9,12 @@
 
 mod command_line;
 pub(crate) mod flag;
-mod kubelet;
+pub(crate) mod kubelet;
 pub(crate) mod kubelet_fields;
 mod okd;
 mod okd_fields;
 pub(crate) mod shape;
-mod suggest;
+pub(crate) mod suggest;
 
 use crate::problem::Problem;
 
@@ -145,28 +145,19 @@ fn read_as(notation: Notation, bytes: &[u8], profile: Profile) -> Reading {
     if notation == Notation::OkdNodeConfig {
         okd::explain_syntax_problems(bytes, &mut parsed.problems);
     }
-    let mut reading = match parsed.documents.as_slice() {
-        [] => {
-            let config = NodeConfig::defaults(profile);
-            let problems = match parsed.problems.is_empty() {
-                true => vec![Problem::required("kind", "the file is empty")],
-                false => Vec::new(),
-            };
-            Reading { config, problems }
-        }
-        [document, others @ ..] => {
-            let mut reading = read_document(document, notation, profile);
-            for other in others {
-                let detail = "the file holds a second document, which would not be read";
-                let problem = Problem::forbidden("", detail).at(Some(other.position));
-                reading.problems.push(problem);
-            }
-            reading
-        }
+    let (document, mut problems) = parsed.into_only_document();
+    let mut reading = match document {
+        None => Reading {
+            config: NodeConfig::defaults(profile),
+            problems: Vec::new(),
+        },
+        Some(document) => read_document(&document, notation, profile),
     };
-    parsed.problems.append(&mut reading.problems);
-    reading.problems = parsed.problems;
-    reading
+    problems.append(&mut reading.problems);
+    Reading {
+        problems,
+        ..reading
+    }
 }
 
 fn finish(

@@ -32,7 +32,9 @@ pub(crate) enum Shape {
     BoolMap,
     QuantityMap,
     TextListMap,
-    /// A list of objects with these fields.
+    /// An object with these fields.
+    Record(&'static [Field]),
+    /// A list of such objects.
     Records(&'static [Field]),
     /// Whatever it is, others read it.
     Any,
@@ -63,6 +65,7 @@ impl Shape {
             Shape::BoolMap => check_values(node, Shape::Bool, path, problems),
             Shape::QuantityMap => check_values(node, Shape::Quantity, path, problems),
             Shape::TextListMap => check_values(node, Shape::TextList, path, problems),
+            Shape::Record(fields) => check_record(node, fields, path, problems),
             Shape::Records(fields) => check_records(node, fields, path, problems),
             scalar => {
                 if let Err(problem) = scalar.check_scalar(node, path) {
@@ -176,21 +179,24 @@ fn check_records(node: &Node, fields: &[Field], path: &str, problems: &mut Vec<P
         return;
     };
     for (index, item) in items.iter().enumerate() {
-        let path = item_path(path, index);
-        let Some(entries) = item.as_mapping() else {
-            problems.push(wrong_type(item, &path, "must be a mapping"));
-            continue;
-        };
-        item.report_duplicate_keys(&path, problems);
-        for entry in entries {
-            let path = child_path(&path, &entry.key);
-            match fields.iter().find(|field| field.path == entry.key) {
-                Some(field) => field.shape.check_into(&entry.value, &path, problems),
-                None => {
-                    let names = fields.iter().map(|field| field.path);
-                    let problem = Problem::unknown(path, did_you_mean(&entry.key, names));
-                    problems.push(problem.at(Some(entry.key_position)));
-                }
+        check_record(item, fields, &item_path(path, index), problems);
+    }
+}
+
+fn check_record(node: &Node, fields: &[Field], path: &str, problems: &mut Vec<Problem>) {
+    let Some(entries) = node.as_mapping() else {
+        problems.push(wrong_type(node, path, "must be a mapping"));
+        return;
+    };
+    node.report_duplicate_keys(path, problems);
+    for entry in entries {
+        let path = child_path(path, &entry.key);
+        match fields.iter().find(|field| field.path == entry.key) {
+            Some(field) => field.shape.check_into(&entry.value, &path, problems),
+            None => {
+                let names = fields.iter().map(|field| field.path);
+                let problem = Problem::unknown(path, did_you_mean(&entry.key, names));
+                problems.push(problem.at(Some(entry.key_position)));
             }
         }
     }

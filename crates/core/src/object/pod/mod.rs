@@ -15,6 +15,7 @@ mod volume;
 pub use demand::Overhead;
 pub use priority::{SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL};
 pub use qos::QosClass;
+pub use resize::ResizeScope;
 pub use view::{ContainerKind, ContainerView, PodView, Requirements};
 pub use volume::VolumeView;
 

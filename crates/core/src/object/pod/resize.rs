@@ -3,75 +3,113 @@
 //! Between the wish in the spec and the deed on the node, the larger of the two counts. Matches
 //! v1.36 component-helpers/resource/helpers.go with `UseStatusResources`.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
 use crate::object::parse_resource_list;
 use crate::problem::Problem;
-use crate::resources::ResourceList;
+use crate::resources::ResourceName;
 
 use super::view::{ContainerKind, PodView, Requirements};
+
+/// Whose resizes count. Upstream's quota and scheduler differ in this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResizeScope {
+    /// Those of containers; what the pod states for itself counts as stated.
+    Containers,
+    /// Those of the pod itself too.
+    ContainersAndPod,
+}
 
 impl PodView {
     /// The pod with the requests and limits that are in force, as its status reports them.
     ///
     /// A resize that the node called infeasible is not waited for: then only the status counts.
     /// Init containers that run to their end cannot be resized.
-    pub fn with_status_resources(&self, pod: &Pod) -> Result<PodView, Vec<Problem>> {
+    pub fn with_status_resources(
+        &self,
+        status: Option<&PodStatus>,
+        scope: ResizeScope,
+        problems: &mut Vec<Problem>,
+    ) -> PodView {
         let mut view = self.clone();
-        let Some(status) = &pod.status else {
-            return Ok(view);
+        let Some(status) = status else {
+            return view;
         };
-        let mut problems = Vec::new();
-        let pending = status.conditions.iter().flatten();
-        let is_infeasible = pending
-            .into_iter()
-            .find(|condition| condition.type_ == "PodResizePending")
-            .is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"));
-        let statuses = status.container_statuses.iter().flatten();
-        let statuses = statuses.chain(status.init_container_statuses.iter().flatten());
-        let statuses: Vec<&ContainerStatus> = statuses.collect();
+        let is_infeasible = is_resize_infeasible(status);
         let containers = view.containers.iter_mut().chain(&mut view.init_containers);
         for container in containers.filter(|c| c.kind != ContainerKind::Init) {
             // Of two statuses with one name the later counts, as in upstream's map.
-            let status = statuses
-                .iter()
-                .rfind(|status| status.name == container.name);
-            if let Some(status) = status.filter(|status| status.resources.is_some()) {
-                let spec = &mut container.resources;
-                adopt_status(spec, status, is_infeasible, &mut problems);
+            let found = statuses(status).filter(|(_, own)| own.name == container.name);
+            if let Some((path, own)) = found.last()
+                && let Some(actual) = &own.resources
+            {
+                let allocated = own.allocated_resources.as_ref();
+                let deed = read_deed(&path, actual, allocated, problems);
+                container.resources = in_force(&container.resources, deed, is_infeasible);
             }
         }
-        if problems.is_empty() {
-            Ok(view)
-        } else {
-            Err(problems)
+        if scope == ResizeScope::ContainersAndPod
+            && let Some(stated) = &mut view.resources
+            && let Some(actual) = &status.resources
+        {
+            let allocated = status.allocated_resources.as_ref();
+            let deed = read_deed("status", actual, allocated, problems);
+            let effective = in_force(stated, deed, is_infeasible);
+            // Only what the pod states for itself is replaced.
+            let names: Vec<ResourceName> = stated.requests.names().cloned().collect();
+            for name in names {
+                let quantity = effective.requests.get_or_zero(&name);
+                stated.requests.insert(name, quantity);
+            }
+            let names: Vec<ResourceName> = stated.limits.names().cloned().collect();
+            for name in names {
+                let quantity = effective.limits.get_or_zero(&name);
+                stated.limits.insert(name, quantity);
+            }
         }
+        view
     }
 }
 
-fn adopt_status(
-    spec: &mut Requirements,
-    status: &ContainerStatus,
-    is_infeasible: bool,
+/// Container statuses with the path at which they stand.
+fn statuses(status: &PodStatus) -> impl Iterator<Item = (String, &ContainerStatus)> {
+    let app = status.container_statuses.iter().flatten().enumerate();
+    let init = status.init_container_statuses.iter().flatten().enumerate();
+    app.map(|(index, own)| (format!("status.containerStatuses[{index}]"), own))
+        .chain(init.map(|(index, own)| (format!("status.initContainerStatuses[{index}]"), own)))
+}
+
+fn is_resize_infeasible(status: &PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    let pending = conditions.find(|condition| condition.type_ == "PodResizePending");
+    pending.is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"))
+}
+
+/// What is given and what is set aside, the larger of the two.
+fn read_deed(
+    path: &str,
+    actual: &ResourceRequirements,
+    allocated: Option<&BTreeMap<String, ApiQuantity>>,
     problems: &mut Vec<Problem>,
-) {
-    let path = format!("status.containerStatuses[{}]", status.name);
-    let actual = status.resources.as_ref();
-    let actual = Requirements::from_api(format_args!("{path}.resources"), actual, problems);
-    let allocated = parse_resource_list(
-        format_args!("{path}.allocatedResources"),
-        status.allocated_resources.as_ref(),
-        problems,
-    );
+) -> Requirements {
+    let mut deed = Requirements::from_api(format_args!("{path}.resources"), Some(actual), problems);
+    let path = format_args!("{path}.allocatedResources");
+    deed.requests
+        .raise_to(&parse_resource_list(path, allocated, problems));
+    deed
+}
+
+fn in_force(wish: &Requirements, deed: Requirements, is_infeasible: bool) -> Requirements {
     if is_infeasible {
-        *spec = Requirements {
-            requests: ResourceList::new(),
-            limits: ResourceList::new(),
-        };
+        return deed;
     }
-    spec.requests.raise_to(&actual.requests);
-    spec.requests.raise_to(&allocated);
-    spec.limits.raise_to(&actual.limits);
+    let mut larger = wish.clone();
+    larger.requests.raise_to(&deed.requests);
+    larger.limits.raise_to(&deed.limits);
+    larger
 }
 
 #[cfg(test)]
@@ -81,6 +119,7 @@ mod tests {
     use super::*;
     use crate::object::pod::Overhead;
     use crate::resources::ResourceName;
+    use k8s_openapi::api::core::v1::Pod;
 
     fn cpu_request(reason: &str) -> String {
         let pod: Pod = serde_json::from_value(json!({
@@ -95,7 +134,10 @@ mod tests {
         }))
         .unwrap();
         let view = PodView::from_api(&pod).unwrap();
-        let view = view.with_status_resources(&pod).unwrap();
+        let mut problems = Vec::new();
+        let (status, scope) = (pod.status.as_ref(), ResizeScope::Containers);
+        let view = view.with_status_resources(status, scope, &mut problems);
+        assert_eq!(problems, []);
         let requests = view.requests(Overhead::Included);
         requests.get_or_zero(&ResourceName::CPU).to_string()
     }

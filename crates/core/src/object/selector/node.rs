@@ -3,6 +3,8 @@
 //! Matches v1.36 component-helpers/scheduling/corev1/nodeaffinity: terms are alternatives, the
 //! expressions in a term must all hold, and a term without expressions selects no node.
 
+use std::fmt;
+
 use k8s_openapi::api::core::v1::{
     NodeSelector as ApiNodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
     PreferredSchedulingTerm,
@@ -99,6 +101,13 @@ impl RequiredNodeAffinity {
     }
 }
 
+impl fmt::Display for NodeSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms: Vec<String> = self.terms.iter().map(Term::to_string).collect();
+        f.write_str(&terms.join(" or "))
+    }
+}
+
 /// Where a pod would rather run: terms with weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreferredNodeAffinity {
@@ -133,11 +142,29 @@ impl PreferredNodeAffinity {
     }
 }
 
+impl fmt::Display for PreferredNodeAffinity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms = self.terms.iter();
+        let terms: Vec<String> = terms
+            .map(|(t, weight)| format!("{t} (weight {weight})"))
+            .collect();
+        f.write_str(&terms.join(" and "))
+    }
+}
+
 /// Expressions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     labels: LabelSelector,
     fields: FieldSelector,
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.labels.to_string(), self.fields.to_string()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        f.write_str(&parts.join(","))
+    }
 }
 
 /// A node's fields as selectors see them.

@@ -31,6 +31,7 @@ pub use budget::DisruptionBudget;
 pub use images::ImageStates;
 pub use node::NodeState;
 pub use owners::Owners;
+pub use pods::Nomination;
 
 /// Where a node is kept. Slots are dense, and those of removed nodes are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -25,6 +25,17 @@ enum PlaceKind {
     Nominated,
 }
 
+/// What an attempt decided about the room that is set aside for a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nomination {
+    /// Nothing: what the pod's status says goes on.
+    AsStated,
+    /// Room is set aside on this node.
+    To(NodeName),
+    /// Room is no longer set aside.
+    Cleared,
+}
+
 impl Cluster {
     /// A pod that is on a node, assumed there, or nominated to one.
     pub fn pod(&self, uid: &PodUid) -> Option<&Arc<SchedulingPod>> {
@@ -35,7 +46,8 @@ impl Cluster {
     ///
     /// A pod with a node name is on that node. One without is pending, and kept only if room was
     /// made for it somewhere. A finished pod is forgotten. That a pod is still pending does not
-    /// undo an assumption: only [`Cluster::remove_pod`] does.
+    /// undo an assumption: only [`Cluster::remove_pod`] does. Nor does it undo a nomination that the
+    /// status has never shown: this state may be older than the nomination.
     pub fn set_pod(&mut self, pod: Arc<SchedulingPod>) -> Vec<Change> {
         if pod.is_finished {
             return self.remove_pod(&pod.uid);
@@ -44,9 +56,40 @@ impl Cluster {
             (Some(node), _) => (node.clone(), PlaceKind::Bound),
             (None, _) if self.is_assumed(&pod.uid) => return Vec::new(),
             (None, Some(node)) => (node.clone(), PlaceKind::Nominated),
-            (None, None) => return self.remove_pod(&pod.uid),
+            (None, None) => match self.unstated_nomination(&pod.uid) {
+                Some(node) => (node.clone(), PlaceKind::Nominated),
+                None => return self.remove_pod(&pod.uid),
+            },
         };
         self.place_pod(Place { pod, node, kind })
+    }
+
+    /// Notes what a failed attempt decided about room for a pod that is still pending, before the
+    /// API server knows. A pod that has a node, if only by assumption, is left alone. Matches v1.36
+    /// pkg/scheduler/backend/queue/nominator.go.
+    pub fn nominate(&mut self, pod: Arc<SchedulingPod>, nomination: Nomination) -> Vec<Change> {
+        let place = self.places.get(&pod.uid);
+        if place.is_some_and(|place| place.kind != PlaceKind::Nominated) {
+            return Vec::new();
+        }
+        let node = match nomination {
+            Nomination::AsStated => pod.nominated_node_name.clone(),
+            Nomination::To(node) => Some(node),
+            Nomination::Cleared => None,
+        };
+        let kind = PlaceKind::Nominated;
+        match node {
+            Some(node) => self.place_pod(Place { pod, node, kind }),
+            None => self.remove_pod(&pod.uid),
+        }
+    }
+
+    /// The node on which room was made for the pod although its status did not say so.
+    fn unstated_nomination(&self, uid: &PodUid) -> Option<&NodeName> {
+        let place = self.places.get(uid)?;
+        let is_unstated =
+            place.kind == PlaceKind::Nominated && place.pod.nominated_node_name.is_none();
+        is_unstated.then_some(&place.node)
     }
 
     /// Puts a pod on the node that was chosen for it, before the API server knows.

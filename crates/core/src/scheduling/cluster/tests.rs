@@ -115,3 +115,58 @@ fn the_first_node_tells_the_size_of_an_image() {
     cluster.set_node(node("n2", with(9)));
     assert_eq!(cluster.images().get("a:1"), Some((9, 1)));
 }
+
+fn nominated(cluster: &Cluster, node: &str) -> Vec<String> {
+    let pods = cluster.nominated_pods(&node.into()).iter();
+    pods.map(|pod| pod.pod_ref.name.clone()).collect()
+}
+
+fn stating(name: &str, node: Option<&str>) -> Arc<SchedulingPod> {
+    pod(name, json!({"status": {"nominatedNodeName": node}}))
+}
+
+#[test]
+fn a_nomination_follows_the_attempt_or_else_the_status() {
+    let mut cluster = Cluster::new();
+    cluster.nominate(stating("a", Some("n1")), Nomination::AsStated);
+    cluster.nominate(stating("b", None), Nomination::AsStated);
+    cluster.nominate(stating("c", None), Nomination::To("n1".into()));
+    assert_eq!(nominated(&cluster, "n1"), ["a", "c"]);
+    cluster.nominate(stating("a", Some("n1")), Nomination::To("n2".into()));
+    assert_eq!(nominated(&cluster, "n1"), ["c"]);
+    assert_eq!(nominated(&cluster, "n2"), ["a"]);
+    cluster.nominate(stating("a", Some("n1")), Nomination::Cleared);
+    cluster.remove_pod(&"c".into());
+    assert_eq!(cluster.nominations().count(), 0);
+}
+
+#[test]
+fn an_update_keeps_a_nomination_that_the_status_does_not_show_yet() {
+    let mut cluster = Cluster::new();
+    cluster.nominate(stating("a", None), Nomination::To("n1".into()));
+    cluster.set_pod(stating("a", None));
+    assert_eq!(nominated(&cluster, "n1"), ["a"]);
+    cluster.set_pod(stating("a", Some("n2")));
+    assert_eq!(nominated(&cluster, "n2"), ["a"]);
+    cluster.set_pod(stating("a", None));
+    assert!(nominated(&cluster, "n2").is_empty());
+}
+
+#[test]
+fn nominations_come_and_go_with_the_pod() {
+    let mut cluster = Cluster::new();
+    cluster.set_pod(stating("a", Some("n1")));
+    assert_eq!(nominated(&cluster, "n1"), ["a"]);
+    cluster.set_pod(stating("a", None));
+    assert!(nominated(&cluster, "n1").is_empty());
+    cluster.nominate(stating("a", None), Nomination::To("n1".into()));
+    cluster.set_pod(bound("a", "n2"));
+    assert!(nominated(&cluster, "n1").is_empty());
+    assert!(
+        cluster
+            .nominate(stating("a", None), Nomination::To("n1".into()))
+            .is_empty()
+    );
+    cluster.remove_pod(&"a".into());
+    assert_eq!(cluster.nominations().count(), 0);
+}

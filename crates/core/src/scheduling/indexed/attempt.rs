@@ -10,7 +10,7 @@ use crate::scheduling::filters::Seeker;
 use crate::scheduling::plugin::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
-    Preemption, Room, ineligibility, no_room_message, not_eligible_message,
+    NO_CLAIMS, Preemption, Room, ineligibility, no_room_message, not_eligible_message,
 };
 use crate::scheduling::reference;
 use crate::scheduling::tie_break::PreemptionOffsets;
@@ -65,7 +65,7 @@ impl Engine {
             .draw_for_preemption(self.cluster.slot_count())
             .start;
         let filtered = self.filtered(class, &seeker, &ahead);
-        let grounds = if class.is_local {
+        let grounds = if class.is_local && seeker.profile.preempts() {
             let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|own| own.code);
             let preemption = match ineligibility(&seeker, code_of) {
                 Some(reason) => Preemption::NotEligible(reason),
@@ -192,6 +192,10 @@ impl Class {
             let verdict = self.cells[slot.index()].verdict?;
             Some(self.reasons.get(verdict).code)
         };
+        if !seeker.profile.preempts() {
+            let room = Room::SwitchedOff(NO_CLAIMS);
+            return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, NO_CLAIMS);
+        }
         let (room, message) = match ineligibility(seeker, code_of) {
             Some(reason) => (Room::NotEligible(reason), not_eligible_message(reason)),
             None => match self.rooms.cheapest(seeker, order, offsets) {

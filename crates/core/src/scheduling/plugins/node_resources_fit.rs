@@ -2,19 +2,29 @@
 
 use std::borrow::Cow;
 
+use crate::object::resource_rules::is_extended;
 use crate::resources::ResourceName;
 use crate::scheduling::cluster::NodeState;
 use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
-use crate::scheduling::pod::{SchedulingPod, is_extended_resource_name, is_scalar_resource_name};
+use crate::scheduling::pod::{SchedulingPod, is_scalar_resource_name};
 use crate::scheduling::profile::{FitArgs, ScoringStrategy, ShapePoint};
 
 use super::{MAX_NODE_SCORE, count, truncate};
+
+/// Why the pod may not run on the node, by resources that the profile does not ignore.
+pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<Rejection> {
+    rejection(pod, node, |name| is_ignored(name, args))
+}
 
 /// Why the pod may not run on the node: all reasons, not just the first.
 ///
 /// More than the node has at all cannot be helped by removing pods. Matches v1.36
 /// plugins/noderesources/fit.go, `fitsRequest`.
-pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<Rejection> {
+pub fn rejection(
+    pod: &SchedulingPod,
+    node: &NodeState,
+    is_ignored: impl Fn(&ResourceName) -> bool,
+) -> Option<Rejection> {
     let mut reasons = Vec::new();
     let mut code = Code::Unschedulable;
     if count(node.pods().len()) >= node.allowed_pods {
@@ -55,7 +65,7 @@ pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<R
         }
     }
     for (name, wanted) in &request.scalars {
-        if *wanted != 0 && !is_ignored(name, args) {
+        if *wanted != 0 && !is_ignored(name) {
             let reason = Cow::Owned(format!("Insufficient {name}"));
             check(*wanted, allocatable.get(name), used.get(name), reason);
         }
@@ -69,7 +79,7 @@ pub fn filter(pod: &SchedulingPod, args: &FitArgs, node: &NodeState) -> Option<R
 
 fn is_ignored(name: &ResourceName, args: &FitArgs) -> bool {
     let group = || name.as_str().split('/').next().unwrap_or_default();
-    is_extended_resource_name(name)
+    is_extended(name)
         && (args.ignored_resources.contains(name.as_str())
             || args.ignored_resource_groups.contains(group()))
 }

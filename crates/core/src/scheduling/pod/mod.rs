@@ -19,6 +19,6 @@ pub use affinity::{AffinityTerm, PodAffinity, WeightedTerm};
 pub use images::{PodImages, normalized_image_name};
 pub use node_rules::{NamedNodes, NodeRules};
 pub use ports::{HostPort, UsedPorts};
-pub use request::{PodRequests, Request, is_extended_resource_name, is_scalar_resource_name};
+pub use request::{PodRequests, Request, is_scalar_resource_name};
 pub use spread::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
 pub use view::{ControllerRef, PreemptionPolicy, SchedulingPod};

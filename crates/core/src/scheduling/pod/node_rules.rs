@@ -60,8 +60,12 @@ impl NodeRules {
 
     /// Whether the pod may run on the node. Malformed terms match nothing.
     pub fn allow(&self, node: &NodeView) -> bool {
-        let verdict = self.required.matches(node.name.as_str(), &node.labels);
-        verdict.unwrap_or(false)
+        self.verdict(node).unwrap_or(false)
+    }
+
+    /// Whether the pod may run on the node; the problems of its terms if that is why not.
+    pub fn verdict(&self, node: &NodeView) -> Result<bool, &[Problem]> {
+        self.required.matches(node.name.as_str(), &node.labels)
     }
 }
 

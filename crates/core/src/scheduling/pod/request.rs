@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus, ResourceRequirements};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use k8s_openapi::api::core::v1::PodStatus;
 
-use crate::object::parse_resource_list;
-use crate::object::pod::{ContainerKind, Overhead, PodView};
-use crate::object::syntax::check_label_key;
+use crate::object::pod::{Overhead, PodView, ResizeScope};
+use crate::object::resource_rules::is_extended;
 use crate::problem::Problem;
 use crate::quantity::{Format, Quantity};
 use crate::resources::{ResourceList, ResourceName};
@@ -63,6 +61,21 @@ impl Request {
         }
     }
 
+    /// Whether the test holds for any of the resources of which there is any.
+    pub fn any(&self, test: impl Fn(&ResourceName, i64) -> bool) -> bool {
+        let plain = [
+            (ResourceName::CPU, self.milli_cpu),
+            (ResourceName::MEMORY, self.memory),
+            (ResourceName::EPHEMERAL_STORAGE, self.ephemeral_storage),
+        ];
+        let holds = |name: &ResourceName, amount: i64| amount != 0 && test(name, amount);
+        plain.iter().any(|(name, amount)| holds(name, *amount))
+            || self
+                .scalars
+                .iter()
+                .any(|(name, amount)| holds(name, *amount))
+    }
+
     /// Adds another request.
     pub fn add(&mut self, other: &Request) {
         self.combine(other, i64::wrapping_add);
@@ -112,7 +125,8 @@ impl PodRequests {
         status: Option<&PodStatus>,
         problems: &mut Vec<Problem>,
     ) -> PodRequests {
-        let resized = resized_view(view, status, problems);
+        let scope = ResizeScope::ContainersAndPod;
+        let resized = view.with_status_resources(status, scope, problems);
         let on_node = resized.requests(Overhead::Included);
         let assumed =
             |name: &ResourceName| !resized.has_pod_level_requests() || !on_node.contains(name);
@@ -150,100 +164,11 @@ fn with_assumptions(view: &PodView, cpu: bool, memory: bool) -> PodView {
     view
 }
 
-/// The pod with the requests that count while a resize is in flight.
-///
-/// Where the status tells what a container has, the largest of wanted, given and set aside counts;
-/// what cannot be given is not wanted. Ordinary init containers are not resized.
-fn resized_view(
-    view: &PodView,
-    status: Option<&PodStatus>,
-    problems: &mut Vec<Problem>,
-) -> PodView {
-    let mut view = view.clone();
-    let Some(status) = status else {
-        return view;
-    };
-    let is_infeasible = is_resize_infeasible(status);
-    let containers = view.init_containers.iter_mut().chain(&mut view.containers);
-    for container in containers.filter(|c| c.kind != ContainerKind::Init) {
-        let found = statuses(status).find(|(_, _, own)| own.name == container.name);
-        if let Some((field, index, own)) = found
-            && let Some(actuated) = &own.resources
-        {
-            let path = format!("status.{field}[{index}]");
-            let reported =
-                reported_requests(&path, actuated, own.allocated_resources.as_ref(), problems);
-            raise(&mut container.resources.requests, reported, is_infeasible);
-        }
-    }
-    if let Some(pod_level) = &mut view.resources
-        && let Some(actuated) = &status.resources
-    {
-        let allocated = status.allocated_resources.as_ref();
-        let mut effective = pod_level.requests.clone();
-        let reported = reported_requests("status", actuated, allocated, problems);
-        raise(&mut effective, reported, is_infeasible);
-        let stated: Vec<ResourceName> = pod_level.requests.names().cloned().collect();
-        for name in stated {
-            let quantity = effective.get_or_zero(&name);
-            pod_level.requests.insert(name, quantity);
-        }
-    }
-    view
-}
-
-/// Container statuses with the field and index at which they stand, init containers first.
-fn statuses(status: &PodStatus) -> impl Iterator<Item = (&'static str, usize, &ContainerStatus)> {
-    let init = status.init_container_statuses.iter().flatten().enumerate();
-    let app = status.container_statuses.iter().flatten().enumerate();
-    init.map(|(index, own)| ("initContainerStatuses", index, own))
-        .chain(app.map(|(index, own)| ("containerStatuses", index, own)))
-}
-
-fn is_resize_infeasible(status: &PodStatus) -> bool {
-    let mut conditions = status.conditions.iter().flatten();
-    let pending = conditions.find(|condition| condition.type_ == "PodResizePending");
-    pending.is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"))
-}
-
-/// The larger of what is given and what is set aside.
-fn reported_requests(
-    path: &str,
-    actuated: &ResourceRequirements,
-    allocated: Option<&BTreeMap<String, ApiQuantity>>,
-    problems: &mut Vec<Problem>,
-) -> ResourceList {
-    let actuated_path = format!("{path}.resources.requests");
-    let mut reported = parse_resource_list(&actuated_path, actuated.requests.as_ref(), problems);
-    let allocated_path = format!("{path}.allocatedResources");
-    reported.raise_to(&parse_resource_list(&allocated_path, allocated, problems));
-    reported
-}
-
-fn raise(wanted: &mut ResourceList, reported: ResourceList, is_infeasible: bool) {
-    if is_infeasible {
-        *wanted = reported;
-    } else {
-        wanted.raise_to(&reported);
-    }
-}
-
-/// Whether the name is one of a device or the like: qualified by somebody else's domain.
-///
-/// Matches v1.36 pkg/apis/core/v1/helper/helpers.go.
-pub fn is_extended_resource_name(name: &ResourceName) -> bool {
-    let name = name.as_str();
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    !is_native
-        && !name.starts_with("requests.")
-        && check_label_key(&format!("requests.{name}")).is_empty()
-}
-
 /// Whether the scheduler counts the resource beside cpu, memory and ephemeral storage.
 ///
 /// Matches v1.36 pkg/scheduler/util/utils.go.
 pub fn is_scalar_resource_name(name: &ResourceName) -> bool {
-    is_extended_resource_name(name)
+    is_extended(name)
         || name.huge_page_size().is_some()
         || name.as_str().contains("kubernetes.io/")
         || name.as_str().starts_with("attachable-volumes-")

@@ -22,6 +22,7 @@ impl Preemption {
     /// Where room is made: of the best candidates, the first at or after the offset, going round.
     pub fn room(&self, offset: u32, slot_count: u32) -> Room {
         match self {
+            Preemption::SwitchedOff(told) => Room::SwitchedOff(told),
             Preemption::NotTried => Room::NotTried,
             Preemption::NotEligible(reason) => Room::NotEligible(reason),
             Preemption::Tried { .. } => {

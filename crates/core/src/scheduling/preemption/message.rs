@@ -11,6 +11,9 @@ pub const PREEMPTION_CONDITION_REASON: &str = "PreemptionByScheduler";
 /// The reason of the event that victims get.
 pub const PREEMPTED_EVENT_REASON: &str = "Preempted";
 
+/// What the dynamic resources plugin has to say.
+pub(in crate::scheduling) const NO_CLAIMS: &str = "no new claims to deallocate";
+
 /// The message of the condition `DisruptionTarget` that victims get.
 pub fn condition_message(scheduler_name: &str) -> String {
     format!("{scheduler_name}: preempting to accommodate a higher priority pod")
@@ -28,6 +31,7 @@ impl Preemption {
     /// node could come into question, it does not find its own notes, and that is all there is.
     pub fn message(&self, node_count: usize) -> String {
         match self {
+            Preemption::SwitchedOff(told) => (*told).to_owned(),
             Preemption::NotTried => "not found".to_owned(),
             Preemption::NotEligible(reason) => not_eligible_message(reason),
             Preemption::Tried { candidates, .. } if !candidates.is_empty() => String::new(),
@@ -40,7 +44,7 @@ impl Preemption {
 
 /// What is told of a pod that may not push others out.
 pub(in crate::scheduling) fn not_eligible_message(reason: &str) -> String {
-    format!("no new claims to deallocate, preemption: {reason}")
+    format!("{NO_CLAIMS}, preemption: {reason}")
 }
 
 /// What is told if room can be made nowhere, by what is in the way on how many nodes.

@@ -17,16 +17,18 @@ use super::pod::{PreemptionPolicy, SchedulingPod};
 use super::profile::PreemptionArgs;
 
 pub(super) use choice::Cost;
+pub(super) use message::{NO_CLAIMS, no_room_message, not_eligible_message};
 pub use message::{
     PREEMPTED_EVENT_REASON, PREEMPTION_CONDITION_REASON, condition_message, event_note,
 };
-pub(super) use message::{no_room_message, not_eligible_message};
 pub(super) use victims::most_in_one_budget;
 pub use victims::{is_victim, select_victims};
 
 /// All that was found in looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
+    /// Not looked for: the profile has no use for it. This is what is told instead.
+    SwitchedOff(&'static str),
     /// Not looked for: no node will do whatever is removed.
     NotTried,
     /// Not looked for: the pod may not push others out, or not again.
@@ -43,6 +45,8 @@ pub enum Preemption {
 /// Whether room can be made, and where.
 #[derive(Clone, Debug)]
 pub enum Room {
+    /// Not looked for: the profile has no use for it. This is what is told instead.
+    SwitchedOff(&'static str),
     /// Not looked for: no node will do whatever is removed.
     NotTried,
     /// Not looked for: the pod may not push others out, or not again.
@@ -69,8 +73,14 @@ pub struct Candidate {
 /// `offset` says at which of them to begin; the search ends early once enough candidates are
 /// found.
 pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
+    if seeker.profile.post_filters.is_empty() {
+        return Preemption::SwitchedOff("");
+    }
     if filtered.pre_filter.rejection.is_some() {
         return Preemption::NotTried;
+    }
+    if !seeker.profile.preempts() {
+        return Preemption::SwitchedOff(message::NO_CLAIMS);
     }
     let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
     if let Some(reason) = ineligibility(seeker, code_of) {

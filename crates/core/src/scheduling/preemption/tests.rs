@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::object::node::NodeView;
 use crate::scheduling::cluster::{Cluster, DisruptionBudget};
+use crate::scheduling::plugin::PostFilterPlugin;
 use crate::scheduling::profile::Profile;
 use crate::scheduling::reference::{Search, filter_nodes};
 
@@ -48,10 +49,13 @@ fn budget(selector: Value, allowed: i32) -> DisruptionBudget {
 }
 
 fn run(cluster: &Cluster, pod: &SchedulingPod) -> Preemption {
-    let profile = Profile::default();
+    run_with(&Profile::default(), cluster, pod)
+}
+
+fn run_with(profile: &Profile, cluster: &Cluster, pod: &SchedulingPod) -> Preemption {
     let seeker = Seeker {
         cluster,
-        profile: &profile,
+        profile,
         pod,
     };
     let filtered = filter_nodes(&seeker, Search::All);
@@ -80,6 +84,27 @@ fn the_least_important_pod_goes() {
     let preemption = run(&cluster(&["n1"], &pods), &pod("p", 10, "", None));
     assert_eq!(victims(&preemption), [(0, vec!["young"], 0)]);
     assert_eq!(preemption.message(1), "");
+}
+
+#[test]
+fn nobody_goes_where_the_profile_does_not_preempt() {
+    let pods = [pod("a", 0, "n1", None), pod("b", 0, "n1", None)];
+    let cluster = cluster(&["n1"], &pods);
+    for (post_filters, told) in [
+        (vec![], ""),
+        (
+            vec![PostFilterPlugin::DynamicResources],
+            "no new claims to deallocate",
+        ),
+    ] {
+        let profile = Profile {
+            post_filters,
+            ..Profile::default()
+        };
+        let preemption = run_with(&profile, &cluster, &pod("p", 10, "", None));
+        assert!(matches!(preemption, Preemption::SwitchedOff(_)));
+        assert_eq!(preemption.message(1), told);
+    }
 }
 
 #[test]

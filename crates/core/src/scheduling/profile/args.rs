@@ -7,35 +7,25 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::config::document::{Node, item_path};
+use crate::config::shape::{Field, Shape};
 use crate::object::selector::{NodeSelector, PreferredNodeAffinity};
-use crate::problem::Problem;
+use crate::problem::{Kind, Position, Problem};
 use crate::resources::ResourceName;
 use crate::scheduling::pod::SpreadConstraints;
+use crate::scheduling::registry;
 
-use super::{Profile, ScoringStrategy, ShapePoint, SpreadDefaults, checks};
+use super::{Profile, ScoringStrategy, ShapePoint, SpreadDefaults, args_fields, checks};
 
-/// Plugins whose arguments are known upstream and have no effect here.
-const WITHOUT_EFFECT: [&str; 2] = ["DynamicResources", "VolumeBinding"];
+/// The place of what stands in no file.
+const NOWHERE: Position = Position { line: 1, column: 1 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PluginConfig {
-    name: String,
-    #[serde(default)]
-    args: Value,
-}
-
-/// The members that say which type the arguments are of; the plugin's name says it already.
+/// Unknown fields are told from the tree, so they are passed over here.
 macro_rules! arguments {
     ($(struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-        #[derive(Default)]
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
         struct $name {
-            #[serde(rename = "apiVersion")]
-            _api_version: Option<String>,
-            #[serde(rename = "kind")]
-            _kind: Option<String>,
             $($field: $type,)*
         }
     )*};
@@ -61,38 +51,43 @@ arguments! {
     struct NodeAffinityJson {
         added_affinity: Option<NodeAffinity>,
     }
+    struct VolumeBindingJson {
+        bind_timeout_seconds: Option<i64>,
+        shape: Option<Vec<PointJson>>,
+    }
+    struct DynamicResourcesJson {
+        filter_timeout: Option<String>,
+        binding_timeout: Option<String>,
+    }
     struct PreemptionJson {
         min_candidate_nodes_percentage: Option<i32>,
         min_candidate_nodes_absolute: Option<i32>,
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct StrategyJson {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: String,
     resources: Option<Vec<ResourceJson>>,
     requested_to_capacity_ratio: Option<RatioJson>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ResourceJson {
     name: String,
-    #[serde(default)]
     weight: i64,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RatioJson {
     shape: Option<Vec<PointJson>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[derive(Default)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct PointJson {
     utilization: i64,
     score: i64,
@@ -103,48 +98,80 @@ impl Profile {
     ///
     /// What a plugin's arguments leave out takes upstream's default.
     pub fn with_plugin_config(mut self, list: &[Value]) -> Result<Profile, Vec<Problem>> {
+        let list = Node::from_json(&list.into(), NOWHERE);
         let mut problems = Vec::new();
+        self.apply_plugin_config(&list, "pluginConfig", &mut problems);
+        if problems.is_empty() {
+            return Ok(self);
+        }
+        let without_place = |problem: Problem| problem.at(None);
+        Err(problems.into_iter().map(without_place).collect())
+    }
+
+    /// Takes over the arguments of a `pluginConfig` list that stands at `path`, as far as they can
+    /// be read.
+    pub(in crate::scheduling) fn apply_plugin_config(
+        &mut self,
+        list: &Node,
+        path: &str,
+        problems: &mut Vec<Problem>,
+    ) {
+        Shape::Records(args_fields::PLUGIN_CONFIG).check(list, path, problems);
         let mut seen = BTreeSet::new();
-        for (index, entry) in list.iter().enumerate() {
-            let path = format!("pluginConfig[{index}]");
-            let Some(entry) = read::<PluginConfig>(&path, entry, &mut problems) else {
+        for (index, entry) in list.as_sequence().unwrap_or_default().iter().enumerate() {
+            let path = item_path(path, index);
+            let Some(name) = entry.get("name").and_then(Node::as_text) else {
                 continue;
             };
-            if !seen.insert(entry.name.clone()) {
-                problems.push(Problem::duplicate(path, &entry.name));
-                continue;
-            }
-            let args = Arguments {
-                path: format!("{path}.args"),
-                json: &entry.args,
-                problems: &mut problems,
-            };
-            match entry.name.as_str() {
-                "NodeResourcesFit" => args.fit(&mut self),
-                "NodeResourcesBalancedAllocation" => args.balanced(&mut self),
-                "InterPodAffinity" => args.inter_pod_affinity(&mut self),
-                "PodTopologySpread" => args.spread(&mut self),
-                "NodeAffinity" => args.node_affinity(&mut self),
-                "DefaultPreemption" => args.preemption(&mut self),
-                name if WITHOUT_EFFECT.contains(&name) => {}
-                name => problems.push(Problem::not_supported(
-                    format!("{path}.name"),
-                    name,
-                    &[
-                        "DefaultPreemption",
-                        "InterPodAffinity",
-                        "NodeAffinity",
-                        "NodeResourcesBalancedAllocation",
-                        "NodeResourcesFit",
-                        "PodTopologySpread",
-                    ],
-                )),
+            if !seen.insert(name) {
+                problems.push(Problem::duplicate(path, name));
+            } else if registry::REMOVED.contains(&name) {
+                problems.push(registry::removed(&path, name));
+            } else if registry::find(name).is_none() {
+                let path = format!("{path}.name");
+                problems.push(registry::no_such(&path, name, "plugin"));
+            } else if let Some(fields) = args_fields::of(name) {
+                let path = format!("{path}.args");
+                self.apply_args(name, entry.get("args"), fields, path, problems);
             }
         }
-        if problems.is_empty() {
-            Ok(self)
-        } else {
-            Err(problems)
+    }
+
+    fn apply_args(
+        &mut self,
+        plugin: &str,
+        args: Option<&Node>,
+        fields: &'static [Field],
+        path: String,
+        problems: &mut Vec<Problem>,
+    ) {
+        let nothing = Node::from_json(&Value::Null, NOWHERE);
+        let args = args.unwrap_or(&nothing);
+        let before = problems.len();
+        Shape::Record(fields).check(args, &path, problems);
+        checks::type_of(plugin, args, &path, problems);
+        // Values are checked in spite of unknown names, but not of wrong types.
+        let mut found = problems[before..].iter();
+        if found.any(|problem| problem.kind == Kind::TypeInvalid) {
+            return;
+        }
+        // What the tree has twice has been told.
+        let json = args.to_json(&path, &mut Vec::new());
+        let args = Arguments {
+            path,
+            json: &json,
+            problems,
+        };
+        match plugin {
+            "NodeResourcesFit" => args.fit(self),
+            "NodeResourcesBalancedAllocation" => args.balanced(self),
+            "InterPodAffinity" => args.inter_pod_affinity(self),
+            "PodTopologySpread" => args.spread(self),
+            "NodeAffinity" => args.node_affinity(self),
+            "DefaultPreemption" => args.preemption(self),
+            "VolumeBinding" => args.volume_binding(),
+            "DynamicResources" => args.dynamic_resources(),
+            _ => {}
         }
     }
 }
@@ -288,6 +315,31 @@ impl Arguments<'_> {
             .min_candidate_nodes_absolute
             .unwrap_or(default.min_candidate_nodes_absolute);
         checks::preemption(&self.path, *args, self.problems);
+    }
+
+    /// Nothing here binds volumes; the arguments are only checked.
+    fn volume_binding(mut self) {
+        let Some(json) = self.read::<VolumeBindingJson>() else {
+            return;
+        };
+        let shape = json.shape.map(|points| {
+            let points = points.into_iter();
+            points
+                .map(|point| (point.utilization, point.score))
+                .collect::<Vec<_>>()
+        });
+        let seconds = json.bind_timeout_seconds;
+        checks::volume_binding(&self.path, seconds, shape.as_deref(), self.problems);
+    }
+
+    /// Nothing here allocates devices; the arguments are only checked.
+    fn dynamic_resources(mut self) {
+        let Some(json) = self.read::<DynamicResourcesJson>() else {
+            return;
+        };
+        let parse = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        let (filter, binding) = (parse(json.filter_timeout), parse(json.binding_timeout));
+        checks::dynamic_resources(&self.path, filter, binding, self.problems);
     }
 }
 

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
+use crate::config::document::Node;
 use crate::object::syntax::check_label_key;
 use crate::problem::Problem;
 use crate::resources::ResourceName;
+use crate::scheduling::registry::{API_VERSION, GROUP};
+use crate::threshold::Duration;
 
-use super::{PreemptionArgs, ScoringStrategy, ShapePoint};
-
-/// Scores in shapes go up to ten; scores of nodes to a hundred.
-const SHAPE_SCORE_SCALE: i64 = 10;
+use super::{PreemptionArgs, SHAPE_SCORE_SCALE, ScoringStrategy, ShapePoint};
 
 pub(super) fn ignored_resources(
     path: &str,
@@ -212,6 +212,70 @@ pub(super) fn preemption(path: &str, args: PreemptionArgs, problems: &mut Vec<Pr
         problems.push(Problem::invalid_bare(&percentage_path, 0, rule));
         let rule = "cannot be zero at the same time as minCandidateNodesPercentage";
         problems.push(Problem::invalid_bare(&absolute_path, 0, rule));
+    }
+}
+
+/// Arguments may say of which type they are; then they must be of the plugin's.
+///
+/// Matches v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go, `decodeNestedObjects`.
+pub(super) fn type_of(plugin: &str, args: &Node, path: &str, problems: &mut Vec<Problem>) {
+    let stated = |key: &str| args.get(key).and_then(Node::as_text);
+    let path = |key: &str| format!("{path}.{key}");
+    if let Some(version) = stated("apiVersion").filter(|version| *version != API_VERSION) {
+        let problem = Problem::not_supported(path("apiVersion"), version, &[API_VERSION]);
+        problems.push(problem);
+    }
+    let expected = format!("{plugin}Args");
+    if let Some(kind) = stated("kind").filter(|kind| *kind != expected) {
+        let rule = format!(
+            "args for plugin {plugin} were not of type {expected}.{GROUP}, got {kind}.{GROUP}"
+        );
+        problems.push(Problem::invalid(path("kind"), kind, rule));
+    }
+}
+
+pub(super) fn volume_binding(
+    path: &str,
+    bind_timeout_seconds: Option<i64>,
+    shape: Option<&[(i64, i64)]>,
+    problems: &mut Vec<Problem>,
+) {
+    if let Some(seconds) = bind_timeout_seconds.filter(|seconds| *seconds < 0) {
+        let rule = "invalid BindTimeoutSeconds, should not be a negative value";
+        let path = format!("{path}.bindTimeoutSeconds");
+        problems.push(Problem::invalid_bare(path, seconds, rule));
+    }
+    if let Some(points) = shape {
+        let points = points.iter().map(|(utilization, score)| {
+            format!("{{\"Utilization\":{utilization},\"Score\":{score}}}")
+        });
+        let shown = format!("[{}]", points.collect::<Vec<_>>().join(","));
+        let rule = "unexpected field `shape`, remove it or turn on the feature gate \
+                    StorageCapacityScoring";
+        problems.push(Problem::invalid_bare(format!("{path}.shape"), shown, rule));
+    }
+}
+
+pub(super) fn dynamic_resources(
+    path: &str,
+    filter_timeout: Option<Duration>,
+    binding_timeout: Option<Duration>,
+    problems: &mut Vec<Problem>,
+) {
+    let (filter_rule, binding_rule) = ("must be zero or positive", "must be at least 1 second");
+    for (field, timeout, least, rule) in [
+        ("filterTimeout", filter_timeout, Duration::ZERO, filter_rule),
+        (
+            "bindingTimeout",
+            binding_timeout,
+            Duration::from_secs(1),
+            binding_rule,
+        ),
+    ] {
+        if let Some(timeout) = timeout.filter(|timeout| *timeout < least) {
+            let path = format!("{path}.{field}");
+            problems.push(Problem::invalid(path, &timeout.to_string(), rule));
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! How a scheduler is set up: which plugins, with which weights and arguments.
 //!
 //! [`Profile::default`] is upstream's default profile. [`Profile::with_plugin_config`] changes the
-//! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does.
+//! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does, and
+//! [`Profile::changed_arguments`] tells what has been changed.
 
 mod args;
+mod args_fields;
+mod arguments;
 mod checks;
 
 use std::collections::BTreeSet;
@@ -12,8 +15,13 @@ use crate::object::selector::{LabelSelector, NodeSelector, PreferredNodeAffinity
 use crate::object::taint::ComparisonOperators;
 use crate::resources::ResourceName;
 
-use super::plugin::{FilterPlugin, ScorePlugin};
+use super::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use super::pod::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
+
+pub use arguments::Argument;
+
+/// Scores in shapes go up to ten; scores of nodes to a hundred.
+const SHAPE_SCORE_SCALE: i64 = 10;
 
 /// The label whose value is the node itself.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
@@ -39,6 +47,8 @@ pub struct Profile {
     pub spread: SpreadDefaults,
     /// Node affinity that every pod of this profile gets.
     pub added_affinity: AddedAffinity,
+    /// What is tried for pods that fit nowhere, in order.
+    pub post_filters: Vec<PostFilterPlugin>,
     /// How many nodes are tried for preemption.
     pub preemption: PreemptionArgs,
     /// Whether tolerations may compare numbers.
@@ -145,6 +155,7 @@ impl Default for Profile {
             },
             spread: SpreadDefaults::system(),
             added_affinity: AddedAffinity::default(),
+            post_filters: PostFilterPlugin::ALL.to_vec(),
             preemption: PreemptionArgs {
                 min_candidate_nodes_percentage: 10,
                 min_candidate_nodes_absolute: 100,
@@ -178,6 +189,12 @@ impl SpreadDefaults {
 }
 
 impl Profile {
+    /// Whether pods that fit nowhere may push others out.
+    pub fn preempts(&self) -> bool {
+        self.post_filters
+            .contains(&PostFilterPlugin::DefaultPreemption)
+    }
+
     /// How many feasible nodes are enough, of `node_count`.
     ///
     /// Matches v1.36 pkg/scheduler/schedule_one.go, `numFeasibleNodesToFind`; zero percent means

@@ -57,8 +57,90 @@ fn every_wrong_argument_is_told_with_its_path() {
         problems[2],
         "pluginConfig[2]: Duplicate value: \"InterPodAffinity\""
     );
-    assert!(problems[3].starts_with("pluginConfig[3].args: Invalid value:"));
-    assert!(problems[4].starts_with("pluginConfig[4].name: Unsupported value: \"Nothing\""));
+    assert_eq!(
+        problems[3],
+        "pluginConfig[3].args.minCandidateNodesPercentages: Unknown field: did you mean \
+         \"minCandidateNodesPercentage\"?"
+    );
+    assert_eq!(
+        problems[4],
+        "pluginConfig[4].name: Invalid value: \"Nothing\": plugin \"Nothing\" does not exist"
+    );
+}
+
+#[test]
+fn arguments_of_every_plugin_are_checked() {
+    let problem_of = |name: &str, args: serde_json::Value| {
+        let problems = with(json!([{"name": name, "args": args}])).unwrap_err();
+        let [problem] = problems.as_slice() else {
+            panic!("{problems:?}");
+        };
+        let problem = problem.strip_prefix("pluginConfig[0]").unwrap();
+        problem.to_owned()
+    };
+    for (name, args, expected) in [
+        (
+            "VolumeBinding",
+            json!({"bindTimeoutSeconds": -1}),
+            ".args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not \
+             be a negative value",
+        ),
+        (
+            "VolumeBinding",
+            json!({"shape": [{"utilization": 0, "score": 10}]}),
+            ".args.shape: Invalid value: [{\"Utilization\":0,\"Score\":10}]: unexpected field \
+             `shape`, remove it or turn on the feature gate StorageCapacityScoring",
+        ),
+        (
+            "DynamicResources",
+            json!({"filterTimeout": "-1s"}),
+            ".args.filterTimeout: Invalid value: \"-1s\": must be zero or positive",
+        ),
+        (
+            "DynamicResources",
+            json!({"bindingTimeout": "999ms"}),
+            ".args.bindingTimeout: Invalid value: \"999ms\": must be at least 1 second",
+        ),
+        (
+            "DefaultPreemption",
+            json!({"kind": "InterPodAffinityArgs"}),
+            ".args.kind: Invalid value: \"InterPodAffinityArgs\": args for plugin \
+             DefaultPreemption were not of type \
+             DefaultPreemptionArgs.kubescheduler.config.k8s.io, got \
+             InterPodAffinityArgs.kubescheduler.config.k8s.io",
+        ),
+        (
+            "NodeResourcesFit",
+            json!({"apiVersion": "kubescheduler.config.k8s.io/v1beta3"}),
+            ".args.apiVersion: Unsupported value: \"kubescheduler.config.k8s.io/v1beta3\": \
+             supported values: \"kubescheduler.config.k8s.io/v1\"",
+        ),
+        (
+            "NodeResourcesFit",
+            json!({"scoringStrategy": {"type": "LeastAllocated", "resources": [{"Name": "cpu"}]}}),
+            ".args.scoringStrategy.resources[0].Name: Unknown field: did you mean \"name\"?",
+        ),
+        (
+            "NodeResourcesFit",
+            json!("fast"),
+            ".args: Invalid value: \"fast\": must be a mapping",
+        ),
+        (
+            "EBSLimits",
+            json!({}),
+            ": Invalid value: \"EBSLimits\": was invalid in version \"v1\" \
+             (KubeSchedulerConfiguration is version \"kubescheduler.config.k8s.io/v1\")",
+        ),
+        (
+            "NodeAfinity",
+            json!({}),
+            ".name: Invalid value: \"NodeAfinity\": plugin \"NodeAfinity\" does not exist, did you \
+             mean \"NodeAffinity\"?",
+        ),
+    ] {
+        assert_eq!(problem_of(name, args), expected, "{name}");
+    }
+    assert!(with(json!([{"name": "ImageLocality", "args": {"any": "thing"}}])).is_ok());
 }
 
 #[test]

@@ -14,8 +14,8 @@
 //!
 //! Matches v1.36 pkg/scheduler/backend/queue with the default feature gates.
 //!
-//! The queue also knows which pods have room set aside on a node after a preemption
-//! ([`Nomination`]).
+//! Which pods have room set aside on a node is not known here but to the
+//! [cluster](crate::scheduling::cluster::Cluster::nominate), which decisions read.
 //!
 //! Reading order: [`Time`], [`facts`] (what is read of objects), [`Action`] and [`event`],
 //! [`Plugin`] and [`Hint`], [`QueuedPod`], the places (`ordered`,
@@ -29,7 +29,6 @@ mod flush;
 mod hint;
 mod in_flight;
 mod moves;
-mod nominator;
 mod ordered;
 mod plugin;
 mod queued_pod;
@@ -44,7 +43,6 @@ pub use backoff::Backoff;
 pub use event::{Change, ClusterEvent, Object, Resource};
 pub use facts::{NodeFacts, PodFacts};
 pub use hint::Hint;
-pub use nominator::{NominatedPod, Nomination};
 pub use plugin::Plugin;
 pub use queued_pod::{QueuedPod, Rejectors};
 pub use scheduling_queue::{AlreadyQueued, SchedulingQueue, Settings};

@@ -8,7 +8,6 @@ use super::backoff::Backoff;
 use super::event::{Change, ClusterEvent, Object};
 use super::facts::PodFacts;
 use super::in_flight::{InFlight, Trigger};
-use super::nominator::{NominatedPod, Nomination, Nominator};
 use super::ordered::Ordered;
 use super::plugin::Plugin;
 use super::queued_pod::{ActiveKey, QueuedPod, Rejectors};
@@ -16,7 +15,7 @@ use super::sizes::{Incoming, QueueName, Sizes};
 use super::time::Time;
 use super::unschedulable::UnschedulablePods;
 use super::wake::{Strategy, worth};
-use crate::object::identity::{NodeName, PodRef, PodUid};
+use crate::object::identity::{PodRef, PodUid};
 
 /// Labels of what brings pods into the queues.
 const POD_ADD: &str = "UnschedulablePodAdd";
@@ -68,7 +67,6 @@ pub struct SchedulingQueue {
     pub(super) unschedulable: UnschedulablePods,
     pub(super) in_flight: InFlight,
     pub(super) holds: BTreeMap<PodUid, BTreeSet<Plugin>>,
-    nominator: Nominator,
     next_sequence: u64,
     pub(super) next_leftover_check: Time,
     pub(super) incoming: Incoming,
@@ -85,7 +83,6 @@ impl SchedulingQueue {
             unschedulable: UnschedulablePods::default(),
             in_flight: InFlight::default(),
             holds: BTreeMap::new(),
-            nominator: Nominator::default(),
             next_sequence: 0,
             next_leftover_check: now,
             incoming: Incoming::default(),
@@ -99,7 +96,7 @@ impl SchedulingQueue {
 
     fn add_as(&mut self, pod: Arc<PodFacts>, event: &str, now: Time) {
         let pod_ref = pod.pod_ref.clone();
-        let queued = QueuedPod::new(Arc::clone(&pod), now, self.draw_sequence());
+        let queued = QueuedPod::new(pod, now, self.draw_sequence());
         let gated = self.move_to_active(queued, event, now);
         // A pod of that name that was left behind gives way, unless it is ahead of a gated one.
         match (gated, self.place_of(&pod_ref)) {
@@ -111,7 +108,6 @@ impl SchedulingQueue {
             (None, _) => {
                 self.unschedulable.remove(&pod_ref);
                 self.remove_backing_off(&pod_ref);
-                self.nominator.nominate(&pod, Nomination::AsStated);
             }
         }
     }
@@ -129,12 +125,10 @@ impl SchedulingQueue {
             }
         } else if let Some(mut queued) = self.unschedulable.remove(&new.pod_ref) {
             queued.pod = Arc::clone(new);
-            self.nominator.update(old, new);
             self.update_unschedulable(queued, events, now);
         } else if self.place_of(&new.pod_ref).is_none() {
             self.add_as(Arc::clone(new), POD_UPDATE, now);
         } else {
-            self.nominator.update(old, new);
             self.active.update(new);
             self.backoff.update(new);
             self.error_backoff.update(new);
@@ -165,7 +159,6 @@ impl SchedulingQueue {
     /// Removes a pod that was deleted or got a node, wherever it waits. An attempt that is under
     /// way has to be ended by its owner.
     pub fn delete(&mut self, pod: &PodFacts) {
-        self.nominator.remove(&pod.uid);
         let _: Option<QueuedPod> = self
             .active
             .remove(&pod.pod_ref)
@@ -240,17 +233,6 @@ impl SchedulingQueue {
             self.move_to_unschedulable(queued, ATTEMPT_FAILURE);
         }
         Ok(())
-    }
-
-    /// Notes where an attempt set room aside for a pod that is still pending. To be called when
-    /// the attempt failed, and with [`Nomination::Cleared`] when the pod is placed.
-    pub fn nominate(&mut self, pod: &PodFacts, nomination: Nomination) {
-        self.nominator.nominate(pod, nomination);
-    }
-
-    /// The pending pods with room set aside on a node, in order of nomination.
-    pub fn nominated_on(&self, node: &NodeName) -> &[NominatedPod] {
-        self.nominator.on_node(node)
     }
 
     /// How many pods are where.

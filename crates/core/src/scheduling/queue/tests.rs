@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::facts::NodeFacts;
+use serde_json::json;
+
 use super::*;
 use crate::object::identity::{NodeName, PodRef};
-use crate::resources::{Count, Millicores};
+use crate::scheduling::pod::SchedulingPod;
 use crate::testing::pod;
 
 fn pending(name: &str) -> Arc<PodFacts> {
     with(name, |_| ())
 }
 
-fn with(name: &str, adapt: impl FnOnce(&mut PodFacts)) -> Arc<PodFacts> {
-    let mut facts = PodFacts::from_view(&pod(name).cpu("1").view());
-    adapt(&mut facts);
-    Arc::new(facts)
+fn with(name: &str, adapt: impl FnOnce(&mut SchedulingPod)) -> Arc<PodFacts> {
+    let mut view = SchedulingPod::from_api(&pod(name).cpu("1").build()).unwrap();
+    adapt(&mut view);
+    Arc::new(PodFacts::new(Arc::new(view)))
 }
 
 fn secs(secs: u64) -> Time {
@@ -56,9 +57,8 @@ fn rejected(plugins: &[Plugin], now: Time) -> SchedulingQueue {
 
 /// A new node that any test pod fits.
 fn node_added() -> Object {
-    let mut node = NodeFacts::default();
-    node.view.allocatable.typed.cpu = Millicores(1000);
-    node.view.allocatable.typed.pods = Count(1);
+    let node = json!({"status": {"allocatable": {"cpu": "1", "pods": "1"}}});
+    let node = NodeFacts::from_api(&serde_json::from_value(node).unwrap()).unwrap();
     Object::Node(Change::Added(Arc::new(node)))
 }
 
@@ -462,20 +462,4 @@ fn attempts_and_the_first_attempt_are_remembered() {
     assert_eq!(popped.attempts, 2);
     assert_eq!(popped.initial_attempt, Some(secs(3)));
     assert_eq!(popped.timestamp, secs(4));
-}
-
-#[test]
-fn nominations_come_and_go_with_the_pod() {
-    let node = NodeName::from("n");
-    let stated = with("a", |pod| pod.nominated_node_name = Some(node.clone()));
-    let mut queue = queue();
-    queue.add(Arc::clone(&stated), secs(0));
-    assert_eq!(queue.nominated_on(&node).len(), 1);
-    queue.update(&stated, &pending("a"), secs(0));
-    assert!(queue.nominated_on(&node).is_empty());
-    let popped = queue.pop().unwrap();
-    queue.nominate(&popped.pod, Nomination::To(node.clone()));
-    assert_eq!(queue.nominated_on(&node)[0].uid, popped.pod.uid);
-    queue.delete(&popped.pod);
-    assert!(queue.nominated_on(&node).is_empty());
 }

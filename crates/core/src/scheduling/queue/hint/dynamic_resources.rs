@@ -19,15 +19,14 @@ pub(super) const EVENTS: &[Registration] = &[
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     Hint::queue_if(match object {
         Object::Pod(change) => {
+            let has_all_claims = |new: &PodFacts| new.resource_claims.are_all_there();
             is_own_update(pod, change) && change.after().is_some_and(has_all_claims)
         }
-        Object::ResourceClaim(change) => has_all_claims(pod) && concerns(pod, change),
+        Object::ResourceClaim(change) => {
+            pod.resource_claims.are_all_there() && concerns(pod, change)
+        }
         _ => true,
     })
-}
-
-fn has_all_claims(pod: &PodFacts) -> bool {
-    pod.resource_claims.iter().all(Option::is_some)
 }
 
 /// Any claim that gives devices back may help; else it must be one of the pod's own, and more
@@ -36,24 +35,33 @@ fn concerns(pod: &PodFacts, change: &Change<ResourceClaimFacts>) -> bool {
     let (old, Some(new)) = (change.before(), change.after()) else {
         return false;
     };
-    let is_own = new.namespace == pod.pod_ref.namespace
-        && pod.resource_claims.contains(&Some(new.name.clone()));
+    let is_own = new.namespace == pod.pod_ref.namespace && pod.resource_claims.includes(&new.name);
     let gives_back = old.is_some_and(|old| old.is_allocated && !new.is_allocated);
     gives_back || is_own && old.is_none_or(|old| old.status != new.status)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{added, node_added, pod_named, updated};
+    use super::super::tests::{added, node_added, updated};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
+    /// A pod with claims from templates, generated under those names or not yet.
     fn claiming(claims: &[Option<&str>]) -> PodFacts {
-        let claims = claims.iter().map(|name| name.map(ToOwned::to_owned));
-        PodFacts {
-            resource_claims: claims.collect(),
-            ..pod_named("a")
-        }
+        let mut pod = crate::testing::pod("a").build();
+        let names = claims.iter().enumerate();
+        let stated = names.clone().map(|(index, _)| {
+            json!({"name": index.to_string(), "resourceClaimTemplateName": "template"})
+        });
+        let generated = names.filter_map(|(index, name)| {
+            Some(json!({"name": index.to_string(), "resourceClaimName": name.as_ref()?}))
+        });
+        let (stated, generated) = (stated.collect(), generated.collect());
+        let spec = pod.spec.get_or_insert_default();
+        spec.resource_claims = serde_json::from_value(Value::Array(stated)).unwrap();
+        let status = pod.status.get_or_insert_default();
+        status.resource_claim_statuses = serde_json::from_value(Value::Array(generated)).unwrap();
+        PodFacts::from_api(&pod).unwrap()
     }
 
     fn claim(name: &str, is_allocated: bool, status: &str) -> ResourceClaimFacts {

@@ -1,7 +1,9 @@
 //! A pod that other pods attract or repel.
 
-use super::super::facts::{AffinityTerm, NodeFacts};
+use super::super::facts::NodeFacts;
 use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
+use crate::scheduling::plugins::inter_pod_affinity::incoming_term_matches;
+use crate::scheduling::pod::AffinityTerm;
 
 pub(super) const EVENTS: &[Registration] = &[
     (
@@ -20,9 +22,12 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 }
 
 /// Affinity asks for one pod that all terms speak of, hence all of them. Anti-affinity is treated
-/// alike here, although a single term is enough to repel: upstream does.
+/// alike here, although a single term is enough to repel: upstream does. Unlike the filter, upstream
+/// does not look up here which namespaces a selector means, so that one which asks for labels means
+/// none.
 fn all_match(terms: &[AffinityTerm], pod: &PodFacts) -> bool {
-    !terms.is_empty() && terms.iter().all(|term| term.matches(pod))
+    let mut each = terms.iter();
+    !terms.is_empty() && each.all(|term| incoming_term_matches(term, pod))
 }
 
 fn alters_a_match(pod: &PodFacts, change: &Change<PodFacts>) -> bool {
@@ -30,14 +35,14 @@ fn alters_a_match(pod: &PodFacts, change: &Change<PodFacts>) -> bool {
     if !versions.all(PodFacts::is_on_a_node) {
         return false;
     }
-    let attracts = |other| all_match(&pod.affinity, other);
-    let repels = |other| all_match(&pod.anti_affinity, other);
+    let attracts = |other| all_match(&pod.affinity.required, other);
+    let repels = |other| all_match(&pod.affinity.required_anti, other);
     match change {
         Change::Added(new) => attracts(new),
         Change::Updated { old, new } => {
             (!attracts(old) && attracts(new)) || (repels(old) && !repels(new))
         }
-        Change::Deleted(old) => repels(old) || all_match(&old.anti_affinity, pod),
+        Change::Deleted(old) => repels(old) || all_match(&old.affinity.required_anti, pod),
     }
 }
 
@@ -45,24 +50,25 @@ fn alters_a_domain(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
     let Some(new) = change.after() else {
         return false;
     };
+    let (near, far) = (&pod.affinity.required, &pod.affinity.required_anti);
     let value =
-        |node: &NodeFacts, term: &AffinityTerm| node.view.labels.get(&term.topology_key).cloned();
+        |node: &NodeFacts, term: &AffinityTerm| node.labels.get(&term.topology_key).cloned();
     let Some(old) = change.before() else {
         // A node without the key is in no domain that could hold a repelling pod, and one with
         // the key may be in a new domain.
-        let joins = pod.affinity.iter().any(|term| value(new, term).is_some());
-        return joins || !pod.anti_affinity.is_empty();
+        let joins = near.iter().any(|term| value(new, term).is_some());
+        return joins || !far.is_empty();
     };
     let moves = |term: &AffinityTerm| value(old, term) != value(new, term);
     let enters = |term: &AffinityTerm| moves(term) && value(new, term).is_some();
     let leaves = |term: &AffinityTerm| moves(term) && value(old, term).is_some();
-    pod.affinity.iter().any(enters) || pod.anti_affinity.iter().any(leaves)
+    near.iter().any(enters) || far.iter().any(leaves)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{
-        added, assigned, deleted, labels, node_added, node_update, pod_named, updated,
+        added, assigned, but, deleted, labels, node_added, node_update, pod_named, updated,
     };
     use super::*;
     use crate::object::node::NodeView;
@@ -78,19 +84,15 @@ mod tests {
     }
 
     fn attracted() -> PodFacts {
-        let affinity = vec![term("zone", &[("app", "db")])];
-        PodFacts {
-            affinity,
-            ..pod_named("a")
-        }
+        but(pod_named("a"), |pod| {
+            pod.affinity.required = vec![term("zone", &[("app", "db")])];
+        })
     }
 
     fn repelled() -> PodFacts {
-        let anti_affinity = vec![term("zone", &[("app", "db")])];
-        PodFacts {
-            anti_affinity,
-            ..pod_named("a")
-        }
+        but(pod_named("a"), |pod| {
+            pod.affinity.required_anti = vec![term("zone", &[("app", "db")])];
+        })
     }
 
     fn db() -> PodFacts {
@@ -112,18 +114,18 @@ mod tests {
         assert_eq!(asks(&attracted(), updated(other(), db())), Hint::Queue);
         assert_eq!(asks(&attracted(), updated(db(), other())), Hint::Skip);
         assert_eq!(asks(&attracted(), deleted(db())), Hint::Skip);
-        let mut foreign = db();
-        foreign.pod_ref.namespace = "elsewhere".to_owned();
+        let foreign = but(db(), |pod| pod.pod_ref.namespace = "elsewhere".to_owned());
         assert_eq!(asks(&attracted(), added(foreign)), Hint::Skip);
-        let mut pending = db();
-        pending.node_name = None;
+        let pending = but(db(), |pod| pod.node_name = None);
         assert_eq!(asks(&attracted(), added(pending)), Hint::Skip);
     }
 
     #[test]
     fn all_terms_of_affinity_must_speak_of_one_pod() {
-        let mut pod = attracted();
-        pod.affinity.push(term("zone", &[("tier", "1")]));
+        let pod = but(attracted(), |pod| {
+            let another = term("zone", &[("tier", "1")]);
+            pod.affinity.required.push(another);
+        });
         assert_eq!(asks(&pod, added(db())), Hint::Skip);
     }
 
@@ -134,11 +136,8 @@ mod tests {
         assert_eq!(asks(&repelled(), updated(db(), other())), Hint::Queue);
         assert_eq!(asks(&repelled(), updated(other(), db())), Hint::Skip);
         assert_eq!(asks(&repelled(), added(db())), Hint::Skip);
-        let pod = PodFacts {
-            labels: labels(&[("app", "db")]),
-            ..pod_named("a")
-        };
-        let hostile = assigned("b", |other| other.anti_affinity = repelled().anti_affinity);
+        let pod = but(pod_named("a"), |pod| pod.labels = labels(&[("app", "db")]));
+        let hostile = assigned("b", |other| other.affinity = repelled().affinity.clone());
         assert_eq!(asks(&pod, deleted(hostile)), Hint::Queue);
     }
 
@@ -150,10 +149,17 @@ mod tests {
 
     #[test]
     fn a_namespace_selector_that_matches_all_is_heeded() {
-        let mut pod = attracted();
-        pod.affinity[0].namespaces.clear();
-        pod.affinity[0].namespace_selector = LabelSelector::everything();
+        let selecting = |namespace_selector: LabelSelector| {
+            but(attracted(), |pod| {
+                let term = &mut pod.affinity.required[0];
+                term.namespaces.clear();
+                term.namespace_selector = namespace_selector;
+            })
+        };
+        let pod = selecting(LabelSelector::everything());
         assert_eq!(asks(&pod, added(db())), Hint::Queue);
+        let pod = selecting(LabelSelector::from_set(&labels(&[("team", "a")])));
+        assert_eq!(asks(&pod, added(db())), Hint::Skip);
     }
 
     #[test]

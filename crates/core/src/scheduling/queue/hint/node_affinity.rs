@@ -6,12 +6,13 @@ use super::{Action, Hint, Object, PodFacts, Registration, Resource};
 pub(super) const EVENTS: &[Registration] =
     &[(Resource::Node, Action::ADD.or(Action::UPDATE_NODE_LABEL))];
 
-/// An affinity that cannot be read is worth an attempt, so that its problem is told.
+/// Unlike to the filter, an affinity that cannot be read is no mismatch here: it is worth an
+/// attempt, so that its problem is told.
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
-    let (Object::Node(change), Some(affinity)) = (object, &pod.node_affinity) else {
+    let Object::Node(change) = object else {
         return Hint::Queue;
     };
-    let matches = |node: &NodeFacts| affinity.matches(node.view.name.as_str(), &node.view.labels);
+    let matches = |node: &NodeFacts| pod.node_rules.verdict(node);
     match (change.after().map(matches), change.before().map(matches)) {
         (Some(Err(_)), _) => Hint::Queue,
         (Some(Ok(true)), was) => Hint::queue_if(was != Some(Ok(true))),
@@ -21,19 +22,14 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{labels, node_added, node_update, pod_named};
+    use super::super::tests::{labels, node_added, node_update, pod_named, pod_with};
     use super::*;
-    use crate::object::selector::RequiredNodeAffinity;
-    use k8s_openapi::api::core::v1::PodSpec;
+    use serde_json::json;
 
     #[test]
     fn a_node_that_begins_to_match_is_worth_an_attempt() {
         let zone_a = labels(&[("zone", "a")]);
-        let mut pod = pod_named("a");
-        pod.node_affinity = Some(RequiredNodeAffinity::from_spec(&PodSpec {
-            node_selector: Some(zone_a.clone()),
-            ..PodSpec::default()
-        }));
+        let pod = pod_with("a", json!({"nodeSelector": zone_a}));
         let gets = |node: &mut crate::object::node::NodeView| node.labels = zone_a.clone();
         assert_eq!(hint(&pod, &node_added(gets)), Hint::Queue);
         assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Skip);
@@ -41,5 +37,23 @@ mod tests {
         assert_eq!(hint(&pod, &node_update(gets, |_| ())), Hint::Skip);
         let loses = node_update(gets, |node| node.labels.clear());
         assert_eq!(hint(&pod, &loses), Hint::Skip);
+    }
+
+    #[test]
+    fn a_pod_content_with_any_node_gains_nothing_by_labels() {
+        let pod = pod_named("a");
+        assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
+        assert_eq!(hint(&pod, &node_update(|_| (), |_| ())), Hint::Skip);
+    }
+
+    #[test]
+    fn an_affinity_that_cannot_be_read_is_worth_an_attempt() {
+        let malformed = json!({"matchExpressions": [{"key": "zone", "operator": "Near"}]});
+        let required = json!({"nodeSelectorTerms": [malformed]});
+        let affinity = json!({"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": required,
+        }});
+        let pod = pod_with("a", json!({"affinity": affinity}));
+        assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
     }
 }

@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(hint(&pod, &same), Hint::Skip);
 
         let needs = |name: &str| PodFacts {
-            required_features: ["x".to_owned()].into(),
+            required_features: ["x"].into(),
             ..pod_named(name)
         };
         let change = |name| Object::Pod(updated(needs(name), pod_named(name)));

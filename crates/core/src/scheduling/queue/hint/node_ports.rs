@@ -1,6 +1,7 @@
 //! A pod whose host ports were taken.
 
 use super::{Action, Hint, Object, PodFacts, Registration, Resource};
+use crate::scheduling::pod::UsedPorts;
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::Pod, Action::DELETE),
@@ -19,57 +20,61 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 }
 
 fn frees_port(deleted: &PodFacts, pod: &PodFacts) -> bool {
-    let mut wanted = pod.host_ports.iter();
-    deleted.is_on_a_node()
-        && wanted.any(|port| {
-            deleted
-                .host_ports
-                .iter()
-                .any(|used| port.conflicts_with(used))
-        })
+    let mut used = UsedPorts::default();
+    used.add(&deleted.host_ports);
+    deleted.is_on_a_node() && used.conflicts_with(&pod.host_ports)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::facts::HostPort;
-    use super::super::tests::{assigned, deleted, node_added, pod_named};
+    use super::super::tests::{but, deleted, node_added, placed, pod_with};
     use super::*;
     use crate::object::identity::NodeName;
+    use serde_json::{Value, json};
 
-    fn port(ip: &str, protocol: &str, port: i32) -> HostPort {
-        HostPort {
-            ip: ip.to_owned(),
-            protocol: protocol.to_owned(),
-            port,
-        }
+    fn with_port(name: &str, ip: &str, protocol: &str, port: i32) -> PodFacts {
+        let port: Value = json!({
+            "containerPort": 80, "hostPort": port, "protocol": protocol, "hostIP": ip,
+        });
+        pod_with(
+            name,
+            json!({"containers": [{"name": "c", "ports": [port]}]}),
+        )
+    }
+
+    fn asks(pod: &PodFacts, gone: PodFacts) -> Hint {
+        hint(pod, &Object::Pod(deleted(gone)))
     }
 
     #[test]
     fn ports_conflict_where_protocol_number_and_address_overlap() {
-        let any = port("", "", 80);
-        assert!(any.conflicts_with(&port("10.0.0.1", "TCP", 80)));
-        assert!(port("10.0.0.1", "TCP", 80).conflicts_with(&any));
-        assert!(port("10.0.0.1", "", 80).conflicts_with(&port("10.0.0.1", "TCP", 80)));
-        assert!(!port("10.0.0.1", "", 80).conflicts_with(&port("10.0.0.2", "", 80)));
-        assert!(!any.conflicts_with(&port("", "UDP", 80)));
-        assert!(!any.conflicts_with(&port("", "", 81)));
-        assert!(!port("", "", 0).conflicts_with(&port("", "", 0)));
+        let conflict = |one: (&str, &str, i32), other: (&str, &str, i32)| {
+            let pod = with_port("a", one.0, one.1, one.2);
+            let holder = placed(with_port("b", other.0, other.1, other.2));
+            asks(&pod, holder) == Hint::Queue
+        };
+        let any = ("", "", 80);
+        assert!(conflict(any, ("10.0.0.1", "TCP", 80)));
+        assert!(conflict(("10.0.0.1", "TCP", 80), any));
+        assert!(conflict(("10.0.0.1", "", 80), ("10.0.0.1", "TCP", 80)));
+        assert!(!conflict(("10.0.0.1", "", 80), ("10.0.0.2", "", 80)));
+        assert!(!conflict(any, ("", "UDP", 80)));
+        assert!(!conflict(any, ("", "", 81)));
+        assert!(!conflict(("", "", 0), ("", "", 0)));
     }
 
     #[test]
     fn a_deleted_pod_that_held_the_port_is_worth_an_attempt() {
-        let mut pod = pod_named("a");
-        pod.host_ports.push(port("", "", 80));
-        let delete = |pod| Object::Pod(deleted(pod));
-        let holder = assigned("b", |pod| pod.host_ports.push(port("10.0.0.1", "TCP", 80)));
-        assert_eq!(hint(&pod, &delete(holder.clone())), Hint::Queue);
-        let mut pending = holder.clone();
-        pending.node_name = None;
-        assert_eq!(hint(&pod, &delete(pending.clone())), Hint::Skip);
-        pending.nominated_node_name = Some(NodeName::from("n"));
-        assert_eq!(hint(&pod, &delete(pending)), Hint::Queue);
-        let other = assigned("b", |pod| pod.host_ports.push(port("", "", 81)));
-        assert_eq!(hint(&pod, &delete(other)), Hint::Skip);
+        let pod = with_port("a", "", "", 80);
+        let pending = with_port("b", "10.0.0.1", "TCP", 80);
+        assert_eq!(asks(&pod, placed(pending.clone())), Hint::Queue);
+        assert_eq!(asks(&pod, pending.clone()), Hint::Skip);
+        let nominated = but(pending, |pod| {
+            pod.nominated_node_name = Some(NodeName::from("n"));
+        });
+        assert_eq!(asks(&pod, nominated), Hint::Queue);
+        let other = placed(with_port("b", "", "", 81));
+        assert_eq!(asks(&pod, other), Hint::Skip);
         assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
     }
 }

@@ -1,8 +1,13 @@
 //! A pod for which nodes had too little left.
 
+use std::sync::Arc;
+
 use super::super::facts::{DeviceClassFacts, NodeFacts};
 use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
-use crate::resources::{ResourceName, Resources};
+use crate::resources::ResourceName;
+use crate::scheduling::cluster::NodeState;
+use crate::scheduling::plugins::node_resources_fit::rejection;
+use crate::scheduling::pod::Request;
 
 /// Prefix under which a device class is an extended resource without further ado.
 const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
@@ -31,54 +36,42 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     })
 }
 
+/// Unlike the filter, upstream counts what the status says of a resize here, of the pending pod too.
 fn frees_what_is_wanted(pod: &PodFacts, old: &PodFacts, new: &PodFacts) -> bool {
-    let (before, after) = (&old.requests.typed, &new.requests.typed);
-    grew_where_wanted(&pod.requests.typed, after, before)
+    let (before, after) = (&old.requests.on_node, &new.requests.on_node);
+    grew_where_wanted(&pod.requests.on_node, after, before)
 }
 
 /// Whether there is more of something that is wanted.
-fn grew_where_wanted(wanted: &Resources, before: &Resources, after: &Resources) -> bool {
-    let count = |of: &Resources, name: &ResourceName| of.extended.get(name).copied();
-    (wanted.cpu.0 != 0 && after.cpu > before.cpu)
-        || (wanted.memory.0 != 0 && after.memory > before.memory)
-        || (wanted.ephemeral_storage.0 != 0 && after.ephemeral_storage > before.ephemeral_storage)
-        || wanted.extended.iter().any(|(name, wanted)| {
-            let (before, after) = (count(before, name), count(after, name));
-            wanted.0 != 0 && after.unwrap_or_default() > before.unwrap_or_default()
-        })
+fn grew_where_wanted(wanted: &Request, before: &Request, after: &Request) -> bool {
+    wanted.any(|name, _| after.get(name) > before.get(name))
 }
 
 /// Whether the pod alone fits the node, and the node is new or has more of what the pod wants.
 fn offers_more(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
-    let Some(node) = change.after() else {
-        return false;
-    };
-    let (wanted, after) = (&pod.requests.typed, &node.view.allocatable.typed);
-    fits_when_empty(wanted, after)
-        && change.before().is_none_or(|old| {
-            let before = &old.view.allocatable.typed;
-            after.pods > before.pods || grew_where_wanted(wanted, before, after)
-        })
+    let empty = |node: &NodeFacts| NodeState::new(Arc::clone(&node.view));
+    change.after().map(empty).is_some_and(|new| {
+        fits_when_empty(pod, &new)
+            && change.before().map(empty).is_none_or(|old| {
+                let wanted = &pod.requests.incoming;
+                new.allowed_pods > old.allowed_pods
+                    || grew_where_wanted(wanted, &old.allocatable, &new.allocatable)
+            })
+    })
 }
 
-fn fits_when_empty(wanted: &Resources, allocatable: &Resources) -> bool {
-    let extended = |name| allocatable.extended.get(name).copied().unwrap_or_default();
-    let fits = |wanted: i64, given: i64| wanted <= 0 || wanted <= given;
-    allocatable.pods.0 >= 1
-        && fits(wanted.cpu.0, allocatable.cpu.0)
-        && fits(wanted.memory.0, allocatable.memory.0)
-        && fits(wanted.ephemeral_storage.0, allocatable.ephemeral_storage.0)
-        && wanted
-            .extended
-            .iter()
-            .all(|(name, wanted)| wanted.0 == 0 || *wanted <= extended(name))
+/// Unlike the filter, upstream asks here for resources that the profile ignores, too.
+fn fits_when_empty(pod: &PodFacts, node: &NodeState) -> bool {
+    rejection(pod, node, |_| false).is_none()
 }
 
 fn offers_requested_devices(pod: &PodFacts, change: &Change<DeviceClassFacts>) -> bool {
     let Some(class) = change.after() else {
         return false;
     };
-    let is_requested = |name: &str| pod.requests.list.contains(&ResourceName::new(name));
+    // Both names are of a form that is counted among the scalars.
+    let requested = &pod.requests.incoming.scalars;
+    let is_requested = |name: &str| requested.contains_key(&ResourceName::new(name));
     let by_extended_name = class
         .extended_resource_name
         .as_deref()
@@ -97,24 +90,33 @@ fn offers_requested_devices(pod: &PodFacts, change: &Change<DeviceClassFacts>) -
 #[cfg(test)]
 mod tests {
     use super::super::tests::{
-        added, assigned, deleted, node_added, node_update, pod_named, updated,
+        added, assigned, deleted, node_added, node_update, placed, pod_named, updated,
     };
     use super::*;
     use crate::object::node::NodeView;
-    use crate::resources::{Bytes, Count, Millicores};
-    use crate::testing::pod;
+    use crate::quantity::{Format, Quantity};
+    use crate::resources::Count;
+    use crate::testing::{PodBuilder, pod};
 
     const GPU: &str = "example.com/gpu";
 
+    fn facts(pod: PodBuilder) -> PodFacts {
+        PodFacts::from_api(&pod.build()).unwrap()
+    }
+
     fn wanting() -> PodFacts {
-        PodFacts::from_view(&pod("a").cpu("2").request(GPU, "1").view())
+        facts(pod("a").cpu("2").request(GPU, "1"))
     }
 
     fn node(cpu: i64, pods: i64, gpus: i64) -> impl Fn(&mut NodeView) {
         move |node| {
-            let typed = &mut node.allocatable.typed;
-            (typed.cpu, typed.pods) = (Millicores(cpu), Count(pods));
-            typed.extended.insert(GPU.into(), Count(gpus));
+            node.allocatable.typed.pods = Count(pods);
+            let list = &mut node.allocatable.list;
+            list.insert(
+                ResourceName::CPU,
+                Quantity::from_milli(cpu, Format::DecimalSi),
+            );
+            list.insert(GPU.into(), Quantity::new(gpus, Format::DecimalSi));
         }
     }
 
@@ -131,13 +133,11 @@ mod tests {
     #[test]
     fn a_scale_down_counts_in_what_the_pod_wants_or_for_itself() {
         let scaled = |name: &str, before: (&str, &str), after: (&str, &str), node: bool| {
-            let facts = |(resource, amount): (&str, &str)| {
-                let view = pod(name).request(resource, amount).view();
-                let mut facts = PodFacts::from_view(&view);
-                facts.node_name = node.then(|| "n".into());
-                facts
+            let asking = |(resource, amount): (&str, &str)| {
+                let pending = facts(pod(name).request(resource, amount));
+                if node { placed(pending) } else { pending }
             };
-            Object::Pod(updated(facts(before), facts(after)))
+            Object::Pod(updated(asking(before), asking(after)))
         };
         let cpu = scaled("b", ("cpu", "2"), ("cpu", "1"), true);
         assert_eq!(hint(&wanting(), &cpu), Hint::Queue);
@@ -185,7 +185,8 @@ mod tests {
             );
         }
         let memory = node_update(node(2000, 9, 1), |node| {
-            node.allocatable.typed.memory = Bytes(1);
+            let memory = Quantity::new(1, Format::BinarySi);
+            node.allocatable.list.insert(ResourceName::MEMORY, memory);
         });
         assert_eq!(hint(&wanting(), &memory), Hint::Skip);
     }
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(hint(&wanting(), &new(class("x", Some(GPU)))), Hint::Queue);
         assert_eq!(hint(&wanting(), &new(class("x", None))), Hint::Skip);
         let by_class = "deviceclass.resource.kubernetes.io/x";
-        let implicit = PodFacts::from_view(&pod("a").request(by_class, "1").view());
+        let implicit = facts(pod("a").request(by_class, "1"));
         assert_eq!(hint(&implicit, &new(class("x", None))), Hint::Queue);
         let change = |old, new| Object::DeviceClass(updated(class("x", old), class("x", new)));
         assert_eq!(hint(&wanting(), &change(None, Some(GPU))), Hint::Queue);

@@ -2,7 +2,8 @@
 
 use super::super::facts::NodeFacts;
 use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource, is_own_update};
-use crate::object::taint::{ComparisonOperators, Effect, NODE_UNSCHEDULABLE, Taint, is_tolerated};
+use crate::object::taint::ComparisonOperators;
+use crate::scheduling::plugins::node_unschedulable::tolerates_cordon;
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::Node, Action::ADD.or(Action::UPDATE_NODE_TAINT)),
@@ -12,9 +13,11 @@ pub(super) const EVENTS: &[Registration] = &[
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     match object {
         Object::Node(change) => Hint::queue_if(is_open_to_pods(change)),
+        // The pod was rejected for want of this toleration, so that what it had before need not
+        // be asked.
         Object::Pod(change) => {
-            let gains = change.after().is_some_and(tolerates_cordon);
-            Hint::queue_if(is_own_update(pod, change) && gains)
+            let tolerates = |new: &PodFacts| tolerates_cordon(new, ComparisonOperators::Disabled);
+            Hint::queue_if(is_own_update(pod, change) && change.after().is_some_and(tolerates))
         }
         _ => Hint::Queue,
     }
@@ -22,25 +25,16 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 
 /// Added open, or uncordoned.
 fn is_open_to_pods(change: &Change<NodeFacts>) -> bool {
-    let was_closed = change.before().is_none_or(|old| old.view.is_unschedulable);
-    was_closed && change.after().is_some_and(|new| !new.view.is_unschedulable)
-}
-
-/// The pod was rejected for want of this toleration, so that what it had before need not be asked.
-fn tolerates_cordon(pod: &PodFacts) -> bool {
-    let cordon = Taint {
-        key: NODE_UNSCHEDULABLE.to_owned(),
-        value: String::new(),
-        effect: Effect::NoSchedule,
-    };
-    is_tolerated(&cordon, &pod.tolerations, ComparisonOperators::Disabled)
+    let was_closed = change.before().is_none_or(|old| old.is_unschedulable);
+    was_closed && change.after().is_some_and(|new| !new.is_unschedulable)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{node_added, node_update, pod_named, updated};
+    use super::super::tests::{node_added, node_update, pod_named, pod_with, updated};
     use super::*;
-    use crate::object::taint::{Toleration, TolerationOperator};
+    use crate::object::taint::NODE_UNSCHEDULABLE;
+    use serde_json::json;
 
     #[test]
     fn an_open_node_or_an_uncordoned_one_is_worth_an_attempt() {
@@ -61,14 +55,8 @@ mod tests {
     #[test]
     fn the_pod_s_own_toleration_of_cordoning_is_worth_an_attempt() {
         let tolerant = |name, key: &str| {
-            let mut pod = pod_named(name);
-            pod.tolerations.push(Toleration {
-                key: Some(key.to_owned()),
-                operator: TolerationOperator::Exists,
-                value: String::new(),
-                effect: None,
-                seconds: None,
-            });
+            let toleration = json!({"key": key, "operator": "Exists"});
+            let pod = pod_with(name, json!({"tolerations": [toleration]}));
             Object::Pod(updated(pod_named(name), pod))
         };
         let pod = pod_named("a");

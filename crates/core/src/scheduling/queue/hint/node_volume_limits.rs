@@ -39,7 +39,7 @@ fn raises_a_limit(old: &CsiNodeFacts, new: &CsiNodeFacts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::{PersistentVolumeClaimFacts, VolumeAttachmentFacts};
-    use super::super::tests::{added, assigned, deleted, pod_named, updated};
+    use super::super::tests::{added, assigned, deleted, placed, pod_named, updated};
     use super::*;
 
     fn with(volume: Volume) -> PodFacts {
@@ -82,11 +82,11 @@ mod tests {
     fn a_deleted_pod_counts_if_its_volumes_took_room_on_a_node() {
         let pod = pod_named("a");
         let delete = |pod| Object::Pod(deleted(pod));
-        let holder = assigned("b", |pod| pod.volumes.push(ephemeral()));
-        assert_eq!(hint(&pod, &delete(holder)), Hint::Queue);
-        let inline = assigned("b", |pod| pod.volumes.push(migrated("x")));
+        let holder = with(ephemeral());
+        assert_eq!(hint(&pod, &delete(placed(holder.clone()))), Hint::Queue);
+        assert_eq!(hint(&pod, &delete(holder)), Hint::Skip);
+        let inline = placed(with(migrated("x")));
         assert_eq!(hint(&pod, &delete(inline)), Hint::Queue);
-        assert_eq!(hint(&pod, &delete(with(ephemeral()))), Hint::Skip);
         assert_eq!(hint(&pod, &delete(assigned("b", |_| ()))), Hint::Skip);
     }
 

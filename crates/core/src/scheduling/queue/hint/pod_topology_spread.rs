@@ -1,7 +1,9 @@
 //! A pod that would have made its kind spread too unevenly.
 
-use super::super::facts::{NodeFacts, SpreadConstraint};
+use super::super::facts::NodeFacts;
 use super::{Action, Change, Hint, Object, PodFacts, Registration, Resource};
+use crate::scheduling::plugins::pod_topology_spread::has_all_keys;
+use crate::scheduling::pod::{InclusionPolicy, SpreadConstraint};
 
 pub(super) const EVENTS: &[Registration] = &[
     (
@@ -23,31 +25,35 @@ pub(super) const EVENTS: &[Registration] = &[
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     Hint::queue_if(match object {
         Object::Pod(change) => alters_a_count(pod, change),
-        Object::Node(change) => alters_a_domain(&pod.spread, change),
+        Object::Node(change) => alters_a_domain(pod.hard_spread(), change),
         _ => true,
     })
 }
 
+/// Unlike when pods are counted, whether a pod is being deleted does not matter here, and an empty
+/// selector means every pod.
 fn alters_a_count(pod: &PodFacts, change: &Change<PodFacts>) -> bool {
+    let constraints = pod.hard_spread();
     let mut versions = change.before().into_iter().chain(change.after());
     if !versions.all(|other| is_involved(other, pod)) {
         return false;
     }
-    let is_counted = |other: &PodFacts| {
-        let mut constraints = pod.spread.iter();
-        constraints.any(|constraint| constraint.selector.matches(&other.labels))
+    let selects = |constraint: &SpreadConstraint, other: &PodFacts| {
+        constraint.selector.matches(&other.labels)
     };
+    let honors_taints =
+        |constraint: &SpreadConstraint| constraint.node_taints_policy == InclusionPolicy::Honor;
+    let mut each = constraints.iter();
     match change {
-        Change::Added(other) | Change::Deleted(other) => is_counted(other),
+        Change::Added(other) | Change::Deleted(other) => {
+            each.any(|constraint| selects(constraint, other))
+        }
         Change::Updated { old, new } => {
             let tolerates_more = new.uid == pod.uid
                 && new.tolerations != old.tolerations
-                && pod.spread.iter().any(|constraint| constraint.honors_taints);
+                && constraints.iter().any(honors_taints);
             tolerates_more
-                || pod.spread.iter().any(|constraint| {
-                    let selector = &constraint.selector;
-                    selector.matches(&old.labels) != selector.matches(&new.labels)
-                })
+                || each.any(|constraint| selects(constraint, old) != selects(constraint, new))
         }
     }
 }
@@ -58,10 +64,7 @@ fn is_involved(other: &PodFacts, pod: &PodFacts) -> bool {
 }
 
 fn alters_a_domain(constraints: &[SpreadConstraint], change: &Change<NodeFacts>) -> bool {
-    let has_all_keys = |node: &NodeFacts| {
-        let mut constraints = constraints.iter();
-        constraints.all(|constraint| node.view.labels.contains_key(&constraint.topology_key))
-    };
+    let has_all_keys = |node: &NodeFacts| has_all_keys(&node.labels, constraints);
     match change {
         Change::Added(node) | Change::Deleted(node) => has_all_keys(node),
         Change::Updated { old, new } => {
@@ -69,10 +72,10 @@ fn alters_a_domain(constraints: &[SpreadConstraint], change: &Change<NodeFacts>)
                 let mut keys = constraints
                     .iter()
                     .map(|constraint| &constraint.topology_key);
-                keys.any(|key| old.view.labels.get(key) != new.view.labels.get(key))
+                keys.any(|key| old.labels.get(key) != new.labels.get(key))
             };
             let (had, has) = (has_all_keys(old), has_all_keys(new));
-            had != has || has && (moves() || old.view.taints != new.view.taints)
+            had != has || has && (moves() || old.taints != new.taints)
         }
     }
 }
@@ -80,22 +83,20 @@ fn alters_a_domain(constraints: &[SpreadConstraint], change: &Change<NodeFacts>)
 #[cfg(test)]
 mod tests {
     use super::super::tests::{
-        added, assigned, deleted, labels, node_added, node_deleted, node_update, pod_named, updated,
+        added, assigned, but, deleted, labels, node_added, node_deleted, node_update, pod_with,
+        updated,
     };
     use super::*;
     use crate::object::node::NodeView;
-    use crate::object::selector::LabelSelector;
     use crate::object::taint::{Effect, Taint, Toleration, TolerationOperator};
+    use serde_json::json;
 
     fn spreading() -> PodFacts {
-        PodFacts {
-            spread: vec![SpreadConstraint {
-                topology_key: "zone".to_owned(),
-                selector: LabelSelector::from_set(&labels(&[("app", "web")])),
-                honors_taints: false,
-            }],
-            ..pod_named("a")
-        }
+        let constraint = json!({
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        });
+        pod_with("a", json!({"topologySpreadConstraints": [constraint]}))
     }
 
     fn web() -> PodFacts {
@@ -122,29 +123,39 @@ mod tests {
 
     #[test]
     fn pods_elsewhere_or_without_a_node_do_not_count() {
-        let mut foreign = web();
-        foreign.pod_ref.namespace = "elsewhere".to_owned();
+        let foreign = but(web(), |pod| pod.pod_ref.namespace = "elsewhere".to_owned());
         assert_eq!(asks(&spreading(), added(foreign)), Hint::Skip);
-        let mut pending = web();
-        pending.node_name = None;
+        let pending = but(web(), |pod| pod.node_name = None);
         assert_eq!(asks(&spreading(), deleted(pending)), Hint::Skip);
     }
 
     #[test]
     fn own_tolerations_count_where_a_constraint_honors_taints() {
-        let mut tolerant = spreading();
-        tolerant.tolerations.push(Toleration {
-            key: None,
-            operator: TolerationOperator::Exists,
-            value: String::new(),
-            effect: None,
-            seconds: None,
+        let tolerant = but(spreading(), |pod| {
+            pod.tolerations.push(Toleration {
+                key: None,
+                operator: TolerationOperator::Exists,
+                value: String::new(),
+                effect: None,
+                seconds: None,
+            });
         });
         let change = || updated(spreading(), tolerant.clone());
         assert_eq!(asks(&spreading(), change()), Hint::Skip);
-        let mut honoring = spreading();
-        honoring.spread[0].honors_taints = true;
+        let honoring = but(spreading(), |pod| {
+            pod.spread.hard[0].node_taints_policy = InclusionPolicy::Honor;
+        });
         assert_eq!(asks(&honoring, change()), Hint::Queue);
+    }
+
+    #[test]
+    fn default_constraints_apply_to_pods_without_their_own() {
+        let mut pod = pod_with("a", json!({}));
+        assert_eq!(asks(&pod, added(web())), Hint::Skip);
+        pod.default_spread.clone_from(&spreading().spread.hard);
+        assert_eq!(asks(&pod, added(web())), Hint::Queue);
+        let stated = but(pod, |pod| pod.spread.is_stated = true);
+        assert_eq!(asks(&stated, added(web())), Hint::Skip);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::super::facts::NodeFacts;
 use super::{Action, Hint, Object, PodFacts, Registration, Resource, is_own_update};
-use crate::object::taint::{ComparisonOperators, TaintFilter, first_untolerated};
+use crate::object::taint::ComparisonOperators;
+use crate::scheduling::plugins::taint_toleration::is_kept_away;
 
 pub(super) const EVENTS: &[Registration] = &[
     (Resource::Node, Action::ADD.or(Action::UPDATE_NODE_TAINT)),
@@ -23,13 +24,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 }
 
 fn is_tolerated(pod: &PodFacts, node: &NodeFacts) -> bool {
-    let untolerated = first_untolerated(
-        &node.view.taints,
-        &pod.tolerations,
-        TaintFilter::NoScheduleOrNoExecute,
-        ComparisonOperators::Disabled,
-    );
-    untolerated.is_none()
+    !is_kept_away(pod, node, ComparisonOperators::Disabled)
 }
 
 #[cfg(test)]

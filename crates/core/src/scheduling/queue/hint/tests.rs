@@ -3,24 +3,46 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::object::identity::NodeName;
 use crate::object::node::NodeView;
 use crate::object::taint::{Effect, Taint};
+use crate::scheduling::pod::SchedulingPod;
 
 use super::super::facts::NodeFacts;
 use super::{Change, ClusterEvent, Hint, Object, Plugin, PodFacts};
 
 /// A pending pod.
 pub(super) fn pod_named(name: &str) -> PodFacts {
-    PodFacts::from_view(&crate::testing::pod(name).view())
+    pod_with(name, json!({}))
+}
+
+/// A pending pod with that in its spec.
+pub(super) fn pod_with(name: &str, spec: Value) -> PodFacts {
+    let mut whole = json!({"containers": [{"name": "c"}]});
+    for (field, value) in spec.as_object().expect("a spec is an object") {
+        whole[field] = value.clone();
+    }
+    let mut pod = crate::testing::pod(name).build();
+    pod.spec = serde_json::from_value(whole).expect("tests give well-formed specs");
+    PodFacts::from_api(&pod).expect("tests give well-formed pods")
+}
+
+/// The pod with a change.
+pub(super) fn but(mut pod: PodFacts, change: impl FnOnce(&mut SchedulingPod)) -> PodFacts {
+    change(Arc::make_mut(&mut pod.view));
+    pod
+}
+
+/// The pod on a node.
+pub(super) fn placed(pod: PodFacts) -> PodFacts {
+    but(pod, |pod| pod.node_name = Some(NodeName::from("node")))
 }
 
 /// An assigned pod.
-pub(super) fn assigned(name: &str, adapt: impl FnOnce(&mut PodFacts)) -> PodFacts {
-    let mut pod = pod_named(name);
-    pod.node_name = Some(NodeName::from("node"));
-    adapt(&mut pod);
-    pod
+pub(super) fn assigned(name: &str, adapt: impl FnOnce(&mut SchedulingPod)) -> PodFacts {
+    but(placed(pod_named(name)), adapt)
 }
 
 pub(super) fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -44,9 +66,9 @@ pub(super) fn updated<T>(old: T, new: T) -> Change<T> {
 }
 
 fn node(adapt: impl FnOnce(&mut NodeView)) -> NodeFacts {
-    let mut node = NodeFacts::default();
-    adapt(&mut node.view);
-    node
+    let mut view = NodeView::default();
+    adapt(&mut view);
+    NodeFacts::new(Arc::new(view))
 }
 
 pub(super) fn node_added(adapt: impl FnOnce(&mut NodeView)) -> Object {

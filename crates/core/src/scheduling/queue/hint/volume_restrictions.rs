@@ -78,7 +78,7 @@ fn excludes(held: &Volume, wanted: &Volume) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::PersistentVolumeClaimFacts;
-    use super::super::tests::{added, assigned, deleted, node_added, pod_named};
+    use super::super::tests::{added, but, deleted, node_added, placed, pod_named};
     use super::*;
 
     fn disk(name: &str, read_only: bool) -> Volume {
@@ -127,10 +127,12 @@ mod tests {
         ] {
             let mut pod = pod_named("a");
             pod.volumes.push(wanted);
-            let holder = assigned("b", |pod| pod.volumes.push(held));
+            let mut holder = placed(pod_named("b"));
+            holder.volumes.push(held);
             assert_eq!(hint(&pod, &Object::Pod(deleted(holder.clone()))), expected);
-            let mut foreign = holder;
-            foreign.pod_ref.namespace = "elsewhere".to_owned();
+            let foreign = but(holder, |pod| {
+                pod.pod_ref.namespace = "elsewhere".to_owned();
+            });
             assert_eq!(hint(&pod, &Object::Pod(deleted(foreign))), Hint::Skip);
         }
     }

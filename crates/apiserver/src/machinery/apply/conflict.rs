@@ -1,0 +1,56 @@
+//! Two managers want one field to be different things.
+
+use serde_json::{Value, json};
+
+use super::managers::Manager;
+use super::path::{PathElement, show_path};
+use crate::machinery::status::Status;
+
+/// A field that another manager owns and the applied configuration changes.
+#[derive(Clone, Debug)]
+pub(super) struct Conflict {
+    pub(super) manager: Manager,
+    pub(super) path: Vec<PathElement>,
+}
+
+/// 409, with a cause per field. The conflicts come grouped by manager.
+pub(super) fn refuse(conflicts: &[Conflict]) -> Status {
+    let causes: Vec<Value> = conflicts
+        .iter()
+        .map(|conflict| {
+            json!({
+                "reason": "FieldManagerConflict",
+                "message": format!("conflict with {}", conflict.manager.describe()),
+                "field": show_path(&conflict.path),
+            })
+        })
+        .collect();
+    Status {
+        details: Some(json!({"causes": causes})),
+        ..Status::new(409, "Conflict", message(conflicts))
+    }
+}
+
+fn message(conflicts: &[Conflict]) -> String {
+    if let [only] = conflicts {
+        return format!(
+            "Apply failed with 1 conflict: conflict with {}: {}",
+            only.manager.describe(),
+            show_path(&only.path)
+        );
+    }
+    let mut lines = Vec::new();
+    let mut last: Option<&Manager> = None;
+    for conflict in conflicts {
+        if last != Some(&conflict.manager) {
+            lines.push(format!("conflicts with {}:", conflict.manager.describe()));
+            last = Some(&conflict.manager);
+        }
+        lines.push(format!("- {}", show_path(&conflict.path)));
+    }
+    format!(
+        "Apply failed with {} conflicts: {}",
+        conflicts.len(),
+        lines.join("\n")
+    )
+}

@@ -1,0 +1,367 @@
+//! A write by a named manager: the object that results, with its `managedFields`.
+//!
+//! Matches v1.36 apimachinery/pkg/util/managedfields/internal: the chain of managers around the
+//! updater, read here from the outside in.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::atom::Atom;
+use super::cap::cap_updaters;
+use super::conflict::{self, Conflict};
+use super::last_applied;
+use super::managers::{Manager, Managers, Operation, Owned};
+use super::reset::ResetFields;
+use super::set::FieldSet;
+use super::updater::{Endpoint, Force};
+use super::validate::{Duplicates, validate};
+use crate::machinery::schema::decode::{Source, empty};
+use crate::machinery::schema::{StructId, decode, schema};
+use crate::machinery::status::Status;
+
+/// Who owns what was there before anyone's fields were tracked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// Who writes when nobody says.
+const UNKNOWN: &str = "unknown";
+
+/// Tracks the managers of one kind's endpoint.
+#[derive(Clone, Debug)]
+pub struct FieldManager {
+    kind: StructId,
+    api_version: String,
+    subresource: String,
+    reset: ResetFields,
+}
+
+impl FieldManager {
+    /// For the endpoint of a kind; `subresource` is empty for the object itself. `None` for kinds
+    /// that the table does not have.
+    pub fn new(api_version: &str, kind: &str, subresource: &str) -> Option<FieldManager> {
+        Some(FieldManager {
+            kind: schema().kind(api_version, kind)?,
+            api_version: api_version.to_owned(),
+            subresource: subresource.to_owned(),
+            reset: ResetFields::of(api_version, kind, subresource),
+        })
+    }
+
+    /// A create, update or client-side patch: `new` with its `managedFields`.
+    ///
+    /// `live` is the object before, `None` for a create. Both have been decoded and defaulted.
+    /// `now` is RFC 3339. Upstream never fails here: an object whose fields cannot be tracked is
+    /// stored without `managedFields`.
+    pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: &str) -> Value {
+        let managers = self.managers_for_update(live, &new);
+        set_managed_fields(&mut new, None);
+        let nothing = empty(self.kind);
+        let is_create = live.is_none();
+        let live = without_managed_fields(live.unwrap_or(&nothing));
+        // Objects that nobody tracked before the first apply stay untracked until then.
+        if managers.0.is_empty() && !is_create {
+            return new;
+        }
+        let is_sound = validate(self.atom(), &new, Duplicates::Allow).is_ok()
+            && validate(self.atom(), &live, Duplicates::Allow).is_ok();
+        if is_sound {
+            let managers = self.track_update(&live, &new, managers, manager, now);
+            set_managed_fields(&mut new, cap_updaters(managers).encode());
+        }
+        new
+    }
+
+    /// A server-side apply of `applied`: the merged object, decoded, with its `managedFields`.
+    ///
+    /// `live` is the object before, `None` if there is none. Defaulting comes after.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        applied: &Value,
+        manager: &str,
+        force: bool,
+        now: &str,
+    ) -> Result<Value, Status> {
+        self.check_applied(applied)?;
+        let nothing = empty(self.kind);
+        let tracked = live.unwrap_or(&nothing);
+        let managers = Managers::decode(managed_fields(tracked)).map_err(|error| {
+            Status::unexpected(format!("failed to decode managed fields: {error}"))
+        })?;
+        let live = without_managed_fields(tracked);
+        self.check_typed(applied, &live)?;
+        let managers = if managers.0.is_empty() {
+            self.track_update(&nothing, &live, managers, BEFORE_FIRST_APPLY, now)
+        } else {
+            managers
+        };
+        let force = if force { Force::Yes } else { Force::No };
+        let attempt = |force| self.try_apply(&live, applied, managers.clone(), manager, force, now);
+        let (new, managers) = match attempt(force) {
+            Err(conflicts) if manager == last_applied::KUBECTL => {
+                match self.remaining_conflicts(&live, conflicts) {
+                    conflicts if conflicts.is_empty() => attempt(Force::Yes),
+                    conflicts => Err(conflicts),
+                }
+            }
+            other => other,
+        }
+        .map_err(|conflicts| conflict::refuse(&conflicts))?;
+        let mut new = self.read(new, applied)?;
+        if manager == last_applied::KUBECTL {
+            last_applied::refresh(&mut new, applied);
+        }
+        set_managed_fields(&mut new, managers.encode());
+        Ok(new)
+    }
+
+    fn atom(&self) -> Atom {
+        Atom::of_kind(self.kind)
+    }
+
+    fn endpoint(&self) -> Endpoint<'_> {
+        Endpoint {
+            atom: self.atom(),
+            api_version: &self.api_version,
+            reset: &self.reset,
+        }
+    }
+
+    fn writer(&self, name: &str, operation: Operation, time: Option<&str>) -> Owned {
+        let name = if name.is_empty() { UNKNOWN } else { name };
+        Owned {
+            manager: Manager {
+                name: name.to_owned(),
+                operation,
+                api_version: match operation {
+                    Operation::Apply => String::new(),
+                    Operation::Update => self.api_version.clone(),
+                },
+                subresource: self.subresource.clone(),
+            },
+            set: FieldSet::default(),
+            api_version: self.api_version.clone(),
+            time: time.map(str::to_owned),
+        }
+    }
+
+    /// The managers an update starts from: those it sends itself, else those of the live object.
+    /// Through a subresource they cannot be written.
+    fn managers_for_update(&self, live: Option<&Value>, new: &Value) -> Managers {
+        let of_live = || {
+            let entries = live.map(managed_fields).unwrap_or_default();
+            Managers::decode(entries).unwrap_or_default()
+        };
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        let sent = new.get("metadata").and_then(|m| m.get("managedFields"));
+        if is_reset(sent) {
+            return Managers::default();
+        }
+        match Managers::decode(managed_fields(new)) {
+            Ok(managers) if !managers.0.is_empty() => managers,
+            _ => of_live(),
+        }
+    }
+
+    /// What the update changes goes to a manager of its own first, so that it shows whether it
+    /// changed anything at all; only then does the writer's entry take it over and get a new time.
+    fn track_update(
+        &self,
+        live: &Value,
+        new: &Value,
+        mut managers: Managers,
+        manager: &str,
+        now: &str,
+    ) -> Managers {
+        let current = Owned {
+            manager: Manager {
+                name: "current-operation".to_owned(),
+                ..self.writer("", Operation::Update, None).manager
+            },
+            ..self.writer("", Operation::Update, None)
+        };
+        let current_id = current.manager.identifier();
+        self.endpoint().update(live, new, &mut managers, current);
+        if let Some(changed) = managers.0.remove(&current_id) {
+            let set = changed.set.difference(&NEVER_OWNED);
+            if !set.is_empty() {
+                let mut writer = self.writer(manager, Operation::Update, Some(now));
+                writer.set = match managers.0.get(&writer.manager.identifier()) {
+                    Some(before) => set.union(before.set.clone()),
+                    None => set,
+                };
+                managers.insert(writer);
+            }
+        }
+        managers
+    }
+
+    fn try_apply(
+        &self,
+        live: &Value,
+        applied: &Value,
+        mut managers: Managers,
+        manager: &str,
+        force: Force,
+        now: &str,
+    ) -> Result<(Value, Managers), Vec<Conflict>> {
+        let mut writer = self.writer(manager, Operation::Apply, None);
+        let id = writer.manager.identifier();
+        writer.time = managers.0.get(&id).and_then(|owned| owned.time.clone());
+        let new = self
+            .endpoint()
+            .apply(live, applied, &mut managers, writer, force)?;
+        if let Some(owned) = managers.0.get_mut(&id) {
+            owned.set = owned.set.difference(&NEVER_OWNED);
+            // An apply that changes nothing leaves the time as it is.
+            if new.is_some() {
+                owned.time = Some(now.to_owned());
+            }
+        }
+        managers.0.retain(|_, owned| !owned.set.is_empty());
+        Ok((new.unwrap_or_else(|| live.clone()), managers))
+    }
+
+    /// Without what client-side apply wrote.
+    fn remaining_conflicts(&self, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
+        match last_applied::allowed_conflicts(self.atom(), &self.api_version, live) {
+            None => conflicts,
+            Some(allowed) => conflicts
+                .into_iter()
+                .filter(|conflict| !allowed.has(&conflict.path))
+                .collect(),
+        }
+    }
+
+    fn check_applied(&self, applied: &Value) -> Result<(), Status> {
+        let text = |key: &str| applied.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        if schema().kind(version, kind) != Some(self.kind) {
+            return Err(Status::bad_request(format!(
+                "invalid object type: {}",
+                show_kind(version, kind)
+            )));
+        }
+        let metadata = applied.get("metadata");
+        if metadata.is_some_and(|m| m.get("managedFields").is_some_and(|f| !f.is_null())) {
+            return Err(Status::bad_request("metadata.managedFields must be nil"));
+        }
+        Ok(())
+    }
+
+    fn check_typed(&self, applied: &Value, live: &Value) -> Result<(), Status> {
+        validate(self.atom(), applied, Duplicates::Refuse).map_err(|error| {
+            let object = show_object(applied);
+            Status::unexpected(format!(
+                "failed to create typed patch object ({object}): {error}"
+            ))
+        })?;
+        validate(self.atom(), live, Duplicates::Allow).map_err(|error| {
+            let object = show_object(live);
+            Status::unexpected(format!(
+                "failed to create typed live object ({object}): {error}"
+            ))
+        })
+    }
+
+    /// The merged object as Go's structs hold it.
+    fn read(&self, merged: Value, applied: &Value) -> Result<Value, Status> {
+        match decode(self.kind, &merged, Source::Maps) {
+            Ok(decoded) => Ok(decoded.value),
+            Err(error) => Err(Status::unexpected(format!(
+                "failed to convert new object ({}) to proper version: unable to convert unstructured object to {}: {error}",
+                show_object(applied),
+                show_kind(&self.api_version, schema().get(self.kind).name,),
+            ))),
+        }
+    }
+}
+
+/// Fields that the server or the name decides, not a manager.
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
+/// An empty list, or one empty entry: the client wants to start over.
+fn is_reset(sent: Option<&Value>) -> bool {
+    match sent {
+        Some(Value::Array(entries)) => match entries.as_slice() {
+            [] => true,
+            [Value::Object(only)] => only.is_empty(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn managed_fields(object: &Value) -> &[Value] {
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get("managedFields"))
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    set_managed_fields(&mut object, None);
+    object
+}
+
+fn set_managed_fields(object: &mut Value, entries: Option<Value>) {
+    let Value::Object(object) = object else {
+        return;
+    };
+    let metadata = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(metadata) = metadata else {
+        return;
+    };
+    match entries {
+        Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+        None => metadata.remove("managedFields"),
+    };
+}
+
+/// `ns/name; /v1, Kind=Pod`, as Go prints an object's identity.
+fn show_object(object: &Value) -> String {
+    let text = |key: &str| {
+        let metadata = object.get("metadata");
+        let value = metadata.and_then(|metadata| metadata.get(key));
+        value.and_then(Value::as_str).unwrap_or_default()
+    };
+    let top = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    format!(
+        "{}/{}; {}",
+        text("namespace"),
+        text("name"),
+        show_kind(top("apiVersion"), top("kind"))
+    )
+}
+
+/// `apps/v1, Kind=Deployment`; the core group is empty.
+fn show_kind(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    format!("{group}/{version}, Kind={kind}")
+}
+
+/// Whether `entries` could be a `metadata.managedFields`.
+pub fn check_managed_fields(entries: &[Value]) -> Result<(), String> {
+    Managers::decode(entries).map(|_| ())
+}

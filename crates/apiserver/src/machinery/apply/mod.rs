@@ -1,0 +1,29 @@
+//! Server-side apply, and who manages which field of an object.
+//!
+//! Every write is done by a named manager and recorded in `metadata.managedFields`: what a manager
+//! applies it owns, and what it no longer applies goes unless someone else owns it. Changing what
+//! another owns is a conflict unless forced. Updates and client-side patches take what they change.
+//!
+//! Reading order: [`path`] and [`set`] (sets of fields), `atom` (a type's ownership), `validate`,
+//! `typed` (walking objects by type), `updater` (the rules), `managers` (entries), [`reset`] (fields
+//! an endpoint does not write), `conflict`, `last_applied`, `cap`, then [`field_manager`], which callers
+//! use, and [`scale`] for the one subresource of another type.
+
+mod atom;
+mod cap;
+mod conflict;
+pub mod field_manager;
+mod last_applied;
+mod managers;
+pub mod path;
+pub mod reset;
+pub mod scale;
+pub mod set;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod updater;
+mod validate;
+
+pub use field_manager::{FieldManager, check_managed_fields};
+pub use set::FieldSet;

@@ -1,0 +1,218 @@
+//! The table in memory.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::parse;
+
+/// All types that the server knows.
+#[derive(Debug)]
+pub struct Schema {
+    pub(super) structs: Vec<Struct>,
+    /// apiVersion -> kind -> struct.
+    pub(super) kinds: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
+}
+
+/// A struct's place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructId(pub(super) usize);
+
+/// A Go struct: named fields in the order they are written in.
+#[derive(Debug)]
+pub struct Struct {
+    /// The Go name, such as `PodSpec`.
+    pub name: &'static str,
+    /// Server-side apply gives the whole value one owner.
+    pub is_atomic: bool,
+    /// In Go's order, which is the order of the JSON text.
+    pub fields: Vec<Field>,
+    pub(super) by_name: BTreeMap<&'static str, usize>,
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// The JSON name.
+    pub name: &'static str,
+    /// What it holds.
+    pub ty: Type,
+    /// When it is written.
+    pub emit: Emit,
+    /// How a strategic merge patch treats it.
+    pub patch: Patch,
+    /// How server-side apply owns the items, if it is a list.
+    pub list: ListType,
+    /// Server-side apply gives this map or struct one owner.
+    pub is_atomic: bool,
+    /// What a key field counts as in an item that leaves it out.
+    pub key_default: Option<Value>,
+}
+
+/// When Go writes a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// Always, be it empty.
+    Always,
+    /// Unless it is empty; structs are never empty in this sense.
+    OmitEmpty,
+    /// Unless it is zero; structs too.
+    OmitZero,
+}
+
+/// The struct tags `patchStrategy` and `patchMergeKey`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// `merge` or `replace`; empty stands for neither.
+    pub strategy: &'static str,
+    /// The field that identifies an item; empty for lists of scalars.
+    pub merge_key: &'static str,
+}
+
+/// Who owns the items of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// One owner for the whole list.
+    Atomic,
+    /// Each scalar has owners of its own.
+    Set,
+    /// Each item has owners of its own; these fields identify it.
+    Map(Vec<&'static str>),
+}
+
+/// What a field, an item or a map's value holds.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// How it looks in JSON.
+    pub shape: Shape,
+    /// The name Go's errors print, such as `v1.RestartPolicy`. Empty for unnamed types.
+    pub(super) go_name: String,
+}
+
+/// The JSON shape of a type.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// A boolean.
+    Bool,
+    /// A whole number of so many bits.
+    Int(u8),
+    /// A number.
+    Float,
+    /// A text.
+    String,
+    /// Bytes, in JSON as base64 text.
+    Bytes,
+    /// `100m`, `1Gi`; a number is taken too.
+    Quantity,
+    /// A whole number or a text.
+    IntOrString,
+    /// A point in time, whole seconds.
+    Time,
+    /// A point in time, microseconds.
+    MicroTime,
+    /// Any JSON, kept as it is.
+    Raw,
+    /// May be null; else the inner type.
+    Pointer(Box<Type>),
+    /// A list.
+    List(Box<Type>),
+    /// A map from texts.
+    Map(Box<Type>),
+    /// Named fields.
+    Struct(StructId),
+}
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(parse::parse_tables);
+
+/// The table; read once.
+pub fn schema() -> &'static Schema {
+    &SCHEMA
+}
+
+impl Schema {
+    /// The struct of a kind, if the server knows it.
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
+        self.kinds.get(api_version)?.get(kind).copied()
+    }
+
+    /// The struct at a place.
+    pub fn get(&self, id: StructId) -> &Struct {
+        &self.structs[id.0]
+    }
+
+    /// All kinds as (apiVersion, kind).
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.kinds
+            .iter()
+            .flat_map(|(version, kinds)| kinds.keys().map(|kind| (*version, *kind)))
+    }
+}
+
+impl Struct {
+    /// The field of this JSON name; case matters.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.by_name.get(name).map(|&index| &self.fields[index])
+    }
+
+    /// The field of this name, or else one whose name differs in case only.
+    pub fn field_ignoring_case(&self, name: &str) -> Option<&Field> {
+        self.field(name).or_else(|| {
+            self.fields
+                .iter()
+                .find(|field| field.name.eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+impl Type {
+    pub(super) fn unnamed(shape: Shape) -> Type {
+        Type {
+            shape,
+            go_name: String::new(),
+        }
+    }
+
+    /// The type behind the pointers.
+    pub fn pointee(&self) -> &Type {
+        match &self.shape {
+            Shape::Pointer(inner) => inner.pointee(),
+            _ => self,
+        }
+    }
+
+    /// The type as Go's reflection prints it: `map[string]string`, `[]v1.Container`.
+    pub fn go_name(&self) -> String {
+        if !self.go_name.is_empty() {
+            return self.go_name.clone();
+        }
+        match &self.shape {
+            Shape::Bool => "bool".to_owned(),
+            Shape::Int(64) => "int64".to_owned(),
+            Shape::Int(_) => "int32".to_owned(),
+            Shape::Float => "float64".to_owned(),
+            Shape::String => "string".to_owned(),
+            Shape::Bytes => "[]uint8".to_owned(),
+            Shape::Pointer(inner) => format!("*{}", inner.go_name()),
+            Shape::List(item) => format!("[]{}", item.go_name()),
+            Shape::Map(value) => format!("map[string]{}", value.go_name()),
+            // These all carry a name.
+            _ => String::new(),
+        }
+    }
+
+    /// Go's word for the kind of type, as reflection prints it.
+    pub fn go_kind(&self) -> &'static str {
+        match &self.shape {
+            Shape::Bool => "bool",
+            Shape::Int(64) => "int64",
+            Shape::Int(_) => "int32",
+            Shape::Float => "float64",
+            Shape::String => "string",
+            Shape::Bytes | Shape::List(_) => "slice",
+            Shape::Pointer(_) => "ptr",
+            Shape::Map(_) => "map",
+            _ => "struct",
+        }
+    }
+}

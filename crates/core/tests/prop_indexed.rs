@@ -15,6 +15,7 @@ use plimsoll_core::scheduling::cluster::{Change, DisruptionBudget};
 use plimsoll_core::scheduling::decision::{Decision, Error, Grounds};
 use plimsoll_core::scheduling::filters::Seeker;
 use plimsoll_core::scheduling::indexed::Engine;
+use plimsoll_core::scheduling::plugin::PostFilterPlugin;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::preemption::{Candidate, Room};
 use plimsoll_core::scheduling::profile::Profile;
@@ -360,7 +361,7 @@ fn story() -> impl Strategy<Value = Story> {
     let count = prop_oneof![3 => 1..=5usize, 2 => 1..=NODES];
     let nodes = count.prop_flat_map(|count| (0..count).map(node).collect::<Vec<_>>());
     let shapes = vec(shape(), 4..=4);
-    (nodes, shapes, vec(event(), 1..60), 0..4usize, any::<u64>()).prop_map(
+    (nodes, shapes, vec(event(), 1..60), 0..6usize, any::<u64>()).prop_map(
         |(nodes, shapes, events, profile, seed)| Story {
             nodes,
             shapes,
@@ -400,7 +401,15 @@ fn profile(number: usize) -> Profile {
         _ => json!([]),
     };
     let config: Vec<Value> = config.as_array().unwrap().clone();
-    Profile::default().with_plugin_config(&config).unwrap()
+    let mut profile = Profile::default().with_plugin_config(&config).unwrap();
+    match number {
+        4 => profile.post_filters.clear(),
+        5 => profile
+            .post_filters
+            .retain(|plugin| *plugin != PostFilterPlugin::DefaultPreemption),
+        _ => {}
+    }
+    profile
 }
 
 struct Run {

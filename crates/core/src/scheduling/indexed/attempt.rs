@@ -10,7 +10,7 @@ use crate::scheduling::filters::Seeker;
 use crate::scheduling::plugin::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
-    NO_CLAIMS, Preemption, Room, ineligibility, no_room_message, not_eligible_message,
+    Preemption, Room, ineligibility, no_room_message, not_eligible_message, switched_off,
 };
 use crate::scheduling::reference;
 use crate::scheduling::tie_break::PreemptionOffsets;
@@ -192,9 +192,9 @@ impl Class {
             let verdict = self.cells[slot.index()].verdict?;
             Some(self.reasons.get(verdict).code)
         };
-        if !seeker.profile.preempts() {
-            let room = Room::SwitchedOff(NO_CLAIMS);
-            return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, NO_CLAIMS);
+        if let Some(told) = switched_off(seeker.profile) {
+            let room = Room::SwitchedOff(told);
+            return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, told);
         }
         let (room, message) = match ineligibility(seeker, code_of) {
             Some(reason) => (Room::NotEligible(reason), not_eligible_message(reason)),

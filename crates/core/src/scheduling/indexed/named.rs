@@ -11,7 +11,7 @@ use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
 use crate::scheduling::plugins::pod_topology_spread;
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
-    NO_CLAIMS, Room, ineligibility, no_room_message, not_eligible_message, try_node,
+    Room, ineligibility, no_room_message, not_eligible_message, switched_off, try_node,
 };
 use crate::scheduling::reference;
 
@@ -92,9 +92,9 @@ fn wait_for(seeker: &Seeker<'_>, slot: NodeSlot, rejection: &Rejection) -> Unsch
             false => Code::UnschedulableAndUnresolvable,
         })
     };
-    if !seeker.profile.preempts() {
-        let room = Room::SwitchedOff(NO_CLAIMS);
-        return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, NO_CLAIMS);
+    if let Some(told) = switched_off(seeker.profile) {
+        let room = Room::SwitchedOff(told);
+        return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, told);
     }
     let (room, message) = match ineligibility(seeker, code_of) {
         Some(reason) => (Room::NotEligible(reason), not_eligible_message(reason)),

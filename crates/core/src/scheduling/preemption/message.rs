@@ -12,7 +12,7 @@ pub const PREEMPTION_CONDITION_REASON: &str = "PreemptionByScheduler";
 pub const PREEMPTED_EVENT_REASON: &str = "Preempted";
 
 /// What the dynamic resources plugin has to say.
-pub(in crate::scheduling) const NO_CLAIMS: &str = "no new claims to deallocate";
+pub(super) const NO_CLAIMS: &str = "no new claims to deallocate";
 
 /// The message of the condition `DisruptionTarget` that victims get.
 pub fn condition_message(scheduler_name: &str) -> String {

@@ -14,13 +14,13 @@ use super::filtered::Filtered;
 use super::filters::{FilterState, Seeker, Trial};
 use super::plugin::{Code, Rejection};
 use super::pod::{PreemptionPolicy, SchedulingPod};
-use super::profile::PreemptionArgs;
+use super::profile::{PreemptionArgs, Profile};
 
 pub(super) use choice::Cost;
-pub(super) use message::{NO_CLAIMS, no_room_message, not_eligible_message};
 pub use message::{
     PREEMPTED_EVENT_REASON, PREEMPTION_CONDITION_REASON, condition_message, event_note,
 };
+pub(super) use message::{no_room_message, not_eligible_message};
 pub(super) use victims::most_in_one_budget;
 pub use victims::{is_victim, select_victims};
 
@@ -73,14 +73,11 @@ pub struct Candidate {
 /// `offset` says at which of them to begin; the search ends early once enough candidates are
 /// found.
 pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
-    if seeker.profile.post_filters.is_empty() {
-        return Preemption::SwitchedOff("");
-    }
-    if filtered.pre_filter.rejection.is_some() {
+    if filtered.pre_filter.rejection.is_some() && !seeker.profile.post_filters.is_empty() {
         return Preemption::NotTried;
     }
-    if !seeker.profile.preempts() {
-        return Preemption::SwitchedOff(message::NO_CLAIMS);
+    if let Some(told) = switched_off(seeker.profile) {
+        return Preemption::SwitchedOff(told);
     }
     let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
     if let Some(reason) = ineligibility(seeker, code_of) {
@@ -119,6 +116,15 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     Preemption::Tried {
         candidates: harmless,
         rejected,
+    }
+}
+
+/// What is told instead of looking for victims, if the profile has no use for that.
+pub(super) fn switched_off(profile: &Profile) -> Option<&'static str> {
+    if profile.post_filters.is_empty() {
+        Some("")
+    } else {
+        (!profile.preempts()).then_some(message::NO_CLAIMS)
     }
 }
 

@@ -10,8 +10,9 @@ use plimsoll_core::scheduling::cluster::Cluster;
 use plimsoll_core::scheduling::decision::Decision;
 use plimsoll_core::scheduling::filters::{FilterState, Seeker, Trial};
 use plimsoll_core::scheduling::pod::{Request, SchedulingPod};
+use plimsoll_core::scheduling::preemption::Room;
 use plimsoll_core::scheduling::profile::Profile;
-use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
+use plimsoll_core::scheduling::reference::{Search, filter_nodes, grounds, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -235,11 +236,13 @@ proptest! {
                 prop_assert!(filtered.feasible().any(|feasible| feasible == slot));
             }
             Decision::Wait(unschedulable) => {
-                prop_assert!(unschedulable.filtered.feasible().next().is_none());
-                let Some(name) = unschedulable.nominated else { return Ok(()); };
-                let slot = cluster.slot(&name).unwrap();
-                let best = unschedulable.preemption.best();
-                let candidate = best.into_iter().find(|best| best.slot == slot).unwrap();
+                let grounds = grounds(&seeking, Attempts::new(seed));
+                prop_assert!(grounds.filtered.feasible().next().is_none());
+                let Room::At(candidate) = unschedulable.room else { return Ok(()); };
+                let slot = candidate.slot;
+                prop_assert_eq!(cluster.slot(&unschedulable.nominated.unwrap()), Some(slot));
+                let best = grounds.preemption.best();
+                prop_assert!(best.into_iter().any(|best| best.slot == slot));
                 prop_assert!(!candidate.victims.is_empty());
                 let mut after = cluster.clone();
                 for victim in &candidate.victims {

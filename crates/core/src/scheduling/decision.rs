@@ -1,13 +1,15 @@
 //! What becomes of a pod: a node, or a reason to wait.
 
+use std::collections::BTreeSet;
+
 use crate::object::identity::NodeName;
 
-use super::cluster::NodeSlot;
+use super::cluster::{Cluster, NodeSlot};
+use super::diagnosis::Diagnosis;
 use super::filtered::Filtered;
 use super::filters::Seeker;
-use super::preemption::{self, Preemption};
+use super::preemption::{Preemption, Room, preempt};
 use super::scores::InvalidScore;
-use super::tie_break::{Attempts, choose};
 
 /// What becomes of the pod.
 #[derive(Clone, Debug)]
@@ -41,16 +43,27 @@ impl Placement {
 }
 
 /// Why a pod waits, and for what.
+///
+/// The verdicts that this rests on are [`Grounds`], and kept apart: they are about every node.
 #[derive(Clone, Debug)]
 pub struct Unschedulable {
-    /// What the filters said.
-    pub filtered: Filtered,
-    /// Whether room can be made.
-    pub preemption: Preemption,
-    /// The node on which room is to be made.
-    pub nominated: Option<NodeName>,
     /// The whole message for users.
     pub message: String,
+    /// The plugins that something has to change for, before the pod is tried again.
+    pub plugins: BTreeSet<&'static str>,
+    /// Whether room can be made, where, and who has to go.
+    pub room: Room,
+    /// The node on which room is to be made.
+    pub nominated: Option<NodeName>,
+}
+
+/// What a decision that a pod waits rests on.
+#[derive(Clone, Debug)]
+pub struct Grounds {
+    /// The verdicts on all nodes.
+    pub filtered: Filtered,
+    /// What was found in looking for victims.
+    pub preemption: Preemption,
 }
 
 /// Why an attempt ended without a decision.
@@ -65,29 +78,48 @@ pub enum Error {
 }
 
 impl Unschedulable {
-    /// Looks for room that could be made, and says why there is none.
-    pub fn new(seeker: &Seeker<'_>, filtered: Filtered, attempts: &mut Attempts) -> Unschedulable {
-        let cluster = seeker.cluster;
-        let slot_count = cluster.slot_count();
-        let offset = attempts.draw_offset(slot_count);
-        let preemption = preemption::preempt(seeker, &filtered, offset);
-        let chosen = choose(
-            preemption
-                .best()
-                .into_iter()
-                .map(|candidate| candidate.slot),
-            attempts.draw_offset(slot_count),
-            slot_count,
-        );
-        let node_count = cluster.node_count();
-        let post_filter = preemption.message(node_count);
+    /// Puts together what the filters said and whether room can be made.
+    ///
+    /// `post_filter` is what is told about the search for room.
+    pub(super) fn new(
+        cluster: &Cluster,
+        diagnosis: &Diagnosis,
+        plugins: BTreeSet<&'static str>,
+        room: Room,
+        post_filter: &str,
+    ) -> Unschedulable {
+        let node = match &room {
+            Room::At(candidate) => cluster.node(candidate.slot),
+            Room::SwitchedOff(_) | Room::NotTried | Room::NotEligible(_) | Room::None => None,
+        };
         Unschedulable {
-            message: filtered.diagnosis(node_count).message(&post_filter),
-            nominated: chosen
-                .and_then(|slot| cluster.node(slot))
-                .map(|node| node.view.name.clone()),
+            message: diagnosis.message(post_filter),
+            plugins,
+            nominated: node.map(|node| node.view.name.clone()),
+            room,
+        }
+    }
+}
+
+impl Grounds {
+    /// Looks for room, beginning at the node that `start` says.
+    pub fn new(seeker: &Seeker<'_>, filtered: Filtered, start: u32) -> Grounds {
+        let preemption = preempt(seeker, &filtered, start);
+        Grounds {
             filtered,
             preemption,
         }
+    }
+
+    /// The decision.
+    pub(super) fn conclude(&self, cluster: &Cluster, choice: u32) -> Unschedulable {
+        let node_count = cluster.node_count();
+        Unschedulable::new(
+            cluster,
+            &self.filtered.diagnosis(node_count),
+            self.filtered.unschedulable_plugins(),
+            self.preemption.room(choice, cluster.slot_count()),
+            &self.preemption.message(node_count),
+        )
     }
 }

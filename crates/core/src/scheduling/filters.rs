@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::object::identity::NodeName;
+use crate::object::identity::{NodeName, PodUid};
 use crate::object::node::NodeView;
 
 use super::cluster::{Cluster, NodeState};
@@ -67,10 +67,13 @@ impl PreFilter {
             return self.rejection.clone();
         }
         let names = self.node_names.as_ref()?;
-        (!names.contains(node)).then(|| {
-            let plugin = FilterPlugin::NodeAffinity;
-            Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
-        })
+        (!names.contains(node)).then(PreFilter::rejection_of_unnamed)
+    }
+
+    /// The rejection of nodes that a pod does not name, if it names any.
+    pub(super) fn rejection_of_unnamed() -> Rejection {
+        let plugin = FilterPlugin::NodeAffinity;
+        Rejection::by_no_plugin(format!("node(s) didn't satisfy plugin(s) [{plugin}]"))
     }
 }
 
@@ -185,24 +188,33 @@ impl Seeker<'_> {
         node: &NodeState,
         state: &FilterState,
     ) -> Option<Rejection> {
+        let with_them = self.with_nominated(node, state, Some(&self.pod.uid));
+        let rejection = with_them.and_then(|trial| self.filter(&trial.node, &trial.state));
+        rejection.or_else(|| self.filter(node, state))
+    }
+
+    /// The node with those pods in place that wait for room there and go before the pod.
+    ///
+    /// `None` if there are none. `own` is the pod's own place among them, which does not count.
+    pub fn with_nominated(
+        &self,
+        node: &NodeState,
+        state: &FilterState,
+        own: Option<&PodUid>,
+    ) -> Option<Trial> {
         let nominated = self.cluster.nominated_pods(&node.view.name).iter();
         let mut ahead = nominated
-            .filter(|other| other.priority >= self.pod.priority && other.uid != self.pod.uid)
+            .filter(|other| other.priority >= self.pod.priority && Some(&other.uid) != own)
             .peekable();
-        if ahead.peek().is_some() {
-            let mut trial = Trial {
-                node: node.clone(),
-                state: state.clone(),
-            };
-            for other in ahead {
-                self.add_on_trial(&mut trial, other);
-            }
-            let rejection = self.filter(&trial.node, &trial.state);
-            if rejection.is_some() {
-                return rejection;
-            }
+        ahead.peek()?;
+        let mut trial = Trial {
+            node: node.clone(),
+            state: state.clone(),
+        };
+        for other in ahead {
+            self.add_on_trial(&mut trial, other);
         }
-        self.filter(node, state)
+        Some(trial)
     }
 
     /// Puts a pod on the node of the trial.

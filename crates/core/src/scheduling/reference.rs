@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{NodeSlot, NodeState};
-use super::decision::{Decision, Error, Placement, Unschedulable};
+use super::decision::{Decision, Error, Grounds, Placement};
 use super::filtered::Filtered;
 use super::filters::{FilterState, PreFilter, Seeker};
 use super::plugin::{FilterPlugin, ScorePlugin};
@@ -133,9 +133,12 @@ pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision
     attempts.next_start = (attempts.next_start + filtered.nodes.len()) % node_count;
     let feasible: Vec<NodeSlot> = filtered.feasible().collect();
     match feasible.as_slice() {
-        [] => Ok(Decision::Wait(Box::new(Unschedulable::new(
-            seeker, filtered, attempts,
-        )))),
+        [] => {
+            let offsets = attempts.draw_for_preemption(cluster.slot_count());
+            let grounds = Grounds::new(seeker, filtered, offsets.start);
+            let waiting = grounds.conclude(cluster, offsets.choice);
+            Ok(Decision::Wait(Box::new(waiting)))
+        }
         [only] => Ok(Decision::Place(Placement::without_choice(*only))),
         _ => {
             let scored = score_nodes(seeker, &filtered)?;
@@ -150,6 +153,15 @@ pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision
             }))
         }
     }
+}
+
+/// What a decision that the pod waits would rest on, were it made next; nothing is drawn for it.
+///
+/// If a node would do, this is what would be said if it did not.
+pub fn grounds(seeker: &Seeker<'_>, mut attempts: Attempts) -> Grounds {
+    let filtered = filter_nodes(seeker, Search::From(attempts.next_start));
+    let offsets = attempts.draw_for_preemption(seeker.cluster.slot_count());
+    Grounds::new(seeker, filtered, offsets.start)
 }
 
 /// The node on which room was made for the pod, if it fits there by now.

@@ -19,6 +19,15 @@ pub struct Attempts {
     pub next_start: usize,
 }
 
+/// What is left to chance in making room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreemptionOffsets {
+    /// Where to begin the search for victims.
+    pub start: u32,
+    /// Which of the best candidates to take.
+    pub choice: u32,
+}
+
 impl Attempts {
     /// The attempts of an engine with that seed.
     pub fn new(seed: u64) -> Attempts {
@@ -26,6 +35,14 @@ impl Attempts {
             seed,
             drawn: 0,
             next_start: 0,
+        }
+    }
+
+    /// The two offsets of an attempt that finds no feasible node.
+    pub fn draw_for_preemption(&mut self, slot_count: u32) -> PreemptionOffsets {
+        PreemptionOffsets {
+            start: self.draw_offset(slot_count),
+            choice: self.draw_offset(slot_count),
         }
     }
 

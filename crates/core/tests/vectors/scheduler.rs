@@ -119,7 +119,8 @@ fn answer(seeker: &Seeker<'_>) -> Value {
         answer["unschedulablePlugins"] = json!(filtered.unschedulable_plugins());
         answer["preemption"] = described_preemption(seeker, &preemption);
         answer["preemption"]["message"] = json!(Some(message).filter(|text| !text.is_empty()));
-        let ineligibility = ineligibility(seeker, &filtered);
+        let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
+        let ineligibility = ineligibility(seeker, code_of);
         answer["preemption"]["eligible"] = json!(ineligibility.is_none());
         answer["preemption"]["ineligibleMessage"] = json!(ineligibility);
     }

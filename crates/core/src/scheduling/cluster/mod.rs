@@ -23,6 +23,7 @@ use crate::object::identity::{NodeName, PodUid};
 use crate::object::node::NodeView;
 
 use super::pod::SchedulingPod;
+use budget::Budgets;
 use order::NodeTree;
 use pods::Place;
 
@@ -76,7 +77,9 @@ pub enum Change {
         /// The pod.
         pod: Arc<SchedulingPod>,
     },
-    /// Nothing about nodes and the pods on them: nominations, namespaces, owners, budgets.
+    /// Room on a node is for other pending pods than before.
+    NominationChanged(NodeSlot),
+    /// Nothing about nodes, their pods and nominations: namespaces, owners, budgets.
     Other,
 }
 
@@ -96,7 +99,7 @@ pub struct Cluster {
     namespace_version: u64,
     /// Services and controllers, which tell what pods are of one kind.
     pub owners: Owners,
-    budgets: BTreeMap<(String, String), DisruptionBudget>,
+    budgets: Budgets,
 }
 
 impl Cluster {
@@ -188,20 +191,35 @@ impl Cluster {
 
     /// Disruption budgets, by namespace and name.
     pub fn budgets(&self) -> impl Iterator<Item = &DisruptionBudget> {
-        self.budgets.values()
+        self.budgets.iter()
+    }
+
+    /// Disruption budgets for the pods of a namespace, by name.
+    pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &DisruptionBudget> {
+        self.budgets.in_namespace(namespace)
+    }
+
+    /// A number that changes with the disruption budgets.
+    pub fn budget_version(&self) -> u64 {
+        self.budgets.version()
+    }
+
+    /// Of the budgets that have changed since that version, the least that one allows or allowed.
+    ///
+    /// `None` if some came, went or changed whom they cover, and if it is too long ago to tell.
+    pub fn least_allowed_since(&self, budget_version: u64) -> Option<i32> {
+        self.budgets.least_allowed_since(budget_version)
     }
 
     /// Learns a disruption budget or its new state.
     pub fn set_budget(&mut self, budget: DisruptionBudget) -> Change {
-        let key = (budget.namespace.clone(), budget.name.clone());
-        self.budgets.insert(key, budget);
+        self.budgets.set(budget);
         Change::Other
     }
 
     /// Forgets a disruption budget.
     pub fn remove_budget(&mut self, namespace: &str, name: &str) -> Change {
-        self.budgets
-            .remove(&(namespace.to_owned(), name.to_owned()));
+        self.budgets.remove(namespace, name);
         Change::Other
     }
 

@@ -104,6 +104,12 @@ impl Cluster {
         place.is_some_and(|place| place.kind == PlaceKind::Assumed)
     }
 
+    /// The node on which room was made for the pod, if it is still pending.
+    pub fn nomination(&self, uid: &PodUid) -> Option<&NodeName> {
+        let place = self.places.get(uid)?;
+        (place.kind == PlaceKind::Nominated).then_some(&place.node)
+    }
+
     /// Forgets a pod: it is deleted or finished, or could not be bound.
     pub fn remove_pod(&mut self, uid: &PodUid) -> Vec<Change> {
         let Some(place) = self.places.remove(uid) else {
@@ -112,7 +118,7 @@ impl Cluster {
         let Place { pod, node, kind } = place;
         if kind == PlaceKind::Nominated {
             remove_from(&mut self.nominated, &node, uid);
-            return vec![Change::Other];
+            return vec![self.nomination_changed(&node)];
         }
         if let Some(slot) = self.slot(&node)
             && let Some(state) = self.node_mut(slot)
@@ -124,12 +130,18 @@ impl Cluster {
         vec![Change::Other]
     }
 
+    /// A node that is not known learns its nominations when it appears.
+    fn nomination_changed(&self, node: &NodeName) -> Change {
+        self.slot(node)
+            .map_or(Change::Other, Change::NominationChanged)
+    }
+
     fn place_pod(&mut self, place: Place) -> Vec<Change> {
         let mut changes = self.remove_pod(&place.pod.uid);
         let (pod, node) = (Arc::clone(&place.pod), &place.node);
         let change = if place.kind == PlaceKind::Nominated {
             self.nominated.entry(node.clone()).or_default().push(pod);
-            Change::Other
+            self.nomination_changed(node)
         } else if let Some(slot) = self.slot(node)
             && let Some(state) = self.node_mut(slot)
         {

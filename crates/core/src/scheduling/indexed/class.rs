@@ -9,9 +9,10 @@
 
 use std::sync::Arc;
 
+use crate::object::identity::PodUid;
 use crate::scheduling::cluster::{Cluster, NodeSlot, NodeState};
 use crate::scheduling::filters::{FilterState, Seeker};
-use crate::scheduling::plugin::{FilterPlugin, Rejection, ScorePlugin};
+use crate::scheduling::plugin::{Code, FilterPlugin, ScorePlugin};
 use crate::scheduling::plugins::{MAX_NODE_SCORE, pod_topology_spread};
 use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
 use crate::scheduling::profile::Profile;
@@ -21,6 +22,9 @@ use super::counters::{Counters, Effect, Grain, MissingCounter, Questions, Role};
 use super::groups::{GroupId, Groups, NO_GROUP};
 use super::kinds::{KindId, Kinds};
 use super::log::Log;
+use super::order::Order;
+use super::reasons::{ReasonId, Reasons};
+use super::rooms::Rooms;
 use super::topology::{ABSENT, Topology};
 
 /// Number of members of a group key before those of counters.
@@ -29,6 +33,9 @@ pub(super) const KEY_PREFIX: usize = 2;
 /// In a group key: the node lacks the label.
 pub(super) const NO_LABEL: i64 = i64::MIN;
 
+/// Bytes per node, about: cell, static part, place in a group.
+const BYTES_PER_CELL: usize = 96;
+
 /// What classes are built from.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
@@ -36,6 +43,7 @@ pub(super) struct World<'a> {
     pub(super) profile: &'a Profile,
     pub(super) kinds: &'a Kinds,
     pub(super) log: &'a Log,
+    pub(super) order: &'a Order,
     /// Changes when nodes come, go, or change otherwise than by their pods and resources.
     pub(super) node_version: u64,
 }
@@ -50,8 +58,14 @@ pub(super) struct Class {
     pub(super) questions: Questions,
     pub(super) counters: Counters,
     pub(super) groups: Groups,
-    pub(super) rejections: Vec<Rejection>,
+    /// Who rejects nodes by themselves.
+    pub(super) reasons: Reasons,
     pub(super) cells: Vec<Cell>,
+    /// Whether nothing but the node itself decides if it will do.
+    ///
+    /// Then verdicts heed the pods that wait for room on the node, and making room is priced.
+    pub(super) is_local: bool,
+    pub(super) rooms: Rooms,
     /// Sum of the counters of required affinity: zero if nobody matches anywhere.
     pub(super) near: i64,
     /// How often a preferred term matched anywhere: zero if nobody has a say.
@@ -71,8 +85,8 @@ pub(super) struct Class {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) group: GroupId,
-    /// Who rejects the node by itself, as a number of `rejections`.
-    pub(super) verdict: Option<u16>,
+    /// Why the node is rejected by itself.
+    pub(super) verdict: Option<ReasonId>,
     is_dirty: bool,
     is_invalid: bool,
     score: i64,
@@ -81,7 +95,7 @@ pub(super) struct Cell {
 /// What of that does not change while the node stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Static {
-    verdict: Option<u16>,
+    verdict: Option<ReasonId>,
     taints: i64,
     affinity: i64,
     images: i64,
@@ -98,7 +112,7 @@ impl Cell {
 }
 
 /// A state for filters and scores that look at one node alone, and do not ask it.
-const NO_FILTER_STATE: FilterState = FilterState {
+pub(super) const NO_FILTER_STATE: FilterState = FilterState {
     spread: None,
     affinity: None,
 };
@@ -124,6 +138,7 @@ impl Class {
         if !questions.requires_all_keys {
             counters.count_unlabelled(topology);
         }
+        let is_local = !counters.all.iter().any(|counter| counter.role.rejects());
         let slots = usize::try_from(cluster.slot_count()).expect("32 bits fit in an index");
         let mut class = Class {
             pod,
@@ -132,8 +147,10 @@ impl Class {
             questions,
             counters,
             groups: Groups::default(),
-            rejections: Vec::new(),
+            reasons: Reasons::default(),
             cells: vec![Cell::EMPTY; slots],
+            is_local,
+            rooms: Rooms::new(world.order.len()),
             near: 0,
             opinions: 0,
             invalid: 0,
@@ -155,7 +172,7 @@ impl Class {
         }
         class.dirty.clear();
         for (slot, _) in cluster.nodes() {
-            class.refresh(slot.0, world, topology);
+            class.refresh(slot.0, None, world, topology);
         }
         class
     }
@@ -192,10 +209,18 @@ impl Class {
         self.position = world.log.end();
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in dirty.drain(..) {
-            self.refresh(slot, world, topology);
+            self.refresh(slot, None, world, topology);
         }
         self.dirty = dirty;
         true
+    }
+
+    /// Bytes that it takes per node, about.
+    pub(super) fn bytes_per_node(&self) -> usize {
+        match self.rooms.is_in_use() {
+            true => BYTES_PER_CELL + Rooms::BYTES_PER_NODE,
+            false => BYTES_PER_CELL,
+        }
     }
 
     /// Takes a node out of its group until it is refreshed.
@@ -310,35 +335,40 @@ impl Class {
             affinity: raw(ScorePlugin::NodeAffinity),
             images: raw(ScorePlugin::ImageLocality),
         };
-        known.verdict = rejection.map(|rejection| self.intern(rejection));
+        known.verdict = rejection.map(|rejection| self.reasons.intern(rejection));
         self.statics[slot.index()] = known;
     }
 
-    fn intern(&mut self, rejection: Rejection) -> u16 {
-        let known = self.rejections.iter().position(|own| *own == rejection);
-        let number = known.unwrap_or_else(|| {
-            self.rejections.push(rejection);
-            self.rejections.len() - 1
-        });
-        u16::try_from(number).expect("a pod can be rejected in few ways")
-    }
-
     /// Looks at a node again.
-    pub(super) fn refresh(&mut self, slot: u32, world: World<'_>, topology: &Topology) {
+    ///
+    /// `own` is a pod of the class for which room was made there, if it is about that pod alone.
+    pub(super) fn refresh(
+        &mut self,
+        slot: u32,
+        own: Option<&PodUid>,
+        world: World<'_>,
+        topology: &Topology,
+    ) {
         let number = NodeSlot(slot);
         self.set_aside(number);
-        let cell = &mut self.cells[index(slot)];
+        let cell = std::mem::replace(&mut self.cells[index(slot)], Cell::EMPTY);
         self.invalid -= usize::from(cell.is_invalid);
-        *cell = Cell::EMPTY;
+        if let Some(verdict) = cell.verdict {
+            self.reasons.remove(verdict);
+        }
         let Some(node) = world.cluster.node(number) else {
             return;
         };
         let verdict = match self.statics[index(slot)].verdict {
             Some(verdict) => Some(verdict),
-            None => self.changing_verdict(node, world),
+            None => self.changing_verdict(node, own, world),
         };
-        if verdict.is_some() {
-            self.cells[index(slot)].verdict = verdict;
+        let code = verdict.map(|verdict| self.reasons.get(verdict).code);
+        let rank = world.order.rank(number);
+        self.rooms.reset(rank, code == Some(Code::Unschedulable));
+        if let Some(verdict) = verdict {
+            self.reasons.add(verdict);
+            self.cells[index(slot)].verdict = Some(verdict);
             return;
         }
         let own = self.own_score(slot, node, world);
@@ -355,12 +385,25 @@ impl Class {
         };
     }
 
-    fn changing_verdict(&mut self, node: &NodeState, world: World<'_>) -> Option<u16> {
+    fn changing_verdict(
+        &mut self,
+        node: &NodeState,
+        own: Option<&PodUid>,
+        world: World<'_>,
+    ) -> Option<ReasonId> {
         let seeker = self.seeker(world);
-        let filters = world.profile.filters.iter();
-        let mut filters = filters.filter(|f| is_local(**f) && !is_static(**f));
-        let rejection = filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE))?;
-        Some(self.intern(rejection))
+        let filter = |node: &NodeState| {
+            let filters = world.profile.filters.iter();
+            let mut filters = filters.filter(|f| is_local(**f) && !is_static(**f));
+            filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE))
+        };
+        let with_nominated = match self.is_local {
+            true => seeker.with_nominated(node, &NO_FILTER_STATE, own),
+            false => None,
+        };
+        let rejection = with_nominated.and_then(|trial| filter(&trial.node));
+        let rejection = rejection.or_else(|| filter(node))?;
+        Some(self.reasons.intern(rejection))
     }
 
     /// The weighted scores that depend on the node alone; `None` if one is out of bounds.

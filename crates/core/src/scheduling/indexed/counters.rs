@@ -35,6 +35,19 @@ pub(super) enum Role {
     Worth,
 }
 
+impl Role {
+    /// Whether nodes can be rejected for it.
+    pub(super) fn rejects(self) -> bool {
+        match self {
+            Role::HardSpread(_)
+            | Role::Affinity
+            | Role::AntiAffinity
+            | Role::ExistingAntiAffinity => true,
+            Role::SoftSpread(_) | Role::Worth => false,
+        }
+    }
+}
+
 /// How a counter divides the nodes into groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grain {

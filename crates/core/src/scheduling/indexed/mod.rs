@@ -7,43 +7,52 @@
 //! that have it in common. A decision then costs about as much as there are groups and recent
 //! changes, and does not grow with the number of nodes.
 //!
+//! The same goes for pods that nothing will do for: how many nodes are rejected for which reasons is
+//! kept, and so is what making room on each node would cost, unless other nodes' pods matter too.
+//!
 //! What occurs rarely is not indexed but left to [`reference`], which is asked with the same draws
 //! of chance: profiles that look at a part of the nodes or filter in an unusual order, pods that
 //! name several nodes, and scores out of bounds.
 //!
-//! Reading order: `kinds` (existing pods), `topology` (domains), `log`, `shape` (which pods share a
-//! class), `counters` (numbers by domain), `groups`, `class` (all of it for one shape), `decide`
-//! (the best node), this file.
+//! Reading order: `kinds` (existing pods), `topology` (domains), `order` (of nodes), `log`, `shape`
+//! (which pods share a class), `counters` (numbers by domain), `groups`, `reasons` (of rejections),
+//! `rooms` (what making room costs), `class` (all of it for one shape), `decide` (the best node),
+//! `verdicts` (on all nodes), `attempt` (what becomes of a pod), `named` (pods that name their
+//! node), this file.
 //!
 //! [`reference`]: mod@super::reference
 
+mod attempt;
+mod bits;
 mod class;
 mod counters;
 mod decide;
 mod groups;
 mod kinds;
 mod log;
+mod named;
+mod order;
+mod reasons;
+mod rooms;
 mod shape;
 mod topology;
+mod verdicts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cluster::{Change, Cluster, NodeSlot, NodeState};
-use super::decision::{Decision, Error, Placement, Unschedulable};
-use super::filtered::Filtered;
-use super::filters::{FilterState, PreFilter, Seeker};
-use super::plugin::{FilterPlugin, Rejection};
-use super::plugins::{inter_pod_affinity, pod_topology_spread};
+use super::decision::{Decision, Error, Grounds};
+use super::filters::Seeker;
+use super::plugin::FilterPlugin;
 use super::pod::{NamedNodes, SchedulingPod};
 use super::profile::Profile;
 use super::reference;
 use super::tie_break::Attempts;
 use class::{Class, World, is_local};
-use counters::{Counter, Role};
-use groups::NO_GROUP;
 use kinds::Kinds;
 use log::{Entry, Log};
+use order::Order;
 use topology::Topology;
 
 /// A scheduler that keeps indexes.
@@ -55,19 +64,18 @@ pub struct Engine {
     kinds: Kinds,
     topology: Topology,
     log: Log,
+    order: Order,
     node_version: u64,
+    /// The version that the order is of.
+    order_version: u64,
     classes: BTreeMap<u64, Vec<Class>>,
-    class_count: usize,
+    /// Bytes per node that the classes take.
+    class_bytes: usize,
     clock: u64,
 }
 
-/// Bytes per node and class, about: cell, static part, place in a group.
-const BYTES_PER_CELL: usize = 96;
 /// Bytes per node that all classes together may take.
 const BYTES_PER_NODE: usize = 1024 - 128;
-
-/// Classes kept whatever the size of the cluster.
-const MIN_CLASSES: usize = BYTES_PER_NODE / BYTES_PER_CELL;
 /// Bytes for classes that a small cluster may take all the same.
 const FREE_BYTES: usize = 16 << 20;
 
@@ -81,9 +89,11 @@ impl Engine {
             kinds: Kinds::default(),
             topology: Topology::default(),
             log: Log::default(),
+            order: Order::default(),
             node_version: 0,
+            order_version: 0,
             classes: BTreeMap::new(),
-            class_count: 0,
+            class_bytes: 0,
             clock: 0,
         }
     }
@@ -115,7 +125,7 @@ impl Engine {
         if self.kinds.is_worn() {
             self.kinds = Kinds::rebuilt(&self.cluster);
             self.classes.clear();
-            self.class_count = 0;
+            self.class_bytes = 0;
         }
     }
 
@@ -147,6 +157,7 @@ impl Engine {
                 let kind = self.kinds.remove(slot, &pod);
                 self.log(slot, Some(kind), -1);
             }
+            Change::NominationChanged(slot) => self.log(slot, None, 0),
             Change::Other => {}
         }
     }
@@ -180,14 +191,32 @@ impl Engine {
         }
         let mut class = self.take_class(profile, pod);
         let decision = self.decide(&mut class, profile, pod);
-        self.classes
-            .entry(shape::hash(pod))
-            .or_default()
-            .push(class);
+        self.put_class(class);
         match decision {
             Some(decision) => Ok(decision),
             None => self.ask_reference(profile, pod),
         }
+    }
+
+    /// What a decision that the pod waits would rest on, were it made next; nothing is drawn for
+    /// it.
+    ///
+    /// Equal to [`reference::grounds`], but from the indexes; it takes looking at every node all
+    /// the same.
+    pub fn grounds(&mut self, profile: usize, pod: &Arc<SchedulingPod>) -> Grounds {
+        let is_named = matches!(pod.node_rules.named, NamedNodes::Only(_));
+        if is_named || !is_indexable(&self.profiles[profile], pod) {
+            let seeker = Seeker {
+                cluster: &self.cluster,
+                profile: &self.profiles[profile],
+                pod,
+            };
+            return reference::grounds(&seeker, self.attempts);
+        }
+        let mut class = self.take_class(profile, pod);
+        let grounds = self.grounds_of(&mut class, profile, pod);
+        self.put_class(class);
+        grounds
     }
 
     fn ask_reference(&mut self, profile: usize, pod: &SchedulingPod) -> Result<Decision, Error> {
@@ -199,62 +228,19 @@ impl Engine {
         reference::schedule(&seeker, &mut self.attempts)
     }
 
-    /// A pod that names its node, as those of daemon sets do, is tried there alone.
-    fn schedule_named(
-        &mut self,
-        profile: usize,
-        pod: &Arc<SchedulingPod>,
-    ) -> Result<Decision, Error> {
-        let seeker = Seeker {
-            cluster: &self.cluster,
-            profile: &self.profiles[profile],
-            pod,
-        };
-        if let NamedNodes::Only(names) = &pod.node_rules.named
-            && names.len() == 1
-            && pod.nominated_node_name.is_none()
-            && !self.asks_about_others(&seeker)
-            && let Some(slot) = names.first().and_then(|name| self.cluster.slot(name))
-            && let Some(node) = self.cluster.node(slot)
-        {
-            let state = FilterState {
-                spread: None,
-                affinity: None,
-            };
-            if seeker.filter_with_nominated(node, &state).is_none() {
-                return Ok(Decision::Place(Placement::without_choice(slot)));
-            }
-        }
-        self.ask_reference(profile, pod)
-    }
-
-    /// Whether other pods decide where this one may go.
-    fn asks_about_others(&self, seeker: &Seeker<'_>) -> bool {
-        let Seeker {
-            cluster,
-            profile,
-            pod,
-        } = seeker;
-        let hard = pod_topology_spread::hard_constraints(pod, &profile.spread, &cluster.owners);
-        let namespace_labels = cluster.namespace_labels(&pod.pod_ref.namespace);
-        let mut existing = self.kinds.with_terms().iter();
-        !hard.is_empty()
-            || !pod.affinity.required.is_empty()
-            || !pod.affinity.required_anti.is_empty()
-            || existing.any(|kind| {
-                let mut terms = self.kinds.pod(*kind).affinity.required_anti.iter();
-                terms.any(|term| term.matches(&pod.pod_ref, &pod.labels, namespace_labels))
-            })
-    }
-
-    /// The class of the pod's shape, up to date.
+    /// The class of the pod's shape, up to date. It is to be put back.
     fn take_class(&mut self, profile: usize, pod: &Arc<SchedulingPod>) -> Class {
         self.clock += 1;
+        if self.order_version != self.node_version {
+            self.order = Order::new(&self.cluster);
+            self.order_version = self.node_version;
+        }
         let world = World {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             kinds: &self.kinds,
             log: &self.log,
+            order: &self.order,
             node_version: self.node_version,
         };
         let same_hash = self.classes.entry(shape::hash(pod)).or_default();
@@ -263,190 +249,37 @@ impl Engine {
             .position(|class| class.profile == profile && shape::is_same(&class.pod, pod));
         let mut class = match known.map(|place| same_hash.swap_remove(place)) {
             Some(mut class) => {
+                self.class_bytes -= class.bytes_per_node();
                 if !class.catch_up(world, &self.topology) {
                     let representative = Arc::clone(&class.pod);
                     class = Class::build(representative, profile, world, &mut self.topology);
                 }
                 class
             }
-            None => {
-                let class = Class::build(Arc::clone(pod), profile, world, &mut self.topology);
-                self.class_count += 1;
-                self.forget_old_classes();
-                class
-            }
+            None => Class::build(Arc::clone(pod), profile, world, &mut self.topology),
         };
         class.last_used = self.clock;
         class
     }
 
-    /// Keeps the memory for classes within bounds; those least recently used go.
-    fn forget_old_classes(&mut self) {
+    /// Keeps a class, and the memory for all within bounds: those least recently used go.
+    fn put_class(&mut self, class: Class) {
+        self.class_bytes += class.bytes_per_node();
+        let same_hash = self.classes.entry(shape::hash(&class.pod)).or_default();
+        same_hash.push(class);
         let nodes = self.cluster.node_count().max(1);
-        let allowed = (FREE_BYTES / (nodes * BYTES_PER_CELL)).max(MIN_CLASSES);
-        while self.class_count > allowed {
+        let allowed = (FREE_BYTES / nodes).max(BYTES_PER_NODE);
+        while self.class_bytes > allowed {
             let all = self.classes.values().flatten();
             let Some(oldest) = all.map(|class| class.last_used).min() else {
                 return;
             };
             for classes in self.classes.values_mut() {
-                classes.retain(|class| class.last_used != oldest);
+                let going = classes.extract_if(.., |class| class.last_used == oldest);
+                let freed = going.map(|class| class.bytes_per_node());
+                self.class_bytes -= freed.sum::<usize>();
             }
             self.classes.retain(|_, classes| !classes.is_empty());
-            self.class_count -= 1;
-        }
-    }
-
-    /// Decides by the class; `None` if a score is out of bounds.
-    fn decide(
-        &mut self,
-        class: &mut Class,
-        profile: usize,
-        pod: &Arc<SchedulingPod>,
-    ) -> Option<Decision> {
-        let world = World {
-            cluster: &self.cluster,
-            profile: &self.profiles[profile],
-            kinds: &self.kinds,
-            log: &self.log,
-            node_version: self.node_version,
-        };
-        let seeker = Seeker {
-            cluster: world.cluster,
-            profile: world.profile,
-            pod,
-        };
-        if pod.nominated_node_name.is_some()
-            && let Some(slot) =
-                reference::nominated_slot(&seeker, &self.filter_state(class, &seeker))
-        {
-            return Some(Decision::Place(Placement::without_choice(slot)));
-        }
-        let ahead = self.verdicts_with_nominated(class, &seeker);
-        for (slot, rejection) in &ahead {
-            if rejection.is_some() {
-                class.set_aside(*slot);
-            }
-        }
-        let feasible = class.feasible(world.profile);
-        let slot_count = world.cluster.slot_count();
-        let decision = match feasible.count {
-            0 => {
-                let filtered = self.filtered(class, &seeker, &ahead);
-                let waiting = Unschedulable::new(&seeker, filtered, &mut self.attempts);
-                Some(Decision::Wait(Box::new(waiting)))
-            }
-            1 => feasible
-                .first()
-                .map(|slot| Decision::Place(Placement::without_choice(slot))),
-            _ if class.invalid > 0 => None,
-            count => feasible.best(world.profile).and_then(|best| {
-                let offset = self.attempts.draw_offset(slot_count);
-                let slot = best.choose(offset, slot_count)?;
-                Some(Decision::Place(Placement {
-                    slot,
-                    feasible: count,
-                    total: Some(best.total),
-                }))
-            }),
-        };
-        for slot in ahead.keys() {
-            class.refresh(slot.0, world, &self.topology);
-        }
-        decision
-    }
-
-    /// The verdicts on nodes where pods of the same or a higher priority wait for room.
-    fn verdicts_with_nominated(
-        &self,
-        class: &Class,
-        seeker: &Seeker<'_>,
-    ) -> BTreeMap<NodeSlot, Option<Rejection>> {
-        let pod = seeker.pod;
-        let nominations = seeker.cluster.nominations();
-        let ahead = nominations.filter(|(_, pods)| {
-            let mut pods = pods.iter();
-            pods.any(|other| other.priority >= pod.priority && other.uid != pod.uid)
-        });
-        let mut ahead = ahead.peekable();
-        if ahead.peek().is_none() {
-            return BTreeMap::new();
-        }
-        let state = self.filter_state(class, seeker);
-        ahead
-            .filter_map(|(name, _)| {
-                let slot = seeker.cluster.slot(name)?;
-                let node = seeker.cluster.node(slot)?;
-                Some((slot, seeker.filter_with_nominated(node, &state)))
-            })
-            .collect()
-    }
-
-    /// The counts of a class as the filters know them.
-    fn filter_state(&self, class: &Class, seeker: &Seeker<'_>) -> FilterState {
-        let counters = || class.counters.all.iter();
-        let hard = class.questions.hard.clone();
-        let counts = counters().filter(|c| matches!(c.role, Role::HardSpread(_)));
-        let counts = counts.map(|counter| counter.spread_counts(&self.topology));
-        let spread = (!hard.is_empty())
-            .then(|| pod_topology_spread::FilterState::new(hard, counts.collect()));
-        let by_value = |role: Role| {
-            let all = counters().filter(move |counter| counter.role == role);
-            all.flat_map(|counter| self.named_counts(counter))
-        };
-        let filters = &seeker.profile.filters;
-        let affinity = filters.contains(&FilterPlugin::InterPodAffinity).then(|| {
-            inter_pod_affinity::FilterState::with_counts(
-                seeker.pod,
-                seeker.cluster,
-                by_value(Role::Affinity),
-                by_value(Role::AntiAffinity),
-                by_value(Role::ExistingAntiAffinity),
-            )
-        });
-        FilterState {
-            spread,
-            affinity: affinity.flatten(),
-        }
-    }
-
-    fn named_counts<'a>(
-        &'a self,
-        counter: &'a Counter,
-    ) -> impl Iterator<Item = (String, String, i64)> + 'a {
-        let key = self.topology.key(counter.key);
-        let counts = counter.non_zero();
-        counts.map(|(domain, n)| (key.name.clone(), key.value(domain).to_owned(), n))
-    }
-
-    /// All verdicts of a class, for a pod that nothing will do for.
-    fn filtered(
-        &self,
-        class: &Class,
-        seeker: &Seeker<'_>,
-        ahead: &BTreeMap<NodeSlot, Option<Rejection>>,
-    ) -> Filtered {
-        let state = self.filter_state(class, seeker);
-        let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
-        let verdict = |slot: NodeSlot| {
-            if let Some(verdict) = ahead.get(&slot) {
-                return verdict.clone();
-            }
-            let cell = &class.cells[slot.index()];
-            match cell.verdict {
-                Some(number) => class.rejections.get(usize::from(number)).cloned(),
-                None if cell.group == NO_GROUP => None,
-                None => {
-                    let key = &class.groups.get(cell.group).key;
-                    class.reject_group(key, seeker.profile)
-                }
-            }
-        };
-        let order = seeker.cluster.node_order().into_iter();
-        Filtered {
-            nodes: order.map(|slot| (slot, verdict(slot))).collect(),
-            pre_filter,
-            state,
         }
     }
 }

@@ -4,12 +4,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::scheduling::pod::SchedulingPod;
 
-/// Whether every filter and score says the same of both pods, on any node.
+/// Whether every filter and score says the same of both pods, on any node, and the same pods would
+/// have to go for them.
 ///
-/// What is left out has no part in filtering and scoring: names and ids, priority (it decides about
-/// nominated pods, which are looked at apart), times and gates.
+/// What is left out has no part in that: names and ids, times and gates, and whether the pod may
+/// push others out at all, which is asked of each.
 pub(super) fn is_same(a: &SchedulingPod, b: &SchedulingPod) -> bool {
-    a.pod_ref.namespace == b.pod_ref.namespace
+    a.priority == b.priority
+        && a.pod_ref.namespace == b.pod_ref.namespace
         && a.requests == b.requests
         && a.labels == b.labels
         && a.tolerations == b.tolerations
@@ -27,6 +29,7 @@ pub(super) fn hash(pod: &SchedulingPod) -> u64 {
     let mut hasher = DefaultHasher::new();
     pod.pod_ref.namespace.hash(&mut hasher);
     pod.labels.hash(&mut hasher);
+    pod.priority.hash(&mut hasher);
     pod.requests.incoming.milli_cpu.hash(&mut hasher);
     pod.requests.incoming.memory.hash(&mut hasher);
     pod.images.names.hash(&mut hasher);

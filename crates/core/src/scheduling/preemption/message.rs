@@ -30,24 +30,35 @@ impl Preemption {
     /// The part before the comma is the dynamic resources plugin's, which is asked first. When no
     /// node could come into question, it does not find its own notes, and that is all there is.
     pub fn message(&self, node_count: usize) -> String {
-        let text = match self {
-            Preemption::SwitchedOff(told) => return (*told).to_owned(),
-            Preemption::NotTried => return "not found".to_owned(),
-            Preemption::NotEligible(reason) => (*reason).to_owned(),
-            Preemption::Tried { candidates, .. } if !candidates.is_empty() => {
-                return String::new();
-            }
+        match self {
+            Preemption::SwitchedOff(told) => (*told).to_owned(),
+            Preemption::NotTried => "not found".to_owned(),
+            Preemption::NotEligible(reason) => not_eligible_message(reason),
+            Preemption::Tried { candidates, .. } if !candidates.is_empty() => String::new(),
             Preemption::Tried { rejected, .. } => {
-                let mut diagnosis = Diagnosis::new(node_count);
-                for (_, rejection) in rejected {
-                    diagnosis.add(rejection, 1);
-                }
-                let untried = node_count.saturating_sub(rejected.len());
-                let no_use = Rejection::by_no_plugin("Preemption is not helpful for scheduling");
-                diagnosis.add(&no_use, untried);
-                diagnosis.message("")
+                no_room_message(node_count, rejected.iter().map(|(_, own)| (own, 1)))
             }
-        };
-        format!("{NO_CLAIMS}, preemption: {text}")
+        }
     }
+}
+
+/// What is told of a pod that may not push others out.
+pub(in crate::scheduling) fn not_eligible_message(reason: &str) -> String {
+    format!("{NO_CLAIMS}, preemption: {reason}")
+}
+
+/// What is told if room can be made nowhere, by what is in the way on how many nodes.
+pub(in crate::scheduling) fn no_room_message<'a>(
+    node_count: usize,
+    rejected: impl Iterator<Item = (&'a Rejection, usize)>,
+) -> String {
+    let mut diagnosis = Diagnosis::new(node_count);
+    let mut tried = 0;
+    for (rejection, nodes) in rejected {
+        diagnosis.add(rejection, nodes);
+        tried += nodes;
+    }
+    let no_use = Rejection::by_no_plugin("Preemption is not helpful for scheduling");
+    diagnosis.add(&no_use, node_count.saturating_sub(tried));
+    not_eligible_message(&diagnosis.message(""))
 }

@@ -11,17 +11,20 @@ use std::sync::Arc;
 
 use super::cluster::NodeSlot;
 use super::filtered::Filtered;
-use super::filters::{Seeker, Trial};
+use super::filters::{FilterState, Seeker, Trial};
 use super::plugin::{Code, Rejection};
 use super::pod::{PreemptionPolicy, SchedulingPod};
-use super::profile::PreemptionArgs;
+use super::profile::{PreemptionArgs, Profile};
 
+pub(super) use choice::Cost;
 pub use message::{
     PREEMPTED_EVENT_REASON, PREEMPTION_CONDITION_REASON, condition_message, event_note,
 };
+pub(super) use message::{no_room_message, not_eligible_message};
+pub(super) use victims::most_in_one_budget;
 pub use victims::{is_victim, select_victims};
 
-/// The result of looking for victims.
+/// All that was found in looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
     /// Not looked for: the profile has no use for it. This is what is told instead.
@@ -37,6 +40,21 @@ pub enum Preemption {
         /// Nodes on which it would not, with what is in the way there.
         rejected: Vec<(NodeSlot, Rejection)>,
     },
+}
+
+/// Whether room can be made, and where.
+#[derive(Clone, Debug)]
+pub enum Room {
+    /// Not looked for: the profile has no use for it. This is what is told instead.
+    SwitchedOff(&'static str),
+    /// Not looked for: no node will do whatever is removed.
+    NotTried,
+    /// Not looked for: the pod may not push others out, or not again.
+    NotEligible(&'static str),
+    /// Looked for, and there is none.
+    None,
+    /// On this node, if these pods go.
+    At(Candidate),
 }
 
 /// A node and the pods that would have to go.
@@ -55,16 +73,14 @@ pub struct Candidate {
 /// `offset` says at which of them to begin; the search ends early once enough candidates are
 /// found.
 pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
-    if seeker.profile.post_filters.is_empty() {
-        return Preemption::SwitchedOff("");
-    }
-    if filtered.pre_filter.rejection.is_some() {
+    if filtered.pre_filter.rejection.is_some() && !seeker.profile.post_filters.is_empty() {
         return Preemption::NotTried;
     }
-    if !seeker.profile.preempts() {
-        return Preemption::SwitchedOff(message::NO_CLAIMS);
+    if let Some(told) = switched_off(seeker.profile) {
+        return Preemption::SwitchedOff(told);
     }
-    if let Some(reason) = ineligibility(seeker, filtered) {
+    let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
+    if let Some(reason) = ineligibility(seeker, code_of) {
         return Preemption::NotEligible(reason);
     }
     let mut potential: Vec<NodeSlot> = filtered
@@ -81,16 +97,10 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     let (mut harmless, mut violating) = (Vec::new(), Vec::new());
     let mut rejected = Vec::new();
     for slot in potential {
-        let Some(node) = seeker.cluster.node(slot) else {
-            continue;
-        };
-        let trial = Trial {
-            node: node.clone(),
-            state: filtered.state.clone(),
-        };
-        match select_victims(seeker, slot, trial) {
-            Err(rejection) => rejected.push((slot, rejection)),
-            Ok(candidate) => {
+        match try_node(seeker, slot, &filtered.state) {
+            None => {}
+            Some(Err(rejection)) => rejected.push((slot, rejection)),
+            Some(Ok(candidate)) => {
                 if candidate.pdb_violations == 0 {
                     harmless.push(candidate);
                 } else {
@@ -109,15 +119,41 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     }
 }
 
+/// What is told instead of looking for victims, if the profile has no use for that.
+pub(super) fn switched_off(profile: &Profile) -> Option<&'static str> {
+    if profile.post_filters.is_empty() {
+        Some("")
+    } else {
+        (!profile.preempts()).then_some(message::NO_CLAIMS)
+    }
+}
+
+/// Who would have to go on a node as it is; `None` if there is no such node.
+pub fn try_node(
+    seeker: &Seeker<'_>,
+    slot: NodeSlot,
+    state: &FilterState,
+) -> Option<Result<Candidate, Rejection>> {
+    let trial = Trial {
+        node: seeker.cluster.node(slot)?.clone(),
+        state: state.clone(),
+    };
+    Some(select_victims(seeker, slot, trial))
+}
+
 /// Why the pod may not push others out: it never may, or the victims of last time are still there.
-pub fn ineligibility(seeker: &Seeker<'_>, filtered: &Filtered) -> Option<&'static str> {
+///
+/// `code_of` is how a node was rejected, if it was.
+pub fn ineligibility(
+    seeker: &Seeker<'_>,
+    code_of: impl FnOnce(NodeSlot) -> Option<Code>,
+) -> Option<&'static str> {
     let pod = seeker.pod;
     if pod.preemption_policy == PreemptionPolicy::Never {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
     let slot = seeker.cluster.slot(pod.nominated_node_name.as_ref()?)?;
-    let code = filtered.rejection(slot).map(|rejection| rejection.code);
-    if code == Some(Code::UnschedulableAndUnresolvable) {
+    if code_of(slot) == Some(Code::UnschedulableAndUnresolvable) {
         return None;
     }
     let mut pods = seeker.cluster.node(slot)?.pods().iter();
@@ -127,7 +163,7 @@ pub fn ineligibility(seeker: &Seeker<'_>, filtered: &Filtered) -> Option<&'stati
 }
 
 /// How many candidates are enough, of so many nodes.
-fn candidates_wanted(args: PreemptionArgs, nodes: usize) -> usize {
+pub(super) fn candidates_wanted(args: PreemptionArgs, nodes: usize) -> usize {
     let part = |number: i32| usize::try_from(number).unwrap_or(0);
     let wanted = nodes.saturating_mul(part(args.min_candidate_nodes_percentage)) / 100;
     let least = part(args.min_candidate_nodes_absolute);

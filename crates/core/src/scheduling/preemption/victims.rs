@@ -1,9 +1,10 @@
 //! Who would have to go on one node.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::scheduling::cluster::{DisruptionBudget, NodeSlot};
+use crate::scheduling::cluster::{Cluster, DisruptionBudget, NodeSlot, NodeState};
 use crate::scheduling::filters::{Seeker, Trial};
 use crate::scheduling::plugin::Rejection;
 use crate::scheduling::pod::SchedulingPod;
@@ -34,14 +35,15 @@ pub fn select_victims(
     if potential.is_empty() {
         return Err(Rejection::by_no_plugin(REASON_NO_VICTIMS));
     }
-    for pod in &potential {
+    // The last first: that is where the node looks for them.
+    for pod in potential.iter().rev() {
         seeker.remove_on_trial(&mut trial, pod);
     }
     if let Some(rejection) = seeker.filter_with_nominated(&trial.node, &trial.state) {
         return Err(rejection);
     }
     sort_by_importance(&mut potential);
-    let budgets: Vec<&DisruptionBudget> = seeker.cluster.budgets().collect();
+    let budgets = budgets_of(seeker.cluster, &potential);
     let (violating, others) = split_by_budgets(potential, &budgets);
     let is_mixed = !violating.is_empty() && !others.is_empty();
     let mut victims = cannot_stay(seeker, &mut trial, violating);
@@ -90,6 +92,26 @@ fn sort_by_importance(pods: &mut Vec<Arc<SchedulingPod>>) {
 }
 
 type Pods = Vec<Arc<SchedulingPod>>;
+
+/// The budgets that any of the pods could be under.
+fn budgets_of<'a>(cluster: &'a Cluster, pods: &[Arc<SchedulingPod>]) -> Vec<&'a DisruptionBudget> {
+    let namespaces = pods.iter().map(|pod| pod.pod_ref.namespace.as_str());
+    let namespaces: BTreeSet<&str> = namespaces.collect();
+    let budgets = namespaces.into_iter().flat_map(|ns| cluster.budgets_in(ns));
+    budgets.collect()
+}
+
+/// How many pods that could have to go are under the budget that has the most of them.
+///
+/// While budgets allow at least as many, it does not matter to the node how many they allow.
+pub(in crate::scheduling) fn most_in_one_budget(seeker: &Seeker<'_>, node: &NodeState) -> usize {
+    let budgets = budgets_of(seeker.cluster, node.pods());
+    let victims = || node.pods().iter().filter(|pod| is_victim(pod, seeker.pod));
+    let counts = budgets
+        .iter()
+        .map(|budget| victims().filter(|pod| budget.is_spent_by(pod)).count());
+    counts.max().unwrap_or(0)
+}
 
 /// Splits off the pods that break a disruption budget, if all before them in the list go too.
 fn split_by_budgets(pods: Pods, budgets: &[&DisruptionBudget]) -> (Pods, Pods) {

@@ -1,0 +1,426 @@
+//! The one thread that writes: it gathers what many writers want, commits it with one flush, and
+//! only then answers.
+//!
+//! Conditions are checked against the index plus what the batch has staged so far, so writers in
+//! one batch see each other exactly as if they had come one after the other. While a commit is
+//! under way the next batch gathers in the queue; the busier the store, the larger the batches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::super::{Change, Entry, Error, Revision, Txn, Write};
+use super::RedbOptions;
+use super::compaction::Compactor;
+use super::database::{COMPACTED, LOG, META, Shared, is_full};
+use super::index::{Index, Put, Version};
+use super::row::{Row, RowId};
+
+/// Transactions in one commit.
+const MAX_BATCH: usize = 1024;
+
+/// Bytes in one commit; a larger batch would make everybody wait for the disk.
+const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// How often expiry and compaction are looked after.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Rows removed along with a commit of writers, who wait for it.
+const GARBAGE_PER_COMMIT: usize = 256;
+
+/// Rows removed in a commit of its own, when nobody waits.
+const GARBAGE_WHEN_IDLE: usize = 4096;
+
+/// Expired keys deleted in one commit.
+const EXPIRED_PER_COMMIT: usize = 1024;
+
+/// What the writer is asked for.
+#[derive(Debug)]
+pub(super) enum Job {
+    Txn(Txn, oneshot::Sender<Result<Reply, Error>>),
+    Compact(Revision, oneshot::Sender<Result<(), Error>>),
+    Close,
+}
+
+/// How a transaction ended. The current entry of a conflict is read by who asked.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Committed { revision: Revision },
+    Conflict { key: Bytes },
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    jobs: Receiver<Job>,
+    compactor: Compactor,
+    /// Set when a flush has failed: nothing is written any more.
+    refusing: Option<Error>,
+    next_tick: Instant,
+}
+
+/// A change that is not yet committed.
+#[derive(Debug)]
+struct Staged {
+    key: Bytes,
+    value: Option<Bytes>,
+    version: Version,
+    previous: Option<RowId>,
+}
+
+impl Staged {
+    fn row(&self) -> Row<'_> {
+        let put = self.version.put;
+        Row {
+            key: &self.key,
+            value: self.value.as_deref(),
+            create_revision: put.map_or(0, |put| put.create_revision),
+            expires_at: put.map_or(0, |put| put.expires_at),
+            previous: self.previous,
+        }
+    }
+
+    fn change(&self) -> Change {
+        let entry = |value: &Bytes| Entry {
+            key: self.key.clone(),
+            value: value.clone(),
+            create_revision: self.version.put.map_or(0, |put| put.create_revision),
+            mod_revision: self.version.row.revision(),
+        };
+        Change {
+            key: self.key.clone(),
+            revision: self.version.row.revision(),
+            entry: self.value.as_ref().map(entry),
+            previous: None,
+        }
+    }
+}
+
+/// The changes of many transactions, to be committed together.
+#[derive(Debug, Default)]
+struct Batch {
+    staged: Vec<Staged>,
+    /// Where each staged key stands.
+    latest: HashMap<Bytes, Option<Version>>,
+    revision: Revision,
+    bytes: usize,
+    now: u64,
+}
+
+impl Batch {
+    fn new(index: &Index) -> Self {
+        Self {
+            revision: index.current(),
+            now: unix_millis(),
+            ..Self::default()
+        }
+    }
+
+    fn latest(&self, index: &Index, key: &[u8]) -> Option<Version> {
+        match self.latest.get(key) {
+            Some(staged) => *staged,
+            None => index.latest(key),
+        }
+    }
+
+    /// Adds a transaction if its conditions hold.
+    fn stage(&mut self, index: &Index, txn: Txn) -> Reply {
+        for compare in &txn.compares {
+            let version = self.latest(index, &compare.key);
+            if version.map(|version| version.row.revision()) != compare.mod_revision {
+                let key = compare.key.clone();
+                return Reply::Conflict { key };
+            }
+        }
+        self.bytes += txn.bytes();
+        let revision = self.revision + 1;
+        let mut position = 0;
+        for write in txn.writes {
+            let row = RowId::new(revision, position);
+            if self.stage_write(index, write, row) {
+                self.revision = revision;
+                position += 1;
+            }
+        }
+        let revision = self.revision;
+        Reply::Committed { revision }
+    }
+
+    /// Whether the write changes anything.
+    fn stage_write(&mut self, index: &Index, write: Write, row: RowId) -> bool {
+        let before = self.latest(index, write.key());
+        let (key, value, put) = match write {
+            Write::Delete { .. } if before.is_none() => return false,
+            Write::Delete { key } => (key, None, None),
+            Write::Put { key, value, ttl } => {
+                let put = Put {
+                    create_revision: (before.and_then(|version| version.put))
+                        .map_or(row.revision(), |put| put.create_revision),
+                    expires_at: ttl.map_or(0, |ttl| self.now.saturating_add(millis(ttl))),
+                };
+                (key, Some(value), Some(put))
+            }
+        };
+        let previous = before.map(|version| version.row);
+        let mut version = Version { row, put, size: 0 };
+        let mut staged = Staged {
+            key,
+            value,
+            version,
+            previous,
+        };
+        version.size = u32::try_from(staged.row().size()).unwrap_or(u32::MAX);
+        staged.version = version;
+        let latest = version.put.map(|_| version);
+        self.latest.insert(staged.key.clone(), latest);
+        self.staged.push(staged);
+        true
+    }
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, options: &RedbOptions) -> Self {
+        let compactor = Compactor::new(options, shared.read().index.current());
+        Self {
+            shared,
+            jobs,
+            compactor,
+            refusing: None,
+            next_tick: Instant::now() + TICK,
+        }
+    }
+
+    /// Serves until the store is closed.
+    pub(super) fn run(mut self) {
+        loop {
+            let wait = self.next_tick.saturating_duration_since(Instant::now());
+            let goes_on = match self.jobs.recv_timeout(wait) {
+                Ok(job) => self.serve(job),
+                Err(RecvTimeoutError::Timeout) => true,
+                Err(RecvTimeoutError::Disconnected) => false,
+            };
+            if !goes_on {
+                break;
+            }
+            if Instant::now() >= self.next_tick {
+                self.tick();
+                self.next_tick = Instant::now() + TICK;
+            }
+        }
+        self.shared.close();
+    }
+
+    /// Serves a job and what has gathered behind it. Whether the store goes on.
+    fn serve(&mut self, first: Job) -> bool {
+        let mut answers = Vec::new();
+        let mut compactions = Vec::new();
+        let mut closing = false;
+        let mut batch;
+        {
+            let state = self.shared.read();
+            batch = Batch::new(&state.index);
+            let mut next = Some(first);
+            while let Some(job) = next {
+                match job {
+                    Job::Txn(txn, answer) => {
+                        answers.push((batch.stage(&state.index, txn), answer));
+                    }
+                    Job::Compact(revision, answer) => compactions.push((revision, answer)),
+                    Job::Close => closing = true,
+                }
+                let full = answers.len() >= MAX_BATCH || batch.bytes >= MAX_BATCH_BYTES;
+                next = if closing || full {
+                    None
+                } else {
+                    self.jobs.try_recv().ok()
+                };
+            }
+        }
+        let target = compactions.iter().map(|(revision, _)| *revision).max();
+        let result = self.commit(&batch, target, GARBAGE_PER_COMMIT);
+        for (reply, answer) in answers {
+            // Who no longer waits for the answer has no use for it.
+            let _ = answer.send(result.clone().map(|()| reply));
+        }
+        for (_, answer) in compactions {
+            let _ = answer.send(result.clone());
+        }
+        if result.is_ok() {
+            self.publish(&batch);
+        }
+        !closing
+    }
+
+    /// Makes a batch durable and visible; and forgets history up to `compact_to`.
+    fn commit(
+        &mut self,
+        batch: &Batch,
+        compact_to: Option<Revision>,
+        garbage: usize,
+    ) -> Result<(), Error> {
+        let has_garbage = self.shared.read().index.has_garbage();
+        if batch.staged.is_empty() && compact_to.is_none() && !has_garbage {
+            return Ok(());
+        }
+        if let Some(error) = &self.refusing {
+            return Err(error.clone());
+        }
+        self.reopen_if_down()?;
+        let (doomed, compacted) = if compact_to.is_some() || has_garbage {
+            let mut state = self.shared.write();
+            state.index.compact(compact_to.unwrap_or(0));
+            (
+                state.index.take_garbage(garbage),
+                Some(state.index.compacted()),
+            )
+        } else {
+            (Vec::new(), None)
+        };
+        let written = self.write_rows(&batch.staged, &doomed, compacted);
+        written.map_err(|error| self.recover(error))?;
+        let mut state = self.shared.write();
+        for staged in &batch.staged {
+            state.index.apply(staged.key.clone(), staged.version);
+        }
+        Ok(())
+    }
+
+    fn write_rows(
+        &self,
+        staged: &[Staged],
+        doomed: &[RowId],
+        compacted: Option<Revision>,
+    ) -> Result<(), ::redb::Error> {
+        let txn = self.shared.begin_write()?;
+        {
+            let mut log = txn.open_table(LOG)?;
+            for staged in staged {
+                let row = staged.row();
+                let mut place = log.insert_reserve(staged.version.row.0, row.size())?;
+                row.write_to(place.as_mut());
+            }
+            for row in doomed {
+                log.remove(row.0)?;
+            }
+        }
+        if let Some(compacted) = compacted {
+            txn.open_table(META)?.insert(COMPACTED, compacted)?;
+        }
+        txn.commit()?;
+        Ok(())
+    }
+
+    fn publish(&self, batch: &Batch) {
+        if batch.staged.is_empty() {
+            return;
+        }
+        let changes: Vec<Change> = batch.staged.iter().map(Staged::change).collect();
+        self.shared.hub.publish(batch.revision, &changes, |at| {
+            let staged = &batch.staged[at];
+            let ((), log) = self.shared.look_up(|_| Ok(())).ok()?;
+            log.entry(staged.key.clone(), staged.previous?).ok()
+        });
+    }
+
+    /// Opens the database again after a failed commit, and says what to answer.
+    fn recover(&mut self, error: ::redb::Error) -> Error {
+        let store = self.shared.name.clone();
+        let full = is_full(&error);
+        let source = Arc::new(error);
+        let answer = if self.shared.flush_failed.load(Ordering::Acquire) {
+            Error::WritesRefused { store, source }
+        } else if full {
+            Error::Full { store, source }
+        } else {
+            Error::Write { store, source }
+        };
+        tracing::error!(store = self.shared.name, error = ?answer, "writing to the store failed");
+        self.reopen(&answer);
+        answer
+    }
+
+    fn reopen_if_down(&mut self) -> Result<(), Error> {
+        let Some(because) = self.shared.trouble() else {
+            return Ok(());
+        };
+        self.reopen(&because);
+        match &self.shared.read().database {
+            Ok(_) => self.refusing.clone().map_or(Ok(()), Err),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn reopen(&mut self, because: &Error) {
+        let may_reload = !self.shared.flush_failed.load(Ordering::Acquire);
+        let reopened = self.shared.reopen(because, may_reload);
+        if self.shared.flush_failed.load(Ordering::Acquire) {
+            self.refusing.get_or_insert_with(|| because.clone());
+        }
+        match reopened {
+            Ok(changes) => {
+                if let Some(last) = changes.last() {
+                    let previous = |at: usize| changes[at].previous.clone();
+                    self.shared.hub.publish(last.revision, &changes, previous);
+                }
+            }
+            Err(error) => {
+                tracing::error!(store = self.shared.name, ?error, "the store is down");
+            }
+        }
+    }
+
+    /// What time alone asks for: expiry, compaction, another try at a file that was down.
+    fn tick(&mut self) {
+        if self.refusing.is_some() {
+            return;
+        }
+        let failed = |error: Error| tracing::warn!(?error, "looking after the store failed");
+        if let Err(error) = self.reopen_if_down() {
+            return failed(error);
+        }
+        if let Err(error) = self.expire() {
+            return failed(error);
+        }
+        let target = self.compactor.target(&self.shared.read().index);
+        if let Err(error) = self.compact(target) {
+            failed(error);
+        }
+    }
+
+    fn expire(&mut self) -> Result<(), Error> {
+        let mut batch;
+        {
+            let state = self.shared.read();
+            batch = Batch::new(&state.index);
+            for (key, revision) in state.index.expired(batch.now, EXPIRED_PER_COMMIT) {
+                batch.stage(&state.index, Txn::remove(key, revision));
+            }
+        }
+        self.commit(&batch, None, 0)?;
+        self.publish(&batch);
+        Ok(())
+    }
+
+    /// Compacts, and removes garbage for as long as no writer waits.
+    fn compact(&mut self, target: Option<Revision>) -> Result<(), Error> {
+        let nothing = Batch::new(&self.shared.read().index);
+        self.commit(&nothing, target, GARBAGE_WHEN_IDLE)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn unix_millis() -> u64 {
+    // A clock before 1970 makes everything expire late, never early.
+    millis(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_apiserver::store::{EtcdOptions, EtcdStore, RedbOptions, RedbStore, Store};
+use plimsoll_apiserver::store::{
+    EtcdOptions, EtcdStore, Outcome, RedbOptions, RedbStore, Store, Txn,
+};
 use plimsoll_testkit::etcd::Etcd;
 use tempfile::TempDir;
 
@@ -38,22 +40,25 @@ pub(crate) fn redb() -> Backend {
 
 pub(crate) async fn etcd() -> Backend {
     let etcd = tokio::task::spawn_blocking(Etcd::start).await.unwrap();
-    let options = EtcdOptions {
-        endpoints: vec![etcd.endpoint().to_owned()],
-        watch_buffer: WATCH_BUFFER,
-        ..EtcdOptions::default()
-    };
-    let store = EtcdStore::connect(&options).await.unwrap();
     Backend {
-        store: Arc::new(store),
+        store: connect(&etcd).await,
         _folder: None,
         _etcd: Some(etcd),
     }
 }
 
+/// One more server on the same etcd.
+pub(crate) async fn connect(etcd: &Etcd) -> Arc<dyn Store> {
+    let options = EtcdOptions {
+        endpoints: vec![etcd.endpoint()],
+        watch_buffer: WATCH_BUFFER,
+        ..EtcdOptions::default()
+    };
+    Arc::new(EtcdStore::connect(&options).await.unwrap())
+}
+
 /// Commits and gives the revision.
-pub(crate) async fn commit(store: &Arc<dyn Store>, txn: plimsoll_apiserver::store::Txn) -> u64 {
-    use plimsoll_apiserver::store::Outcome;
+pub(crate) async fn commit(store: &Arc<dyn Store>, txn: Txn) -> u64 {
     match store.txn(txn).await.unwrap() {
         Outcome::Committed { revision } => revision,
         conflict @ Outcome::Conflict { .. } => panic!("{conflict:?}"),

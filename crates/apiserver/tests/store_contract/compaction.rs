@@ -93,3 +93,16 @@ pub(crate) async fn compacting_twice_is_no_error(store: Arc<dyn Store>) {
     store.compact(last - 1).await.unwrap();
     assert!(store.get(b"/a", Some(last)).await.unwrap().entry.is_some());
 }
+
+pub(crate) async fn a_delete_is_never_missed_because_of_compaction(store: Arc<dyn Store>) {
+    let created = commit(&store, Txn::create("/a", "1")).await;
+    let deleted = commit(&store, Txn::remove("/a", created)).await;
+    commit(&store, Txn::create("/b", "1")).await;
+    let mut watch = watches::watch(&store, "/", created).await;
+    store.compact(deleted).await.unwrap();
+    match watches::next(&mut watch).await {
+        Ok(Update::Change(change)) => assert_eq!((change.revision, change.entry), (deleted, None)),
+        Err(Error::Compacted { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}

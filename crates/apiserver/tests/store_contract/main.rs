@@ -7,6 +7,7 @@
 
 mod backend;
 mod compaction;
+mod etcd_only;
 mod expiry;
 mod model;
 mod reads;
@@ -80,7 +81,8 @@ contract! {
         watches_below_the_compacted_revision_fail,
         what_is_current_survives_compaction,
         compacting_the_future_fails,
-        compacting_twice_is_no_error;
+        compacting_twice_is_no_error,
+        a_delete_is_never_missed_because_of_compaction;
     expiry:
         a_key_expires_and_watchers_see_it,
         a_later_put_without_expiry_stays;

@@ -15,7 +15,7 @@ use proptest::test_runner::TestRunner;
 use crate::watches;
 
 /// Sequences of operations, one after the other on the same store.
-const SEQUENCES: usize = 40;
+const SEQUENCES: usize = 20;
 
 /// Few keys, so that operations meet.
 const KEYS: [&str; 5] = ["/a/1", "/a/2", "/a/20", "/b/1", "/b"];
@@ -27,6 +27,16 @@ struct Model {
     states: BTreeMap<u64, BTreeMap<Bytes, Entry>>,
     changes: Vec<Change>,
     compacted: u64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            states: BTreeMap::from([(1, BTreeMap::new())]),
+            changes: Vec::new(),
+            compacted: 0,
+        }
+    }
 }
 
 impl Model {
@@ -144,22 +154,39 @@ struct Watched {
 }
 
 pub(crate) async fn random_operations_agree_with_the_model(store: Arc<dyn Store>) {
-    let mut model = Model {
-        states: BTreeMap::from([(1, BTreeMap::new())]),
-        changes: Vec::new(),
-        compacted: 0,
-    };
+    let mut model = Model::default();
     let mut runner = TestRunner::default();
-    let operations = prop::collection::vec(operation(), 1..60);
     for _ in 0..SEQUENCES {
-        let operations = operations.new_tree(&mut runner).unwrap().current();
-        let mut watches = Vec::new();
-        for operation in &operations {
-            apply(&store, &mut model, &mut watches, operation).await;
-        }
-        for watched in watches {
-            check_watch(&model, watched, &operations).await;
-        }
+        let operations = operations().new_tree(&mut runner).unwrap().current();
+        run(&store, &mut model, &operations).await;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// As above, each time on a fresh store, so that a failure shrinks to few operations.
+    #[test]
+    fn redb_agrees_with_the_model(operations in operations()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.unwrap().block_on(async {
+            let backend = crate::backend::redb();
+            run(&backend.store(), &mut Model::default(), &operations).await;
+        });
+    }
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    prop::collection::vec(operation(), 1..60)
+}
+
+async fn run(store: &Arc<dyn Store>, model: &mut Model, operations: &[Operation]) {
+    let mut watches = Vec::new();
+    for operation in operations {
+        apply(store, model, &mut watches, operation).await;
+    }
+    for watched in watches {
+        check_watch(model, watched, operations).await;
     }
     assert_eq!(store.current_revision().await.unwrap(), model.current().0);
 }

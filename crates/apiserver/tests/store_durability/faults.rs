@@ -207,6 +207,14 @@ pub(crate) fn full_disk() {
             assert!(again.is_retryable(), "{again:?}");
         }
         disk.limit_space(None);
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(error) = store.txn(Txn::new().put("/more", "")).await {
+            assert!(
+                error.is_retryable() && Instant::now() < deadline,
+                "{error:?}"
+            );
+            tokio::task::yield_now().await;
+        }
         for _ in 0..STEPS {
             acknowledged.push(ledger.step(&*store).await.unwrap());
         }

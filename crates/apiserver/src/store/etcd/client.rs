@@ -11,6 +11,7 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::super::{Error, Revision};
+use super::compaction::AGREEMENT_KEY;
 use super::wire::{
     CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
     RangeResponse, TxnRequest, TxnResponse, WHOLE_KEYSPACE, WatchCreateRequest, WatchRequest,
@@ -62,6 +63,32 @@ impl Client {
         let at = request.revision;
         let answer = self.call("/etcdserverpb.KV/Range", request).await;
         answer.map_err(|status| self.error(status, at))
+    }
+
+    /// The revision of the last change, agreed by a majority of members.
+    pub(super) async fn current_revision(&self) -> Result<Revision, Error> {
+        self.probe(0).await
+    }
+
+    /// Fails if the revision was compacted.
+    pub(super) async fn check_readable(&self, revision: Revision) -> Result<(), Error> {
+        // Zero would mean the current one; there is nothing before the first.
+        self.probe(signed(revision.max(1))).await?;
+        Ok(())
+    }
+
+    /// Reads as little as possible.
+    async fn probe(&self, revision: i64) -> Result<Revision, Error> {
+        let request = RangeRequest {
+            key: AGREEMENT_KEY,
+            revision,
+            count_only: true,
+            ..RangeRequest::default()
+        };
+        let response = self.range(request).await?;
+        Ok(response
+            .header
+            .map_or(0, |header| unsigned(header.revision)))
     }
 
     pub(super) async fn txn(&self, request: TxnRequest) -> Result<TxnResponse, Error> {

@@ -81,7 +81,7 @@ impl EtcdStore {
     /// Connects, and follows all changes from now on.
     pub async fn connect(options: &EtcdOptions) -> Result<Self, Error> {
         let client = Client::new(options)?;
-        let current = current_revision(&client).await?;
+        let current = client.current_revision().await?;
         let hub = Hub::new(current, options.watch_buffer);
         let mut tasks = vec![tokio::spawn(watch::feed(
             client.clone(),
@@ -211,10 +211,7 @@ impl Store for EtcdStore {
         if after >= live_after {
             return Ok(Watch::new(after, None, subscription));
         }
-        // etcd lets a watch begin at the compacted revision, whose deletes may be gone.
-        if after > 0 {
-            self.get(&compaction::AGREEMENT_KEY, Some(after)).await?;
-        }
+        client.check_readable(after).await?;
         let history = PastChanges {
             client: client.clone(),
             prefix,
@@ -222,6 +219,7 @@ impl Store for EtcdStore {
             seen: after,
             through: live_after,
             stream: None,
+            unchecked: None,
         };
         Ok(Watch::new(after, Some(Box::new(history)), subscription))
     }
@@ -234,23 +232,13 @@ impl Store for EtcdStore {
     }
 
     async fn current_revision(&self) -> Result<Revision, Error> {
-        current_revision(self.client()?).await
+        self.client()?.current_revision().await
     }
 
     async fn close(&self) -> Result<(), Error> {
         self.stop();
         Ok(())
     }
-}
-
-/// The revision of etcd's last change, agreed by a majority of members.
-async fn current_revision(client: &Client) -> Result<Revision, Error> {
-    let request = wire::RangeRequest {
-        key: compaction::AGREEMENT_KEY,
-        count_only: true,
-        ..wire::RangeRequest::default()
-    };
-    Ok(header_revision(client.range(request).await?.header))
 }
 
 fn header_revision(header: Option<wire::ResponseHeader>) -> Revision {

@@ -3,6 +3,10 @@
 //! Every revision changes at least one key, so a watch of the whole keyspace sees every revision
 //! and always knows how far it has come. That is what lets a watcher of a quiet prefix be told of
 //! progress, which etcd before 3.5 has no request for.
+//!
+//! etcd lets a watch begin at the very revision that was compacted, and then leaves out deletes of
+//! that revision. So after past changes have arrived it is asked whether the revision before them
+//! can still be read; if not, something may be missing.
 
 use std::time::Duration;
 
@@ -13,7 +17,7 @@ use super::super::hub::Hub;
 use super::super::watch::History;
 use super::super::{Change, Entry, Error, Revision};
 use super::client::{Changes, Client, unsigned};
-use super::wire::{Event, KeyValue};
+use super::wire::{Event, KeyValue, WatchResponse};
 
 /// Between two attempts to reach etcd again.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
@@ -29,7 +33,7 @@ pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
         );
         if let Error::Compacted { .. } = error {
             // Changes were missed. Watchers have to list again.
-            match super::current_revision(&client).await {
+            match client.current_revision().await {
                 Ok(current) => {
                     hub.interrupt(&error, current);
                     seen = current;
@@ -51,11 +55,18 @@ async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
         Err(error) => return error,
     };
     let mut changes = Vec::new();
+    let mut unchecked = true;
     loop {
         let response = match stream.next().await {
             Ok(response) => response,
             Err(error) => return error,
         };
+        if unchecked && !response.events.is_empty() {
+            if let Err(error) = client.check_readable(*seen).await {
+                return error;
+            }
+            unchecked = false;
+        }
         changes.extend(response.events.into_iter().filter_map(change));
         // A revision must not be published in two halves.
         if response.fragment {
@@ -80,6 +91,22 @@ pub(super) struct PastChanges {
     /// The last revision that is not delivered live.
     pub(super) through: Revision,
     pub(super) stream: Option<Changes>,
+    /// What has arrived and may be incomplete.
+    pub(super) unchecked: Option<WatchResponse>,
+}
+
+impl PastChanges {
+    /// What arrives next; the stream is opened when it is first needed.
+    async fn receive(&mut self) -> Result<WatchResponse, Error> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => {
+                let stream = self.client.watch_everything(self.seen + 1).await?;
+                self.stream.insert(stream)
+            }
+        };
+        stream.next().await
+    }
 }
 
 #[async_trait]
@@ -89,14 +116,11 @@ impl History for PastChanges {
         if self.seen >= self.through || self.through <= 1 {
             return Ok(None);
         }
-        let stream = match &mut self.stream {
-            Some(stream) => stream,
-            None => {
-                let stream = self.client.watch_everything(self.seen + 1).await?;
-                self.stream.insert(stream)
-            }
-        };
-        let response = stream.next().await?;
+        if self.unchecked.is_none() {
+            self.unchecked = Some(self.receive().await?);
+        }
+        self.client.check_readable(self.seen).await?;
+        let response = self.unchecked.take().unwrap_or_default();
         let changes: Vec<Change> = response.events.into_iter().filter_map(change).collect();
         if let Some(last) = changes.last() {
             // The rest of the last revision may come in the next fragment.

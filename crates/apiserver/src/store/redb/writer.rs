@@ -36,6 +36,9 @@ const GARBAGE_PER_COMMIT: usize = 256;
 /// Rows removed in a commit of its own, when nobody waits.
 const GARBAGE_WHEN_IDLE: usize = 4096;
 
+/// How long a full disk is left alone: every attempt reads the whole file again.
+const FULL_PAUSE: Duration = Duration::from_millis(250);
+
 /// Expired keys deleted in one commit.
 const EXPIRED_PER_COMMIT: usize = 1024;
 
@@ -60,6 +63,8 @@ pub(super) struct Writer {
     compactor: Compactor,
     /// Set when a flush has failed: nothing is written any more.
     refusing: Option<Error>,
+    /// Set when the disk was full: until when not to try again.
+    pausing: Option<(Instant, Error)>,
     next_tick: Instant,
 }
 
@@ -190,6 +195,7 @@ impl Writer {
             jobs,
             compactor,
             refusing: None,
+            pausing: None,
             next_tick: Instant::now() + TICK,
         }
     }
@@ -266,9 +272,7 @@ impl Writer {
         if batch.staged.is_empty() && compact_to.is_none() && !has_garbage {
             return Ok(());
         }
-        if let Some(error) = &self.refusing {
-            return Err(error.clone());
-        }
+        self.writable()?;
         self.reopen_if_down()?;
         let (doomed, compacted) = if compact_to.is_some() || has_garbage {
             let mut state = self.shared.write();
@@ -287,6 +291,14 @@ impl Writer {
             state.index.apply(staged.key.clone(), staged.version);
         }
         Ok(())
+    }
+
+    /// Whether it makes sense to try.
+    fn writable(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        self.pausing = self.pausing.take().filter(|(until, _)| now < *until);
+        let pausing = self.pausing.as_ref().map(|(_, error)| error);
+        (self.refusing.as_ref().or(pausing)).map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn write_rows(
@@ -340,6 +352,9 @@ impl Writer {
         };
         tracing::error!(store = self.shared.name, error = ?answer, "writing to the store failed");
         self.reopen(&answer);
+        if full {
+            self.pausing = Some((Instant::now() + FULL_PAUSE, answer.clone()));
+        }
         answer
     }
 
@@ -375,7 +390,7 @@ impl Writer {
 
     /// What time alone asks for: expiry, compaction, another try at a file that was down.
     fn tick(&mut self) {
-        if self.refusing.is_some() {
+        if self.writable().is_err() {
             return;
         }
         let failed = |error: Error| tracing::warn!(?error, "looking after the store failed");

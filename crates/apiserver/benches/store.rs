@@ -153,6 +153,8 @@ async fn watched(store: &Arc<RedbStore>) {
 
 struct Sample {
     elapsed: Duration,
+    /// Of all threads.
+    cpu: Duration,
     latencies: Vec<Duration>,
 }
 
@@ -164,6 +166,7 @@ impl Sample {
         operation: impl Fn(Arc<RedbStore>, usize, usize) -> F + Copy + Send + 'static,
     ) -> Self {
         let start = Instant::now();
+        let cpu = cpu_time();
         let mut running = Vec::new();
         for task in 0..tasks {
             let store = Arc::clone(store);
@@ -183,17 +186,30 @@ impl Sample {
         }
         let elapsed = start.elapsed();
         latencies.sort_unstable();
-        Self { elapsed, latencies }
+        Self {
+            elapsed,
+            cpu: cpu_time().saturating_sub(cpu),
+            latencies,
+        }
     }
+}
+
+/// What this process has used of the processors.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
+    // The name, in brackets, may hold anything; user and system time are fields 14 and 15.
+    let (_, after_name) = stat.rsplit_once(')').expect("the name is in brackets");
+    let fields = after_name.split_whitespace().skip(11).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 fn report(what: &str, sample: Sample) {
     let at = |part: usize| sample.latencies[(sample.latencies.len() - 1) * part / 100];
     let count = u32::try_from(sample.latencies.len()).expect("a small number");
     let per_second = f64::from(count) / sample.elapsed.as_secs_f64();
+    let (p50, p99, cpu) = (at(50), at(99), sample.cpu / count);
     println!(
-        "{what:<24} {per_second:>8.0} /s   p50 {:>8.2?}   p99 {:>8.2?}",
-        at(50),
-        at(99)
+        "{what:<24} {per_second:>8.0} /s   p50 {p50:>8.2?}   p99 {p99:>8.2?}   cpu {cpu:>8.2?} each"
     );
 }

@@ -7,9 +7,9 @@
 //! name revisions, and history stays readable until it is compacted. A write is acknowledged only
 //! when it is durable.
 //!
-//! Reading order: this trait; [`txn`] and [`entry`], what goes in and out; [`watch`], how changes
-//! are followed; [`hub`], how they are handed to many watchers; [`redb`], the embedded store;
-//! [`etcd`], the same over a real etcd. `tests/store_contract` holds both to one behaviour.
+//! Reading order: this trait; `txn` and `entry`, what goes in and out; `watch`, how changes are
+//! followed; `hub`, how they are handed to many watchers; `redb`, the embedded store; `etcd`, the
+//! same over a real etcd. `tests/store_contract` holds both to one behaviour.
 
 mod entry;
 mod error;

@@ -14,26 +14,38 @@ pub(crate) const WATCH_BUFFER: usize = 100;
 /// A store, and what has to outlive it.
 pub(crate) struct Backend {
     store: Arc<dyn Store>,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
     _etcd: Option<Etcd>,
 }
 
 impl Backend {
+    /// Bytes that the store takes on disk, for one that is in a file.
+    pub(crate) fn file_size(&self) -> u64 {
+        let folder = self.folder.as_ref().unwrap();
+        std::fs::metadata(folder.path().join("store.redb"))
+            .unwrap()
+            .len()
+    }
+
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
 }
 
 pub(crate) fn redb() -> Backend {
+    redb_with(RedbOptions::default())
+}
+
+pub(crate) fn redb_with(options: RedbOptions) -> Backend {
     let folder = tempfile::tempdir().unwrap();
     let options = RedbOptions {
         watch_buffer: WATCH_BUFFER,
-        ..RedbOptions::default()
+        ..options
     };
     let store = RedbStore::open(&folder.path().join("store.redb"), &options).unwrap();
     Backend {
         store: Arc::new(store),
-        _folder: Some(folder),
+        folder: Some(folder),
         _etcd: None,
     }
 }
@@ -42,7 +54,7 @@ pub(crate) async fn etcd() -> Backend {
     let etcd = tokio::task::spawn_blocking(Etcd::start).await.unwrap();
     Backend {
         store: connect(&etcd).await,
-        _folder: None,
+        folder: None,
         _etcd: Some(etcd),
     }
 }

@@ -11,6 +11,7 @@ mod etcd_only;
 mod expiry;
 mod model;
 mod reads;
+mod retention;
 mod transactions;
 mod watches;
 

@@ -28,7 +28,7 @@ impl Compactor {
         }
     }
 
-    /// The revision to compact to, if any is due.
+    /// The revision to compact to because of time or size, if any is due.
     pub(super) fn target(&mut self, index: &Index) -> Option<Revision> {
         let now = Instant::now();
         let last = self.samples.back().map(|(taken, _)| *taken);
@@ -42,10 +42,14 @@ impl Compactor {
             target = target.max(*revision);
             self.samples.pop_front();
         }
-        if index.superseded_cost() > self.keep_bytes {
-            // Some room, so that not every write compacts.
-            target = target.max(index.revision_to_keep(self.keep_bytes / 10 * 9));
-        }
+        let target = target.max(self.size_target(index).unwrap_or(0));
         (target > index.compacted()).then_some(target)
+    }
+
+    /// The revision to compact to because of the size alone; cheap enough to ask at every commit.
+    pub(super) fn size_target(&self, index: &Index) -> Option<Revision> {
+        // Some room, so that not every write compacts.
+        let keep = self.keep_bytes / 10 * 9;
+        (index.superseded_cost() > self.keep_bytes).then(|| index.revision_to_keep(keep))
     }
 }

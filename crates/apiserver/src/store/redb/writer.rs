@@ -226,8 +226,10 @@ impl Writer {
         let mut compactions = Vec::new();
         let mut closing = false;
         let mut batch;
+        let mut target;
         {
             let state = self.shared.read();
+            target = self.compactor.size_target(&state.index);
             batch = Batch::new(&state.index);
             let mut next = Some(first);
             while let Some(job) = next {
@@ -235,7 +237,10 @@ impl Writer {
                     Job::Txn(txn, answer) => {
                         answers.push((batch.stage(&state.index, txn), answer));
                     }
-                    Job::Compact(revision, answer) => compactions.push((revision, answer)),
+                    Job::Compact(revision, answer) => {
+                        target = target.max(Some(revision));
+                        compactions.push(answer);
+                    }
                     Job::Close => closing = true,
                 }
                 let full = answers.len() >= MAX_BATCH || batch.bytes >= MAX_BATCH_BYTES;
@@ -246,13 +251,12 @@ impl Writer {
                 };
             }
         }
-        let target = compactions.iter().map(|(revision, _)| *revision).max();
         let result = self.commit(&batch, target, GARBAGE_PER_COMMIT);
         for (reply, answer) in answers {
             // Who no longer waits for the answer has no use for it.
             let _ = answer.send(result.clone().map(|()| reply));
         }
-        for (_, answer) in compactions {
+        for answer in compactions {
             let _ = answer.send(result.clone());
         }
         if result.is_ok() {

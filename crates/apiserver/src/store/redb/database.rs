@@ -5,19 +5,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ::redb::{
-    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend,
-    StorageError, TableDefinition, WriteTransaction,
+    Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, WriteTransaction,
 };
 use bytes::Bytes;
 
 use super::super::hub::Hub;
-use super::super::{Change, Entry, Error};
+use super::super::{Change, Error};
 use super::file::FlushGuard;
 use super::index::{Index, Put, Version};
-use super::row::{Row, RowId};
-
-/// Row number to change; see [`super::row`].
-pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
+use super::log::{self, LOG, LogReader};
+use super::row::RowId;
 
 /// A few numbers about the store.
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -101,7 +98,7 @@ impl Shared {
         let database = state.database.as_ref().map_err(Clone::clone)?;
         let txn = database.begin_read();
         drop(state);
-        let log = txn.map_err(::redb::Error::from).and_then(open_log);
+        let log = txn.map_err(::redb::Error::from).and_then(log::open);
         let log = log.map_err(|error| self.read_error(error))?;
         Ok((found, LogReader { shared: self, log }))
     }
@@ -113,7 +110,8 @@ impl Shared {
         }
     }
 
-    fn read_error(&self, error: ::redb::Error) -> Error {
+    /// Remembers that the database has to be opened again.
+    pub(super) fn read_error(&self, error: ::redb::Error) -> Error {
         let error = Error::Read {
             store: self.name.clone(),
             source: Arc::new(error),
@@ -175,7 +173,7 @@ impl Shared {
         let log = database
             .begin_read()
             .map_err(::redb::Error::from)
-            .and_then(open_log);
+            .and_then(log::open);
         let log = log.map_err(|error| open_error(&self.name, error))?;
         let log = LogReader { shared: self, log };
         let unseen = (RowId::first_of(self.hub.published() + 1), RowId(u64::MAX));
@@ -248,10 +246,6 @@ pub(super) fn is_full(error: &::redb::Error) -> bool {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-fn open_log(txn: ReadTransaction) -> Result<ReadOnlyTable<u64, &'static [u8]>, ::redb::Error> {
-    Ok(txn.open_table(LOG)?)
-}
-
 /// Rebuilds the index from the log.
 fn load_index(database: &Database, name: &str) -> Result<Index, Error> {
     let failed = |error: ::redb::Error| open_error(name, error);
@@ -261,11 +255,11 @@ fn load_index(database: &Database, name: &str) -> Result<Index, Error> {
     let meta = txn.open_table(META).map_err(|error| failed(error.into()))?;
     let compacted = meta.get(COMPACTED).map_err(|error| failed(error.into()))?;
     let mut index = Index::new(compacted.map_or(0, |compacted| compacted.value()));
-    let log = open_log(txn).map_err(failed)?;
+    let log = log::open(txn).map_err(failed)?;
     for item in log.iter().map_err(|error| failed(error.into()))? {
         let (row_id, bytes) = item.map_err(|error| failed(error.into()))?;
         let row_id = RowId(row_id.value());
-        let row = parse(name, row_id, bytes.value())?;
+        let row = log::parse(name, row_id, bytes.value())?;
         let version = Version {
             row: row_id,
             put: row.value.map(|_| Put {
@@ -277,84 +271,4 @@ fn load_index(database: &Database, name: &str) -> Result<Index, Error> {
         index.apply(Bytes::copy_from_slice(row.key), version);
     }
     Ok(index)
-}
-
-fn parse<'a>(name: &str, row: RowId, bytes: &'a [u8]) -> Result<Row<'a>, Error> {
-    Row::parse(bytes).map_err(|problem| Error::Damaged {
-        store: name.to_owned(),
-        row: row.0,
-        problem,
-    })
-}
-
-/// A row as a change, its previous entry left out.
-fn change(row: Row<'_>, row_id: RowId) -> Change {
-    let key = Bytes::copy_from_slice(row.key);
-    Change {
-        entry: row.entry(key.clone(), row_id),
-        key,
-        revision: row_id.revision(),
-        previous: None,
-    }
-}
-
-/// The log as of one moment.
-#[derive(Debug)]
-pub(super) struct LogReader<'a> {
-    shared: &'a Shared,
-    log: ReadOnlyTable<u64, &'static [u8]>,
-}
-
-impl LogReader<'_> {
-    /// The entry that a put has made.
-    pub(super) fn entry(&self, key: Bytes, row: RowId) -> Result<Entry, Error> {
-        let bytes = self.log.get(row.0).map_err(|error| self.failed(error))?;
-        let damaged = |problem| Error::Damaged {
-            store: self.shared.name.clone(),
-            row: row.0,
-            problem,
-        };
-        let bytes = bytes.ok_or_else(|| damaged("the row is missing"))?;
-        let parsed = parse(&self.shared.name, row, bytes.value())?;
-        parsed
-            .entry(key, row)
-            .ok_or_else(|| damaged("a put was expected"))
-    }
-
-    /// The changes of a prefix from row `from` to row `to`, looking at no more than `limit` rows;
-    /// and the row to go on from, if there may be more.
-    pub(super) fn changes(
-        &self,
-        (from, to): (RowId, RowId),
-        prefix: &[u8],
-        with_previous: bool,
-        limit: usize,
-    ) -> Result<(Vec<Change>, Option<RowId>), Error> {
-        let rows = self
-            .log
-            .range(from.0..to.0)
-            .map_err(|error| self.failed(error))?;
-        let mut changes = Vec::new();
-        for (seen, item) in rows.enumerate() {
-            let (row_id, bytes) = item.map_err(|error| self.failed(error))?;
-            let row_id = RowId(row_id.value());
-            if seen == limit {
-                return Ok((changes, Some(row_id)));
-            }
-            let row = parse(&self.shared.name, row_id, bytes.value())?;
-            if !row.key.starts_with(prefix) {
-                continue;
-            }
-            let mut change = change(row, row_id);
-            if let Some(previous) = row.previous.filter(|_| with_previous) {
-                change.previous = Some(self.entry(change.key.clone(), previous)?);
-            }
-            changes.push(change);
-        }
-        Ok((changes, None))
-    }
-
-    fn failed(&self, error: StorageError) -> Error {
-        self.shared.read_error(error.into())
-    }
 }

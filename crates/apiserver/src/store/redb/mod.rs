@@ -2,19 +2,22 @@
 //!
 //! - [`row`]: one change as bytes; the log of all changes is the only large table.
 //! - [`index`]: which row holds which key at which revision, in memory, rebuilt on opening.
-//! - [`database`]: file and index together; reading, and opening again after a failure.
-//! - [`writer`]: the thread that commits many transactions with one flush.
+//! - [`log`]: reading rows. [`database`]: file and index together; opening again after a failure.
+//! - [`batch`]: transactions checked and staged. [`writer`]: the thread that commits many of them
+//!   with one flush.
 //! - [`history`]: past changes for a watch. [`compaction`]: how much past there is.
 //! - [`file`]: permissions and failed flushes.
 //!
 //! Memory is the index (about 200 bytes for a key) and the page cache of the options; values stay
 //! in the file.
 
+mod batch;
 mod compaction;
 mod database;
 mod file;
 mod history;
 mod index;
+mod log;
 mod row;
 mod writer;
 
@@ -32,10 +35,11 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{
     Entry, Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest,
 };
+use batch::Reply;
 use database::{Opener, Shared};
 use history::LogHistory;
 use row::RowId;
-use writer::{Job, Reply, Writer};
+use writer::{Job, Writer};
 
 /// How an embedded store behaves.
 #[derive(Clone, Debug)]
@@ -123,21 +127,27 @@ impl RedbStore {
         reply.await.map_err(|_| Error::Closed)?
     }
 
-    fn stop(&self) {
+    /// Tells the writer to stop; the thread to wait for, unless somebody else does.
+    fn stop(&self) -> Option<JoinHandle<()>> {
         // A writer that has stopped already no longer takes jobs.
         let _ = self.jobs.send(Job::Close);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = writer.take()
-            && thread.join().is_err()
-        {
-            tracing::error!(store = self.shared.name, "the store's writer has panicked");
-        }
+        writer.take()
     }
 }
 
 impl Drop for RedbStore {
+    /// Waits for the writer, so that the file can be opened again.
     fn drop(&mut self) {
-        self.stop();
+        if let Some(thread) = self.stop() {
+            wait_for(thread);
+        }
+    }
+}
+
+fn wait_for(writer: JoinHandle<()>) {
+    if writer.join().is_err() {
+        tracing::error!("the store's writer has panicked");
     }
 }
 
@@ -228,8 +238,14 @@ impl Store for RedbStore {
     }
 
     async fn close(&self) -> Result<(), Error> {
-        self.stop();
-        Ok(())
+        let Some(thread) = self.stop() else {
+            return Ok(());
+        };
+        blocking(move || {
+            wait_for(thread);
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -1,25 +1,23 @@
 //! The one thread that writes: it gathers what many writers want, commits it with one flush, and
 //! only then answers.
 //!
-//! Conditions are checked against the index plus what the batch has staged so far, so writers in
-//! one batch see each other exactly as if they had come one after the other. While a commit is
-//! under way the next batch gathers in the queue; the busier the store, the larger the batches.
+//! While a commit is under way the next batch gathers in the queue; the busier the store, the
+//! larger the batches.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::super::{Change, Entry, Error, Revision, Txn, Write};
+use super::super::{Change, Error, Revision, Txn};
 use super::RedbOptions;
+use super::batch::{Batch, Reply, Staged};
 use super::compaction::Compactor;
-use super::database::{COMPACTED, LOG, META, Shared, is_full};
-use super::index::{Index, Put, Version};
-use super::row::{Row, RowId};
+use super::database::{COMPACTED, META, Shared, is_full};
+use super::log::LOG;
+use super::row::RowId;
 
 /// Transactions in one commit.
 const MAX_BATCH: usize = 1024;
@@ -50,13 +48,6 @@ pub(super) enum Job {
     Close,
 }
 
-/// How a transaction ended. The current entry of a conflict is read by who asked.
-#[derive(Debug)]
-pub(super) enum Reply {
-    Committed { revision: Revision },
-    Conflict { key: Bytes },
-}
-
 pub(super) struct Writer {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
@@ -66,125 +57,6 @@ pub(super) struct Writer {
     /// Set when the disk was full: until when not to try again.
     pausing: Option<(Instant, Error)>,
     next_tick: Instant,
-}
-
-/// A change that is not yet committed.
-#[derive(Debug)]
-struct Staged {
-    key: Bytes,
-    value: Option<Bytes>,
-    version: Version,
-    previous: Option<RowId>,
-}
-
-impl Staged {
-    fn row(&self) -> Row<'_> {
-        let put = self.version.put;
-        Row {
-            key: &self.key,
-            value: self.value.as_deref(),
-            create_revision: put.map_or(0, |put| put.create_revision),
-            expires_at: put.map_or(0, |put| put.expires_at),
-            previous: self.previous,
-        }
-    }
-
-    fn change(&self) -> Change {
-        let entry = |value: &Bytes| Entry {
-            key: self.key.clone(),
-            value: value.clone(),
-            create_revision: self.version.put.map_or(0, |put| put.create_revision),
-            mod_revision: self.version.row.revision(),
-        };
-        Change {
-            key: self.key.clone(),
-            revision: self.version.row.revision(),
-            entry: self.value.as_ref().map(entry),
-            previous: None,
-        }
-    }
-}
-
-/// The changes of many transactions, to be committed together.
-#[derive(Debug, Default)]
-struct Batch {
-    staged: Vec<Staged>,
-    /// Where each staged key stands.
-    latest: HashMap<Bytes, Option<Version>>,
-    revision: Revision,
-    bytes: usize,
-    now: u64,
-}
-
-impl Batch {
-    fn new(index: &Index) -> Self {
-        Self {
-            revision: index.current(),
-            now: unix_millis(),
-            ..Self::default()
-        }
-    }
-
-    fn latest(&self, index: &Index, key: &[u8]) -> Option<Version> {
-        match self.latest.get(key) {
-            Some(staged) => *staged,
-            None => index.latest(key),
-        }
-    }
-
-    /// Adds a transaction if its conditions hold.
-    fn stage(&mut self, index: &Index, txn: Txn) -> Reply {
-        for compare in &txn.compares {
-            let version = self.latest(index, &compare.key);
-            if version.map(|version| version.row.revision()) != compare.mod_revision {
-                let key = compare.key.clone();
-                return Reply::Conflict { key };
-            }
-        }
-        self.bytes += txn.bytes();
-        let revision = self.revision + 1;
-        let mut position = 0;
-        for write in txn.writes {
-            let row = RowId::new(revision, position);
-            if self.stage_write(index, write, row) {
-                self.revision = revision;
-                position += 1;
-            }
-        }
-        let revision = self.revision;
-        Reply::Committed { revision }
-    }
-
-    /// Whether the write changes anything.
-    fn stage_write(&mut self, index: &Index, write: Write, row: RowId) -> bool {
-        let before = self.latest(index, write.key());
-        let (key, value, put) = match write {
-            Write::Delete { .. } if before.is_none() => return false,
-            Write::Delete { key } => (key, None, None),
-            Write::Put { key, value, ttl } => {
-                let put = Put {
-                    create_revision: (before.and_then(|version| version.put))
-                        .map_or(row.revision(), |put| put.create_revision),
-                    expires_at: ttl.map_or(0, |ttl| self.now.saturating_add(millis(ttl))),
-                };
-                (key, Some(value), Some(put))
-            }
-        };
-        let previous = before.map(|version| version.row);
-        let mut version = Version { row, put, size: 0 };
-        let mut staged = Staged {
-            key,
-            value,
-            version,
-            previous,
-        };
-        version.size = u32::try_from(staged.row().size()).unwrap_or(u32::MAX);
-        staged.version = version;
-        let latest = version.put.map(|_| version);
-        self.latest.insert(staged.key.clone(), latest);
-        self.staged.push(staged);
-        true
-    }
 }
 
 impl Writer {
@@ -429,17 +301,4 @@ impl Writer {
         let nothing = Batch::new(&self.shared.read().index);
         self.commit(&nothing, target, GARBAGE_WHEN_IDLE)
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn unix_millis() -> u64 {
-    // A clock before 1970 makes everything expire late, never early.
-    millis(
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default(),
-    )
 }

@@ -122,34 +122,43 @@ impl Hub {
     }
 
     /// Hands out the changes up to `through`, in order. Previous entries are loaded only if
-    /// somebody wants them.
+    /// somebody wants them; who cannot get them is cut off.
     pub(super) fn publish(
         &self,
         through: Revision,
         changes: &[Change],
-        load_previous: impl Fn(usize) -> Option<Entry>,
+        load_previous: impl Fn(usize) -> Result<Option<Entry>, Error>,
     ) {
         let mut inner = self.lock();
         inner.published = inner.published.max(through);
         let published = inner.published;
-        let previous: Vec<OnceCell<Option<Entry>>> = vec![OnceCell::new(); changes.len()];
+        let previous: Vec<OnceCell<_>> = vec![OnceCell::new(); changes.len()];
+        let with_previous = |at: usize| -> Result<Change, Error> {
+            let previous = previous[at].get_or_init(|| load_previous(at)).clone()?;
+            let change = changes[at].clone();
+            Ok(Change { previous, ..change })
+        };
+        let without_previous = |at: usize| Change {
+            previous: None,
+            ..changes[at].clone()
+        };
         for (wish, subscribers) in &mut inner.groups {
-            let matching: Vec<Change> = (changes.iter().enumerate())
-                .filter(|(_, change)| change.key.starts_with(&wish.prefix))
-                .map(|(at, change)| {
-                    let previous = wish
-                        .with_previous
-                        .then(|| previous[at].get_or_init(|| load_previous(at)).clone());
-                    Change {
-                        previous: previous.flatten(),
-                        ..change.clone()
-                    }
-                })
-                .collect();
-            let matching: Option<Arc<[Change]>> = (!matching.is_empty()).then(|| matching.into());
-            subscribers.retain(|_, subscriber| {
-                subscriber.deliver(matching.as_ref(), wish, self.buffer, published)
-            });
+            let matching =
+                (0..changes.len()).filter(|at| changes[*at].key.starts_with(&wish.prefix));
+            let matching: Result<Vec<Change>, Error> = if wish.with_previous {
+                matching.map(with_previous).collect()
+            } else {
+                Ok(matching.map(without_previous).collect())
+            };
+            match matching {
+                Ok(matching) => {
+                    let matching = (!matching.is_empty()).then(|| matching.into());
+                    subscribers.retain(|_, subscriber| {
+                        subscriber.deliver(matching.as_ref(), wish, self.buffer, published)
+                    });
+                }
+                Err(error) => end(std::mem::take(subscribers), &error),
+            }
         }
         inner
             .groups
@@ -173,13 +182,17 @@ impl Hub {
 
 impl Inner {
     fn end_all(&mut self, error: &Error) {
-        for subscriber in std::mem::take(&mut self.groups)
-            .into_values()
-            .flat_map(BTreeMap::into_values)
-        {
-            // Set once: a subscriber that was cut off is no longer in a group.
-            let _ = subscriber.state.end.set(error.clone());
+        for subscribers in std::mem::take(&mut self.groups).into_values() {
+            end(subscribers, error);
         }
+    }
+}
+
+/// Closes the channels of subscribers, who find the reason then.
+fn end(subscribers: BTreeMap<u64, Subscriber>, error: &Error) {
+    for subscriber in subscribers.into_values() {
+        // Set once: a subscriber that was cut off before is no longer in a group.
+        let _ = subscriber.state.end.set(error.clone());
     }
 }
 

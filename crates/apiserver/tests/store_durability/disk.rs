@@ -12,12 +12,22 @@ const SECTOR: usize = 512;
 /// What takes space.
 const BLOCK: u64 = 4096;
 
-/// What shall go wrong, once: the n-th operation from now, counting from one.
+/// What shall go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Write,
+    Flush,
+    Read,
+}
+
+/// Which of the operations from now on fail.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
-    Write(u64),
-    Flush(u64),
-    Read(u64),
+pub(crate) struct Fault {
+    pub(crate) operation: Operation,
+    /// The first that fails, counting from one.
+    pub(crate) at: u64,
+    /// How many fail in a row.
+    pub(crate) times: u64,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +39,7 @@ struct Inner {
     /// What was done since the last flush.
     pending: Vec<Pending>,
     fault: Option<Fault>,
+    has_failed: bool,
     capacity_blocks: Option<usize>,
     blocks: BTreeSet<u64>,
     /// Operations until the power fails.
@@ -89,9 +100,11 @@ impl Disk {
         self.lock().fault = Some(fault);
     }
 
-    /// Whether the fault is still to come.
-    pub(crate) fn is_fault_ahead(&self) -> bool {
-        self.lock().fault.is_some()
+    /// Ends the fault; whether it has struck.
+    pub(crate) fn mend(&self) -> bool {
+        let mut inner = self.lock();
+        inner.fault = None;
+        std::mem::take(&mut inner.has_failed)
     }
 
     /// Lets so many further bytes be written to places never written before.
@@ -135,7 +148,7 @@ struct Handle {
 
 impl Handle {
     /// The disk, if it has power and is not to fail now.
-    fn operate(&self, fault: impl Fn(Fault) -> Option<u64>) -> io::Result<MutexGuard<'_, Inner>> {
+    fn operate(&self, operation: Option<Operation>) -> io::Result<MutexGuard<'_, Inner>> {
         let mut inner = self.disk.lock();
         if inner.generation != self.generation || inner.power_lasts == Some(0) {
             return Err(io::Error::other("no power"));
@@ -143,19 +156,21 @@ impl Handle {
         if let Some(lasts) = &mut inner.power_lasts {
             *lasts -= 1;
         }
-        let Some(at) = inner.fault.and_then(fault) else {
-            return Ok(inner);
-        };
-        if at > 1 {
-            inner.fault = inner.fault.map(|fault| match fault {
-                Fault::Write(at) => Fault::Write(at - 1),
-                Fault::Flush(at) => Fault::Flush(at - 1),
-                Fault::Read(at) => Fault::Read(at - 1),
-            });
-            return Ok(inner);
+        match &mut inner.fault {
+            Some(fault) if Some(fault.operation) == operation => {
+                if fault.at > 1 {
+                    fault.at -= 1;
+                    return Ok(inner);
+                }
+                fault.times -= 1;
+                if fault.times == 0 {
+                    inner.fault = None;
+                }
+                inner.has_failed = true;
+                Err(io::Error::other("injected fault"))
+            }
+            _ => Ok(inner),
         }
-        inner.fault = None;
-        Err(io::Error::other("injected fault"))
     }
 }
 
@@ -165,15 +180,12 @@ fn position(offset: u64) -> usize {
 
 impl StorageBackend for Handle {
     fn len(&self) -> io::Result<u64> {
-        let inner = self.operate(|_| None)?;
+        let inner = self.operate(None)?;
         Ok(u64::try_from(inner.content.len()).unwrap())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let inner = self.operate(|fault| match fault {
-            Fault::Read(at) => Some(at),
-            Fault::Write(_) | Fault::Flush(_) => None,
-        })?;
+        let inner = self.operate(Some(Operation::Read))?;
         let start = position(offset);
         let content = inner.content.get(start..start + out.len());
         out.copy_from_slice(content.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -181,20 +193,14 @@ impl StorageBackend for Handle {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut inner = self.operate(|fault| match fault {
-            Fault::Write(at) => Some(at),
-            Fault::Flush(_) | Fault::Read(_) => None,
-        })?;
+        let mut inner = self.operate(Some(Operation::Write))?;
         inner.content.resize(position(len), 0);
         inner.pending.push(Pending::SetLen(position(len)));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut inner = self.operate(|fault| match fault {
-            Fault::Flush(at) => Some(at),
-            Fault::Write(_) | Fault::Read(_) => None,
-        })?;
+        let mut inner = self.operate(Some(Operation::Flush))?;
         let mut durable = std::mem::take(&mut inner.durable);
         for pending in std::mem::take(&mut inner.pending) {
             pending.apply(&mut durable, || true);
@@ -204,10 +210,7 @@ impl StorageBackend for Handle {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut inner = self.operate(|fault| match fault {
-            Fault::Write(at) => Some(at),
-            Fault::Flush(_) | Fault::Read(_) => None,
-        })?;
+        let mut inner = self.operate(Some(Operation::Write))?;
         let end = offset + u64::try_from(data.len()).unwrap();
         for block in offset / BLOCK..end.div_ceil(BLOCK) {
             let is_new = !inner.blocks.contains(&block);

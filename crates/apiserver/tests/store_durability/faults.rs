@@ -9,7 +9,7 @@ use plimsoll_apiserver::store::{
 };
 
 use crate::block_on;
-use crate::disk::{Disk, Fault};
+use crate::disk::{Disk, Fault, Operation};
 use crate::ledger::{Acknowledged, Ledger};
 
 /// Steps in which the fault should strike.
@@ -70,28 +70,37 @@ async fn seen(store: &RedbStore, watch: &mut Watch) -> Vec<Change> {
 
 /// Fails the first, the second, ... write until none is left to fail.
 pub(crate) fn failed_writes() {
-    let struck = (1..).take_while(|at| block_on(failed_write(*at))).count();
-    println!("failed writes: each of {struck}, lost: 0");
-    assert!(struck > 20);
+    // When several fail in a row, opening the file again fails too.
+    for times in [1, 2, 5] {
+        let struck = (1..)
+            .take_while(|at| block_on(failed_write(*at, times)))
+            .count();
+        println!("failed writes: each of {struck}, {times} in a row, lost: 0");
+        assert!(struck > 20);
+    }
 }
 
 /// Whether the fault struck.
-async fn failed_write(at: u64) -> bool {
+async fn failed_write(at: u64, times: u64) -> bool {
     let disk = Disk::default();
     let (store, mut ledger, mut acknowledged) = started(&disk).await;
     let mut watch = watch_all(&store).await;
-    disk.fail(Fault::Write(at));
+    disk.fail(Fault {
+        operation: Operation::Write,
+        at,
+        times,
+    });
     for _ in 0..STEPS {
         match ledger.step(&*store).await {
             Ok(step) => acknowledged.push(step),
             Err(error) => {
                 assert!(error.is_retryable(), "{error:?}");
-                // The store has recovered before it answered.
+                recovered(&store).await;
                 ledger.check(&*store, &acknowledged).await;
             }
         }
     }
-    let struck = !disk.is_fault_ahead();
+    let struck = disk.mend();
     ledger.check(&*store, &acknowledged).await;
     let live = seen(&store, &mut watch).await;
     assert_eq!(live, seen(&store, &mut watch_all(&store).await).await);
@@ -105,6 +114,18 @@ async fn failed_write(at: u64) -> bool {
     struck
 }
 
+/// Writes until the store takes it.
+async fn recovered(store: &RedbStore) {
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = store.txn(Txn::new().put("/recovered", "")).await {
+        assert!(
+            error.is_retryable() && Instant::now() < deadline,
+            "{error:?}"
+        );
+        tokio::task::yield_now().await;
+    }
+}
+
 pub(crate) fn failed_flushes() {
     let struck = (1..).take_while(|at| block_on(failed_flush(*at))).count();
     println!("failed flushes: each of {struck}, lost: 0");
@@ -114,7 +135,11 @@ pub(crate) fn failed_flushes() {
 async fn failed_flush(at: u64) -> bool {
     let disk = Disk::default();
     let (store, mut ledger, mut acknowledged) = started(&disk).await;
-    disk.fail(Fault::Flush(at));
+    disk.fail(Fault {
+        operation: Operation::Flush,
+        at,
+        times: 1,
+    });
     let mut refused = None;
     for _ in 0..STEPS {
         match ledger.step(&*store).await {
@@ -150,7 +175,11 @@ pub(crate) fn failed_reads() {
                 .await
                 .unwrap();
         }
-        disk.fail(Fault::Read(1));
+        disk.fail(Fault {
+            operation: Operation::Read,
+            at: 1,
+            times: 1,
+        });
         let read = async || {
             for number in 0..100 {
                 store.get(format!("/{number}").as_bytes(), None).await?;

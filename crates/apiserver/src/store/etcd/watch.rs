@@ -74,7 +74,7 @@ async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
         }
         if let Some(last) = changes.last() {
             *seen = last.revision;
-            hub.publish(*seen, &changes, |at| changes[at].previous.clone());
+            hub.publish(*seen, &changes, |at| Ok(changes[at].previous.clone()));
             changes.clear();
         }
     }

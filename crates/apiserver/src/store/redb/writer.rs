@@ -4,6 +4,7 @@
 //! While a commit is under way the next batch gathers in the queue; the busier the store, the
 //! larger the batches.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -94,6 +95,8 @@ impl Writer {
 
     /// Serves a job and what has gathered behind it. Whether the store goes on.
     fn serve(&mut self, first: Job) -> bool {
+        // Opening the file again can reveal changes, so it comes before anything is compared.
+        let mut result = self.get_ready();
         let mut answers = Vec::new();
         let mut compactions = Vec::new();
         let mut closing = false;
@@ -123,7 +126,7 @@ impl Writer {
                 };
             }
         }
-        let result = self.commit(&batch, target, GARBAGE_PER_COMMIT);
+        result = result.and_then(|()| self.commit(&batch, target, GARBAGE_PER_COMMIT));
         for (reply, answer) in answers {
             // Who no longer waits for the answer has no use for it.
             let _ = answer.send(result.clone().map(|()| reply));
@@ -148,8 +151,6 @@ impl Writer {
         if batch.staged.is_empty() && compact_to.is_none() && !has_garbage {
             return Ok(());
         }
-        self.writable()?;
-        self.reopen_if_down()?;
         let (doomed, compacted) = if compact_to.is_some() || has_garbage {
             let mut state = self.shared.write();
             state.index.compact(compact_to.unwrap_or(0));
@@ -169,12 +170,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether it makes sense to try.
-    fn writable(&mut self) -> Result<(), Error> {
+    /// Opens the file again if that is needed. Whether it makes sense to write then.
+    fn get_ready(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         self.pausing = self.pausing.take().filter(|(until, _)| now < *until);
-        let pausing = self.pausing.as_ref().map(|(_, error)| error);
-        (self.refusing.as_ref().or(pausing)).map_or(Ok(()), |error| Err(error.clone()))
+        if let Some((_, error)) = &self.pausing {
+            return Err(error.clone());
+        }
+        if let Some(because) = self.shared.trouble() {
+            self.reopen(&because);
+        }
+        self.shared.read().database.as_ref().map_err(Clone::clone)?;
+        self.refusing.clone().map_or(Ok(()), Err)
     }
 
     fn write_rows(
@@ -207,10 +214,15 @@ impl Writer {
             return;
         }
         let changes: Vec<Change> = batch.staged.iter().map(Staged::change).collect();
+        let log = OnceCell::new();
         self.shared.hub.publish(batch.revision, &changes, |at| {
             let staged = &batch.staged[at];
-            let ((), log) = self.shared.look_up(|_| Ok(())).ok()?;
-            log.entry(staged.key.clone(), staged.previous?).ok()
+            let Some(previous) = staged.previous else {
+                return Ok(None);
+            };
+            let log = log.get_or_init(|| self.shared.look_up(|_| Ok(())));
+            let ((), log) = log.as_ref().map_err(Clone::clone)?;
+            log.entry(staged.key.clone(), previous).map(Some)
         });
     }
 
@@ -219,9 +231,7 @@ impl Writer {
         let store = self.shared.name.clone();
         let full = is_full(&error);
         let source = Arc::new(error);
-        let answer = if self.shared.flush_failed.load(Ordering::Acquire) {
-            Error::WritesRefused { store, source }
-        } else if full {
+        let answer = if full {
             Error::Full { store, source }
         } else {
             Error::Write { store, source }
@@ -231,30 +241,22 @@ impl Writer {
         if full {
             self.pausing = Some((Instant::now() + FULL_PAUSE, answer.clone()));
         }
-        answer
-    }
-
-    fn reopen_if_down(&mut self) -> Result<(), Error> {
-        let Some(because) = self.shared.trouble() else {
-            return Ok(());
-        };
-        self.reopen(&because);
-        match &self.shared.read().database {
-            Ok(_) => self.refusing.clone().map_or(Ok(()), Err),
-            Err(error) => Err(error.clone()),
-        }
+        self.refusing.clone().unwrap_or(answer)
     }
 
     fn reopen(&mut self, because: &Error) {
         let may_reload = !self.shared.flush_failed.load(Ordering::Acquire);
         let reopened = self.shared.reopen(because, may_reload);
         if self.shared.flush_failed.load(Ordering::Acquire) {
-            self.refusing.get_or_insert_with(|| because.clone());
+            self.refusing.get_or_insert_with(|| Error::WritesRefused {
+                store: self.shared.name.clone(),
+                source: Arc::new(because.clone()),
+            });
         }
         match reopened {
             Ok(changes) => {
                 if let Some(last) = changes.last() {
-                    let previous = |at: usize| changes[at].previous.clone();
+                    let previous = |at: usize| Ok(changes[at].previous.clone());
                     self.shared.hub.publish(last.revision, &changes, previous);
                 }
             }
@@ -266,13 +268,10 @@ impl Writer {
 
     /// What time alone asks for: expiry, compaction, another try at a file that was down.
     fn tick(&mut self) {
-        if self.writable().is_err() {
+        if self.get_ready().is_err() {
             return;
         }
         let failed = |error: Error| tracing::warn!(?error, "looking after the store failed");
-        if let Err(error) = self.reopen_if_down() {
-            return failed(error);
-        }
         if let Err(error) = self.expire() {
             return failed(error);
         }

@@ -6,3 +6,4 @@
 pub mod http;
 pub mod kinds;
 pub mod machinery;
+pub mod store;

@@ -1,0 +1,162 @@
+//! What can go wrong in a store, and whether trying again can help.
+
+use std::sync::Arc;
+
+use super::Revision;
+
+/// The error underneath. Shared, because one failed commit answers many writers.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why a store refused or failed. `store` names the file or the etcd endpoints concerned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// History before this revision is gone: list again.
+    #[error("revision {requested} has been compacted")]
+    Compacted {
+        /// The revision asked for.
+        requested: Revision,
+    },
+    /// No such revision yet.
+    #[error("revision {requested} is in the future")]
+    FutureRevision {
+        /// The revision asked for.
+        requested: Revision,
+    },
+    /// The watcher did not read fast enough and has lost its place: list again.
+    #[error("watch of {prefix:?} is more than {limit} changes behind")]
+    WatchTooSlow {
+        /// What was watched.
+        prefix: String,
+        /// How many changes are kept for a slow watcher.
+        limit: usize,
+    },
+    /// A transaction may write a key once.
+    #[error("key {key:?} is written twice in one transaction")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A transaction with too many comparisons or writes.
+    #[error("transaction has {count} operations, at most {limit} are allowed")]
+    TooManyOperations {
+        /// Comparisons or writes, whichever are more.
+        count: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A transaction with too many bytes.
+    #[error("request is too large: {bytes} bytes, at most {limit} are allowed")]
+    TooLarge {
+        /// Keys and values together.
+        bytes: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The disk (or etcd's quota) is full. Nothing of this transaction was acknowledged; the store
+    /// accepts writes again by itself once there is space.
+    #[error("no space left for {store}")]
+    Full {
+        /// The file or endpoints.
+        store: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// A write failed; whether it took place is unknown until the key is read again.
+    #[error("writing to {store} failed")]
+    Write {
+        /// The file or endpoints.
+        store: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// The system could not promise that written data is on the disk. Writing on would risk what
+    /// was acknowledged, so nothing is written until the store is opened again.
+    #[error("{store} takes no writes until it is opened again: data could not be flushed to disk")]
+    WritesRefused {
+        /// The file.
+        store: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// Reading stored data failed.
+    #[error("reading from {store} failed")]
+    Read {
+        /// The file or endpoints.
+        store: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// The store could not be opened or reached.
+    #[error("opening {store} failed")]
+    Open {
+        /// The file or endpoints.
+        store: String,
+        /// What the system said.
+        #[source]
+        source: Cause,
+    },
+    /// Stored data is not what this program wrote.
+    #[error("{store} is damaged at row {row:#x}: {problem}")]
+    Damaged {
+        /// The file.
+        store: String,
+        /// Which row of the log.
+        row: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The store does not answer, or not in time.
+    #[error("{store} is unavailable")]
+    Unavailable {
+        /// The file or endpoints.
+        store: String,
+        /// What was answered instead.
+        #[source]
+        source: Cause,
+    },
+    /// The store answered that it will not do this, for instance for lack of permission.
+    #[error("{store} refused the request")]
+    Refused {
+        /// The endpoints.
+        store: String,
+        /// What was answered.
+        #[source]
+        source: Cause,
+    },
+    /// The store was closed by its owner.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl Error {
+    /// Whether the same call may succeed later without anybody's help or changed arguments.
+    ///
+    /// A retried write is safe when it compares revisions: had the first try taken place, the
+    /// second one conflicts.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Full { .. } | Self::Write { .. } | Self::Unavailable { .. } => true,
+            Self::Compacted { .. }
+            | Self::FutureRevision { .. }
+            | Self::WatchTooSlow { .. }
+            | Self::DuplicateKey { .. }
+            | Self::TooManyOperations { .. }
+            | Self::TooLarge { .. }
+            | Self::WritesRefused { .. }
+            | Self::Read { .. }
+            | Self::Open { .. }
+            | Self::Damaged { .. }
+            | Self::Refused { .. }
+            | Self::Closed => false,
+        }
+    }
+}
+
+/// A key or prefix as people read it.
+pub(super) fn readable(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}

@@ -1,0 +1,162 @@
+//! Changes from etcd: one watch of everything feeds all watchers of this process.
+//!
+//! Every revision changes at least one key, so a watch of the whole keyspace sees every revision
+//! and always knows how far it has come. That is what lets a watcher of a quiet prefix be told of
+//! progress, which etcd before 3.5 has no request for.
+//!
+//! etcd lets a watch begin at the very revision that was compacted, and then leaves out deletes of
+//! that revision. So after past changes have arrived it is asked whether the revision before them
+//! can still be read; if not, something may be missing.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::super::hub::Hub;
+use super::super::watch::History;
+use super::super::{Change, Entry, Error, Revision};
+use super::client::{Changes, Client, unsigned};
+use super::wire::{Event, KeyValue, WatchResponse};
+
+/// Between two attempts to reach etcd again.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+
+/// Publishes all changes after `seen` until the task is stopped.
+pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
+    loop {
+        let error = follow(&client, &hub, &mut seen).await;
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            seen,
+            "the watch of etcd broke off"
+        );
+        if let Error::Compacted { .. } = error {
+            // Changes were missed. Watchers have to list again.
+            match client.current_revision().await {
+                Ok(current) => {
+                    hub.interrupt(&error, current);
+                    seen = current;
+                }
+                Err(error) => tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "etcd does not answer"
+                ),
+            }
+        }
+        tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+/// Publishes until something breaks.
+async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
+    let mut stream = match client.watch_everything(*seen + 1).await {
+        Ok(stream) => stream,
+        Err(error) => return error,
+    };
+    let mut changes = Vec::new();
+    let mut unchecked = true;
+    loop {
+        let response = match stream.next().await {
+            Ok(response) => response,
+            Err(error) => return error,
+        };
+        if unchecked && !response.events.is_empty() {
+            if let Err(error) = client.check_readable(*seen).await {
+                return error;
+            }
+            unchecked = false;
+        }
+        changes.extend(response.events.into_iter().filter_map(change));
+        // A revision must not be published in two halves.
+        if response.fragment {
+            continue;
+        }
+        if let Some(last) = changes.last() {
+            *seen = last.revision;
+            hub.publish(*seen, &changes, |at| Ok(changes[at].previous.clone()));
+            changes.clear();
+        }
+    }
+}
+
+/// Changes between two revisions, from a watch of their own.
+#[derive(Debug)]
+pub(super) struct PastChanges {
+    pub(super) client: Client,
+    pub(super) prefix: Bytes,
+    pub(super) with_previous: bool,
+    /// The last revision that was looked at.
+    pub(super) seen: Revision,
+    /// The last revision that is not delivered live.
+    pub(super) through: Revision,
+    pub(super) stream: Option<Changes>,
+    /// What has arrived and may be incomplete.
+    pub(super) unchecked: Option<WatchResponse>,
+}
+
+impl PastChanges {
+    /// What arrives next; the stream is opened when it is first needed.
+    async fn receive(&mut self) -> Result<WatchResponse, Error> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => {
+                let stream = self.client.watch_everything(self.seen + 1).await?;
+                self.stream.insert(stream)
+            }
+        };
+        stream.next().await
+    }
+}
+
+#[async_trait]
+impl History for PastChanges {
+    async fn next_chunk(&mut self) -> Result<Option<Vec<Change>>, Error> {
+        // An empty etcd is at revision 1 without having changed anything.
+        if self.seen >= self.through || self.through <= 1 {
+            return Ok(None);
+        }
+        if self.unchecked.is_none() {
+            self.unchecked = Some(self.receive().await?);
+        }
+        self.client.check_readable(self.seen).await?;
+        let response = self.unchecked.take().unwrap_or_default();
+        let changes: Vec<Change> = response.events.into_iter().filter_map(change).collect();
+        if let Some(last) = changes.last() {
+            // The rest of the last revision may come in the next fragment.
+            self.seen = last.revision - u64::from(response.fragment);
+        }
+        let wanted = |change: &Change| {
+            change.revision <= self.through && change.key.starts_with(&self.prefix)
+        };
+        let without_previous = |mut change: Change| {
+            if !self.with_previous {
+                change.previous = None;
+            }
+            change
+        };
+        let changes = changes.into_iter().filter(wanted).map(without_previous);
+        Ok(Some(changes.collect()))
+    }
+}
+
+/// An event as a change. etcd sends a key with every event.
+fn change(event: Event) -> Option<Change> {
+    let is_delete = event.is_delete();
+    let kv = event.kv?;
+    Some(Change {
+        key: kv.key.clone(),
+        revision: unsigned(kv.mod_revision),
+        entry: (!is_delete).then(|| entry(kv)),
+        previous: event.prev_kv.map(entry),
+    })
+}
+
+pub(super) fn entry(kv: KeyValue) -> Entry {
+    Entry {
+        key: kv.key,
+        value: kv.value,
+        create_revision: unsigned(kv.create_revision),
+        mod_revision: unsigned(kv.mod_revision),
+    }
+}

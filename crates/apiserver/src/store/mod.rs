@@ -1,0 +1,66 @@
+//! Where objects are kept: bytes under keys, one revision counter for everything, history for a
+//! while.
+//!
+//! The store knows nothing of Kubernetes. Keys are paths as upstream lays them out
+//! (`/registry/<resource>/<namespace>/<name>`), a value is whatever the object machinery wrote.
+//! Every transaction that changes something gets the next [`Revision`]; reads, lists and watches
+//! name revisions, and history stays readable until it is compacted. A write is acknowledged only
+//! when it is durable.
+//!
+//! Reading order: this trait; `txn` and `entry`, what goes in and out; `watch`, how changes are
+//! followed; `hub`, how they are handed to many watchers; `redb`, the embedded store; `etcd`, the
+//! same over a real etcd. `tests/store_contract` holds both to one behaviour.
+
+mod entry;
+mod error;
+mod etcd;
+mod hub;
+mod redb;
+mod txn;
+mod watch;
+
+pub use entry::{Entry, Found, Page, RangeRequest};
+pub use error::{Cause, Error};
+pub use etcd::{EtcdOptions, EtcdStore, EtcdTls};
+
+pub use redb::{RedbOptions, RedbStore};
+pub use txn::{Compare, MAX_TXN_BYTES, MAX_TXN_OPERATIONS, Outcome, Txn, Write};
+pub use watch::{Change, Update, Watch, WatchRequest};
+
+use async_trait::async_trait;
+
+/// The position of a change in the one history that all keys share. An empty store is at 1.
+pub type Revision = u64;
+
+/// Keys and values with revisions, transactions and watches.
+///
+/// All methods may be called from many tasks at once. Dropping a returned future abandons the
+/// answer, not the work: a transaction may still take place.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// Reads one key, as it is or as it was at a revision.
+    async fn get(&self, key: &[u8], at: Option<Revision>) -> Result<Found, Error>;
+
+    /// Lists the keys under a prefix in byte order.
+    async fn range(&self, request: RangeRequest) -> Result<Page, Error>;
+
+    /// Changes several keys at once if the comparisons hold.
+    ///
+    /// All changes of a transaction have one revision. One that changes nothing (only deletes of
+    /// absent keys) makes no revision.
+    async fn txn(&self, txn: Txn) -> Result<Outcome, Error>;
+
+    /// Follows the changes of a prefix: in order, without gaps, none twice.
+    async fn watch(&self, request: WatchRequest) -> Result<Watch, Error>;
+
+    /// Forgets what was superseded at or before `revision`; reads and watches below it fail with
+    /// [`Error::Compacted`] from then on. A revision already compacted is no error.
+    async fn compact(&self, revision: Revision) -> Result<(), Error>;
+
+    /// The revision of the last change, no older than any acknowledged to anybody before the call.
+    async fn current_revision(&self) -> Result<Revision, Error>;
+
+    /// Ends all watches, finishes what was begun and releases the file or connection. Later calls
+    /// fail with [`Error::Closed`].
+    async fn close(&self) -> Result<(), Error>;
+}

@@ -1,0 +1,154 @@
+//! Transactions on their way to a commit.
+//!
+//! Conditions are checked against the index plus what the batch has staged so far, so transactions
+//! in one batch see each other exactly as if they had come one after the other.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use super::super::{Change, Entry, Revision, Txn, Write};
+use super::index::{Index, Put, Version};
+use super::row::{Row, RowId};
+
+/// How a transaction ended. The current entry of a conflict is read by who asked.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Committed { revision: Revision },
+    Conflict { key: Bytes },
+}
+
+/// A change that is not yet committed.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) key: Bytes,
+    value: Option<Bytes>,
+    pub(super) version: Version,
+    pub(super) previous: Option<RowId>,
+}
+
+impl Staged {
+    pub(super) fn row(&self) -> Row<'_> {
+        let put = self.version.put;
+        Row {
+            key: &self.key,
+            value: self.value.as_deref(),
+            create_revision: put.map_or(0, |put| put.create_revision),
+            expires_at: put.map_or(0, |put| put.expires_at),
+            previous: self.previous,
+        }
+    }
+
+    pub(super) fn change(&self) -> Change {
+        let entry = |value: &Bytes| Entry {
+            key: self.key.clone(),
+            value: value.clone(),
+            create_revision: self.version.put.map_or(0, |put| put.create_revision),
+            mod_revision: self.version.row.revision(),
+        };
+        Change {
+            key: self.key.clone(),
+            revision: self.version.row.revision(),
+            entry: self.value.as_ref().map(entry),
+            previous: None,
+        }
+    }
+}
+
+/// The changes of many transactions, to be committed together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) staged: Vec<Staged>,
+    /// Where each staged key stands.
+    latest: HashMap<Bytes, Option<Version>>,
+    /// Of the last change.
+    pub(super) revision: Revision,
+    pub(super) bytes: usize,
+    /// When the batch was begun, in milliseconds since 1970.
+    pub(super) now: u64,
+}
+
+impl Batch {
+    pub(super) fn new(index: &Index) -> Self {
+        Self {
+            revision: index.current(),
+            now: unix_millis(),
+            ..Self::default()
+        }
+    }
+
+    fn latest(&self, index: &Index, key: &[u8]) -> Option<Version> {
+        match self.latest.get(key) {
+            Some(staged) => *staged,
+            None => index.latest(key),
+        }
+    }
+
+    /// Adds a transaction if its conditions hold.
+    pub(super) fn stage(&mut self, index: &Index, txn: Txn) -> Reply {
+        for compare in &txn.compares {
+            let version = self.latest(index, &compare.key);
+            if version.map(|version| version.row.revision()) != compare.mod_revision {
+                let key = compare.key.clone();
+                return Reply::Conflict { key };
+            }
+        }
+        self.bytes += txn.bytes();
+        let revision = self.revision + 1;
+        let mut position = 0;
+        for write in txn.writes {
+            let row = RowId::new(revision, position);
+            if self.stage_write(index, write, row) {
+                self.revision = revision;
+                position += 1;
+            }
+        }
+        let revision = self.revision;
+        Reply::Committed { revision }
+    }
+
+    /// Whether the write changes anything.
+    fn stage_write(&mut self, index: &Index, write: Write, row: RowId) -> bool {
+        let before = self.latest(index, write.key());
+        let (key, value, put) = match write {
+            Write::Delete { .. } if before.is_none() => return false,
+            Write::Delete { key } => (key, None, None),
+            Write::Put { key, value, ttl } => {
+                let put = Put {
+                    create_revision: (before.and_then(|version| version.put))
+                        .map_or(row.revision(), |put| put.create_revision),
+                    expires_at: ttl.map_or(0, |ttl| self.now.saturating_add(millis(ttl))),
+                };
+                (key, Some(value), Some(put))
+            }
+        };
+        let previous = before.map(|version| version.row);
+        let mut version = Version { row, put, size: 0 };
+        let mut staged = Staged {
+            key,
+            value,
+            version,
+            previous,
+        };
+        version.size = u32::try_from(staged.row().size()).unwrap_or(u32::MAX);
+        staged.version = version;
+        let latest = version.put.map(|_| version);
+        self.latest.insert(staged.key.clone(), latest);
+        self.staged.push(staged);
+        true
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn unix_millis() -> u64 {
+    // A clock before 1970 makes everything expire late, never early.
+    millis(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}

@@ -1,0 +1,55 @@
+//! How much history is kept.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::super::Revision;
+use super::RedbOptions;
+use super::index::Index;
+
+/// Samples of the revision within the time that is kept.
+const SAMPLES: u32 = 30;
+
+/// Decides up to which revision to compact: what is older than a time, and what is beyond a size.
+#[derive(Debug)]
+pub(super) struct Compactor {
+    keep_for: Duration,
+    keep_bytes: u64,
+    /// Which revision was current when, oldest first.
+    samples: VecDeque<(Instant, Revision)>,
+}
+
+impl Compactor {
+    pub(super) fn new(options: &RedbOptions, current: Revision) -> Self {
+        Self {
+            keep_for: options.keep_history_for,
+            keep_bytes: options.keep_history_bytes,
+            samples: VecDeque::from([(Instant::now(), current)]),
+        }
+    }
+
+    /// The revision to compact to because of time or size, if any is due.
+    pub(super) fn target(&mut self, index: &Index) -> Option<Revision> {
+        let now = Instant::now();
+        let last = self.samples.back().map(|(taken, _)| *taken);
+        if last.is_none_or(|taken| now.duration_since(taken) >= self.keep_for / SAMPLES) {
+            self.samples.push_back((now, index.current()));
+        }
+        let mut target = index.compacted();
+        while let Some((taken, revision)) = self.samples.front()
+            && now.duration_since(*taken) >= self.keep_for
+        {
+            target = target.max(*revision);
+            self.samples.pop_front();
+        }
+        let target = target.max(self.size_target(index).unwrap_or(0));
+        (target > index.compacted()).then_some(target)
+    }
+
+    /// The revision to compact to because of the size alone; cheap enough to ask at every commit.
+    pub(super) fn size_target(&self, index: &Index) -> Option<Revision> {
+        // Some room, so that not every write compacts.
+        let keep = self.keep_bytes / 10 * 9;
+        (index.superseded_cost() > self.keep_bytes).then(|| index.revision_to_keep(keep))
+    }
+}

@@ -1,0 +1,263 @@
+//! The embedded store: one file, one writer thread, many readers.
+//!
+//! - [`row`]: one change as bytes; the log of all changes is the only large table.
+//! - [`index`]: which row holds which key at which revision, in memory, rebuilt on opening.
+//! - [`log`]: reading rows. [`database`]: file and index together; opening again after a failure.
+//! - [`batch`]: transactions checked and staged. [`writer`]: the thread that commits many of them
+//!   with one flush.
+//! - [`history`]: past changes for a watch. [`compaction`]: how much past there is.
+//! - [`file`]: permissions and failed flushes.
+//!
+//! Memory is the index (about 200 bytes for a key) and the page cache of the options; values stay
+//! in the file.
+
+mod batch;
+mod compaction;
+mod database;
+mod file;
+mod history;
+mod index;
+mod log;
+mod row;
+mod writer;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ::redb::StorageBackend;
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{
+    Entry, Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest,
+};
+use batch::Reply;
+use database::{Opener, Shared};
+use history::LogHistory;
+use row::RowId;
+use writer::{Job, Writer};
+
+/// How an embedded store behaves.
+#[derive(Clone, Debug)]
+pub struct RedbOptions {
+    /// History younger than this stays readable.
+    pub keep_history_for: Duration,
+    /// History beyond this size is forgotten even if it is younger.
+    pub keep_history_bytes: u64,
+    /// Memory for pages of the file.
+    pub cache_bytes: usize,
+    /// Changes kept for a watcher that does not read them.
+    pub watch_buffer: usize,
+}
+
+impl Default for RedbOptions {
+    fn default() -> Self {
+        Self {
+            // What upstream's server keeps in etcd.
+            keep_history_for: Duration::from_secs(5 * 60),
+            keep_history_bytes: 512 * 1024 * 1024,
+            cache_bytes: 16 * 1024 * 1024,
+            watch_buffer: 10_000,
+        }
+    }
+}
+
+/// Bytes of transactions that may wait for the writer; more writers wait before they queue.
+const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
+
+/// The unit in which queued bytes are counted.
+const QUEUE_UNIT: usize = 1024;
+
+/// A store in one file of this machine.
+#[derive(Debug)]
+pub struct RedbStore {
+    shared: Arc<Shared>,
+    jobs: mpsc::Sender<Job>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    queue_space: Semaphore,
+}
+
+impl RedbStore {
+    /// Opens the file, creating it if needed, readable by its owner only. After a crash this takes
+    /// the time to read the whole file once.
+    ///
+    /// Blocks while the file is read. Fails if another process has it open.
+    pub fn open(path: &Path, options: &RedbOptions) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let path = path.to_owned();
+        Self::open_with(name, move || file::open(&path), options)
+    }
+
+    /// Opens whatever storage `opener` gives, which is asked again after failures.
+    pub fn open_with(
+        name: String,
+        opener: impl Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync + 'static,
+        options: &RedbOptions,
+    ) -> Result<Self, Error> {
+        let opener: Box<Opener> = Box::new(opener);
+        let (cache, buffer) = (options.cache_bytes, options.watch_buffer);
+        let shared = Arc::new(Shared::open(opener, name, cache, buffer)?);
+        let (jobs, queue) = mpsc::channel();
+        let writer = Writer::new(Arc::clone(&shared), queue, options);
+        let thread = std::thread::Builder::new().name("store-writer".to_owned());
+        let thread = thread.spawn(move || writer.run());
+        let thread = thread.map_err(|source| Error::Open {
+            store: shared.name.clone(),
+            source: Arc::new(source),
+        })?;
+        Ok(Self {
+            shared,
+            jobs,
+            writer: Mutex::new(Some(thread)),
+            queue_space: Semaphore::new(MAX_QUEUED_BYTES / QUEUE_UNIT),
+        })
+    }
+
+    /// Hands a job to the writer and waits for its answer.
+    async fn ask<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Job,
+    ) -> Result<T, Error> {
+        let (answer, reply) = oneshot::channel();
+        self.jobs.send(job(answer)).map_err(|_| Error::Closed)?;
+        reply.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Tells the writer to stop; the thread to wait for, unless somebody else does.
+    fn stop(&self) -> Option<JoinHandle<()>> {
+        // A writer that has stopped already no longer takes jobs.
+        let _ = self.jobs.send(Job::Close);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.take()
+    }
+}
+
+impl Drop for RedbStore {
+    /// Waits for the writer, so that the file can be opened again.
+    fn drop(&mut self) {
+        if let Some(thread) = self.stop() {
+            wait_for(thread);
+        }
+    }
+}
+
+fn wait_for(writer: JoinHandle<()>) {
+    if writer.join().is_err() {
+        tracing::error!("the store's writer has panicked");
+    }
+}
+
+#[async_trait]
+impl Store for RedbStore {
+    async fn get(&self, key: &[u8], at: Option<Revision>) -> Result<Found, Error> {
+        // A few microseconds: cheaper here than on another thread.
+        let ((revision, row), log) = self.shared.look_up(|index| {
+            let revision = index.readable(at)?;
+            Ok((revision, index.locate(key, revision)))
+        })?;
+        let entry = row.map(|row| log.entry(Bytes::copy_from_slice(key), row));
+        let entry = entry.transpose()?;
+        Ok(Found { revision, entry })
+    }
+
+    async fn range(&self, request: RangeRequest) -> Result<Page, Error> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            let ((revision, rows, remaining), log) = shared.look_up(|index| {
+                let revision = index.readable(request.at)?;
+                let (rows, remaining) = index.locate_range(&request, revision);
+                Ok((revision, rows, remaining))
+            })?;
+            let entries: Result<Vec<Entry>, Error> = rows
+                .into_iter()
+                .map(|(key, row)| log.entry(key, row))
+                .collect();
+            Ok(Page {
+                revision,
+                entries: entries?,
+                remaining,
+            })
+        })
+        .await
+    }
+
+    async fn txn(&self, txn: Txn) -> Result<Outcome, Error> {
+        txn.check()?;
+        let units = u32::try_from(txn.bytes() / QUEUE_UNIT + 1).unwrap_or(u32::MAX);
+        let _space = self.queue_space.acquire_many(units).await;
+        match self.ask(|answer| Job::Txn(txn, answer)).await? {
+            Reply::Committed { revision } => Ok(Outcome::Committed { revision }),
+            Reply::Conflict { key } => {
+                let current = self.get(&key, None).await?.entry;
+                Ok(Outcome::Conflict { key, current })
+            }
+        }
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<Watch, Error> {
+        let WatchRequest {
+            prefix,
+            after,
+            with_previous,
+        } = request;
+        let (subscription, live_after) =
+            self.shared.hub.subscribe(prefix.clone(), with_previous)?;
+        if after < self.shared.read().index.compacted() {
+            return Err(Error::Compacted { requested: after });
+        }
+        let history = LogHistory {
+            shared: Arc::clone(&self.shared),
+            prefix,
+            with_previous,
+            from: RowId::first_of(after + 1),
+            to: RowId::first_of(live_after + 1),
+        };
+        Ok(Watch::new(after, Some(Box::new(history)), subscription))
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), Error> {
+        self.shared
+            .read()
+            .index
+            .readable(Some(revision))
+            .or_else(|error| match error {
+                Error::Compacted { .. } => Ok(revision),
+                other => Err(other),
+            })?;
+        self.ask(|answer| Job::Compact(revision, answer)).await
+    }
+
+    async fn current_revision(&self) -> Result<Revision, Error> {
+        let state = self.shared.read();
+        state.database.as_ref().map_err(Clone::clone)?;
+        Ok(state.index.current())
+    }
+
+    async fn close(&self) -> Result<(), Error> {
+        let Some(thread) = self.stop() else {
+            return Ok(());
+        };
+        blocking(move || {
+            wait_for(thread);
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Runs what may read much of the file where it does not hold up other tasks.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(stopped) => match stopped.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Error::Closed),
+        },
+    }
+}

@@ -1,0 +1,107 @@
+//! Following changes.
+
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::hub::{Delivery, Subscription};
+use super::{Entry, Error, Revision};
+
+/// One key put or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The key.
+    pub key: Bytes,
+    /// When. Changes of one transaction share it and come in the order they were written.
+    pub revision: Revision,
+    /// The key after the change; `None` if it was deleted.
+    pub entry: Option<Entry>,
+    /// The key before the change, if it existed and [`WatchRequest::with_previous`] was asked.
+    pub previous: Option<Entry>,
+}
+
+/// What a watch says next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Something changed.
+    Change(Change),
+    /// Everything up to this revision has been handed out.
+    Progress(Revision),
+}
+
+/// What to follow.
+#[derive(Clone, Debug, Default)]
+pub struct WatchRequest {
+    /// Only keys that begin with this.
+    pub prefix: Bytes,
+    /// Changes after this revision. It may lie in the future.
+    pub after: Revision,
+    /// Whether changes carry the entry as it was before.
+    pub with_previous: bool,
+}
+
+/// The changes of a prefix from a revision on.
+///
+/// Changes are buffered within bounds. A watcher that does not keep up gets
+/// [`Error::WatchTooSlow`] after the changes that were still buffered, and lists again.
+#[derive(Debug)]
+pub struct Watch {
+    after: Revision,
+    /// Changes between `after` and the subscription, until they are read.
+    history: Option<Box<dyn History>>,
+    subscription: Subscription,
+    ready: VecDeque<Change>,
+}
+
+impl Watch {
+    pub(super) fn new(
+        after: Revision,
+        history: Option<Box<dyn History>>,
+        subscription: Subscription,
+    ) -> Self {
+        Self {
+            after,
+            history,
+            subscription,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Waits for the next change. An error ends the watch. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Update, Error> {
+        loop {
+            if let Some(change) = self.ready.pop_front() {
+                return Ok(Update::Change(change));
+            }
+            if let Some(history) = &mut self.history {
+                match history.next_chunk().await? {
+                    Some(chunk) => self.ready.extend(chunk),
+                    None => self.history = None,
+                }
+                continue;
+            }
+            match self.subscription.next().await? {
+                Delivery::Changes(changes) => {
+                    let fresh = changes.iter().filter(|change| change.revision > self.after);
+                    self.ready.extend(fresh.cloned());
+                }
+                Delivery::Progress(revision) => return Ok(Update::Progress(revision)),
+            }
+        }
+    }
+
+    /// Asks for an [`Update::Progress`] as soon as everything up to `at_least` has been seen, even
+    /// if nothing of it concerned this watch. A later request replaces an unanswered one.
+    pub fn request_progress(&self, at_least: Revision) {
+        self.subscription.request_progress(at_least);
+    }
+}
+
+/// Past changes of a prefix, read a piece at a time.
+#[async_trait]
+pub(super) trait History: std::fmt::Debug + Send + Sync {
+    /// The next changes, possibly none; `None` once all up to the subscription were given.
+    /// Dropping the future must lose nothing.
+    async fn next_chunk(&mut self) -> Result<Option<Vec<Change>>, Error>;
+}

@@ -81,8 +81,8 @@ fn close_to_others(path: &Path, mode: u32) -> Result<(), FileError> {
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed("close", path))
 }
 
-/// Writes a text that only the owner may read.
-pub(super) fn write_private(path: &Path, text: &str) -> Result<(), FileError> {
+/// Writes a text that only the owner may read, such as a kubeconfig.
+pub fn write_private(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, PRIVATE)
 }
 

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::Certificate;
 
 /// A kubeconfig with everything in it: `server` is an `https` URL, `user` the name of the entry.
-/// It holds a private key; write it for its owner only.
+/// It holds a private key; write it with [`super::write_private`].
 pub fn kubeconfig(server: &str, ca_pem: &str, user: &str, client: &Certificate) -> String {
     // JSON texts are YAML texts.
     let text = |value: &str| serde_json::Value::from(value).to_string();

@@ -225,7 +225,7 @@ fn name_text(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// Whether the key is the certificate's. After a crash between two writes it may not be.
-fn belongs(certificate_pem: &str, key_pem: &str) -> bool {
+pub(super) fn belongs(certificate_pem: &str, key_pem: &str) -> bool {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return false;
     };

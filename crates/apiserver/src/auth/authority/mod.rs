@@ -21,7 +21,7 @@ mod kubeconfig;
 mod leaf;
 mod subject;
 
-pub use file::{FileError, read_or_create_private};
+pub use file::{FileError, read_or_create_private, write_private};
 pub use kubeconfig::kubeconfig;
 pub use leaf::Certificate;
 
@@ -59,6 +59,18 @@ pub enum AuthorityError {
         /// What it should hold.
         what: &'static str,
     },
+    /// The authority's certificate is of another key.
+    #[error(
+        "{} is not the certificate of {}; put the right key back, or remove both to begin anew",
+        certificate.display(),
+        key.display()
+    )]
+    OtherKey {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
     /// A key or certificate cannot be made.
     #[error("cannot make a certificate for {subject}")]
     Sign {
@@ -94,6 +106,12 @@ impl Authority {
             },
             None => new_ca(&path, &key()?, now)?,
         };
+        if !leaf::belongs(&certificate_pem, &key_pem) {
+            return Err(AuthorityError::OtherKey {
+                certificate: path,
+                key: key_path,
+            });
+        }
         let issuer = Issuer::from_ca_cert_pem(&certificate_pem, key()?)
             .map_err(|_| malformed(&path, "certificate of an authority"))?;
         Ok(Authority {

@@ -173,6 +173,16 @@ fn a_file_that_is_no_certificate_is_named() {
 }
 
 #[test]
+fn a_certificate_of_another_key_is_noticed() {
+    let (directory, _) = authority();
+    let (other_directory, _) = authority();
+    let file = |directory: &TempDir| directory.path().join("pki/ca.key");
+    fs::copy(file(&other_directory), file(&directory)).unwrap();
+    let error = Authority::open(&directory.path().join("pki"), now()).unwrap_err();
+    assert!(matches!(error, AuthorityError::OtherKey { .. }), "{error}");
+}
+
+#[test]
 fn users_and_groups_survive_the_handshake() {
     let (_directory, authority) = authority();
     let groups = ["dev", "ops", "naïve-ünïcode"];

@@ -1,6 +1,6 @@
 //! `TokenReview`: telling other servers who a token is.
 
-use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus};
+use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::Authenticator;
@@ -30,6 +30,8 @@ pub fn review(
         },
         Err(error) => TokenReviewStatus {
             error: Some(error.to_string()),
+            // Upstream shows an empty user, not none.
+            user: Some(UserInfo::default()),
             ..TokenReviewStatus::default()
         },
     })

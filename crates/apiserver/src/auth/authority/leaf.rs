@@ -5,10 +5,11 @@ use std::net::IpAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::object::timestamp::Timestamp;
 use rcgen::{
-    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
-    KeyUsagePurpose, PublicKeyData, SanType,
+    CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType, DnValue,
+    ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
 };
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
@@ -26,6 +27,20 @@ pub struct Certificate {
     pub certificate_pem: String,
     /// The private key, as PKCS#8 PEM.
     pub key_pem: String,
+}
+
+/// Why a signing request is not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestProblem {
+    /// It cannot be read, or is not signed with the key it is for.
+    #[error("the signing request cannot be read, or its signature is wrong")]
+    Malformed(#[from] rcgen::Error),
+    /// It is for somebody else.
+    #[error("the signing request must be for CN=system:node:<name> and O=system:nodes")]
+    NotKubelet,
+    /// The authority cannot sign.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
 }
 
 /// The key stays out of logs.
@@ -60,14 +75,9 @@ impl Authority {
         groups: &[&str],
         now: Timestamp,
     ) -> Result<Certificate, AuthorityError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let (certificate, key) = self.sign(params, user, now)?;
-        let der = with_subject(certificate.der(), user, groups, self.issuer.key());
-        let der = der.ok_or_else(|| failed(user, rcgen::Error::CouldNotParseCertificate))?;
+        let key = new_key(user)?;
         Ok(Certificate {
-            certificate_pem: pem_of(&der),
+            certificate_pem: self.sign_client(user, groups, &key, now)?,
             key_pem: key.serialize_pem(),
         })
     }
@@ -75,6 +85,24 @@ impl Authority {
     /// A new certificate for the kubelet of a node.
     pub fn kubelet(&self, node: &str, now: Timestamp) -> Result<Certificate, AuthorityError> {
         self.client(&format!("{NODE_USER_PREFIX}{node}"), &[NODES], now)
+    }
+
+    /// The certificate (PEM) that a joining kubelet asks for with a signing request (PEM). The key
+    /// stays where it was made. Of the request only the key and the node's name are taken over.
+    pub fn sign_kubelet(&self, request: &str, now: Timestamp) -> Result<String, RequestProblem> {
+        let request = CertificateSigningRequestParams::from_pem(request)?;
+        let subject = &request.params.distinguished_name;
+        let part = |sort| match subject.get(&sort) {
+            Some(DnValue::Utf8String(text)) => text.as_str(),
+            Some(DnValue::PrintableString(text)) => text.as_str(),
+            _ => "",
+        };
+        let user = part(DnType::CommonName);
+        let node = user.strip_prefix(NODE_USER_PREFIX).unwrap_or_default();
+        if part(DnType::OrganizationName) != NODES || !check_dns_subdomain(node).is_empty() {
+            return Err(RequestProblem::NotKubelet);
+        }
+        Ok(self.sign_client(user, &[NODES], &request.public_key, now)?)
     }
 
     fn new_server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
@@ -93,26 +121,43 @@ impl Authority {
         name.push(DnType::CommonName, "plimsoll-apiserver");
         params.distinguished_name = name;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let (certificate, key) = self.sign(params, "the server", now)?;
+        let key = new_key("the server")?;
+        let certificate = self.sign(params, "the server", &key, now)?;
         Ok(Certificate {
             certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),
         })
     }
 
+    /// A client certificate (PEM) for a key.
+    fn sign_client(
+        &self,
+        user: &str,
+        groups: &[&str],
+        key: &impl PublicKeyData,
+        now: Timestamp,
+    ) -> Result<String, AuthorityError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = self.sign(params, user, key, now)?;
+        let der = with_subject(certificate.der(), user, groups, self.issuer.key());
+        let der = der.ok_or_else(|| failed(user, rcgen::Error::CouldNotParseCertificate))?;
+        Ok(pem_of(&der))
+    }
+
     fn sign(
         &self,
         mut params: CertificateParams,
         subject: &str,
+        key: &impl PublicKeyData,
         now: Timestamp,
-    ) -> Result<(rcgen::Certificate, KeyPair), AuthorityError> {
+    ) -> Result<rcgen::Certificate, AuthorityError> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         (params.not_before, params.not_after) = lifetime(now, LEAF_DAYS);
-        let key = new_key(subject)?;
-        let signed = params.signed_by(&key, &self.issuer);
-        let certificate = signed.map_err(|source| failed(subject, source))?;
-        Ok((certificate, key))
+        let signed = params.signed_by(key, &self.issuer);
+        signed.map_err(|source| failed(subject, source))
     }
 
     /// The certificate in those files, as long as it is good; else a new one, written there.

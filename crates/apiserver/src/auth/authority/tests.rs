@@ -211,6 +211,43 @@ fn kubelets_and_the_administrator_have_upstreams_names() {
 }
 
 #[test]
+fn a_joining_kubelet_keeps_its_key() {
+    let (_directory, authority) = authority();
+    let request = |user: &str, group: &str| {
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
+        params.distinguished_name.push(DnType::CommonName, user);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let request = params.serialize_request(&key).unwrap();
+        (request.pem().unwrap(), key.serialize_pem())
+    };
+    let (pem, key_pem) = request("system:node:n1", "system:nodes");
+    let certificate_pem = authority.sign_kubelet(&pem, now()).unwrap();
+    let client = Certificate {
+        certificate_pem,
+        key_pem,
+    };
+    let seen = handshake(&authority, "localhost", Some(&client)).unwrap();
+    let user = user_of_certificate(&seen.unwrap()).unwrap().unwrap();
+    assert_eq!(user.node_name(), Some("n1"));
+
+    let refused = [
+        request("system:node:n1", "system:masters"),
+        request("alice", "system:nodes"),
+        request("system:node:", "system:nodes"),
+    ];
+    for (pem, _) in refused {
+        let problem = authority.sign_kubelet(&pem, now()).unwrap_err();
+        assert!(matches!(problem, RequestProblem::NotKubelet), "{problem}");
+    }
+    let problem = authority.sign_kubelet("nonsense", now()).unwrap_err();
+    assert!(matches!(problem, RequestProblem::Malformed(_)), "{problem}");
+}
+
+#[test]
 fn strangers_and_servers_are_no_clients() {
     let (_directory, own) = authority();
     let (_other_directory, other) = authority();

@@ -1,0 +1,285 @@
+//! Certificates for servers and users.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use plimsoll_core::object::syntax::check_dns_subdomain;
+use plimsoll_core::object::timestamp::Timestamp;
+use rcgen::{
+    CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType, DnValue,
+    ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+};
+use x509_parser::extensions::GeneralName;
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::X509Certificate;
+
+use super::file::{read_if_exists, write_private, write_public};
+use super::subject::with_subject;
+use super::{Authority, AuthorityError, LEAF_DAYS, RENEW_AT_FRACTION, lifetime, new_key};
+use crate::auth::identity::{MASTERS, NODE_USER_PREFIX, NODES};
+
+/// A certificate and its key.
+#[derive(Clone)]
+pub struct Certificate {
+    /// The certificate, as PEM.
+    pub certificate_pem: String,
+    /// The private key, as PKCS#8 PEM.
+    pub key_pem: String,
+}
+
+/// Why a signing request is not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestProblem {
+    /// It cannot be read, or is not signed with the key it is for.
+    #[error("the signing request cannot be read, or its signature is wrong")]
+    Malformed(#[from] rcgen::Error),
+    /// It is for somebody else.
+    #[error("the signing request must be for CN=system:node:<name> and O=system:nodes")]
+    NotKubelet,
+    /// The authority cannot sign.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+}
+
+/// The key stays out of logs.
+impl std::fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = &self.certificate_pem;
+        f.debug_struct("Certificate")
+            .field("certificate_pem", shown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// The certificate of this server, kept in `server.crt` and `server.key`. `names` are the
+    /// host names and addresses that clients use; others make a new certificate.
+    pub fn server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
+        let wanted: BTreeSet<String> = names.iter().cloned().collect();
+        let is_current = |pem: &str| names_of(pem) == wanted;
+        self.kept("server", is_current, now, || self.new_server(names, now))
+    }
+
+    /// The certificate of the administrator, kept in `admin.crt` and `admin.key`.
+    pub fn admin(&self, now: Timestamp) -> Result<Certificate, AuthorityError> {
+        let issue = || self.client("kubernetes-admin", &[MASTERS], now);
+        self.kept("admin", |_| true, now, issue)
+    }
+
+    /// A new certificate for a user and its groups. Nothing is kept.
+    pub fn client(
+        &self,
+        user: &str,
+        groups: &[&str],
+        now: Timestamp,
+    ) -> Result<Certificate, AuthorityError> {
+        let key = new_key(user)?;
+        Ok(Certificate {
+            certificate_pem: self.sign_client(user, groups, &key, now)?,
+            key_pem: key.serialize_pem(),
+        })
+    }
+
+    /// A new certificate for the kubelet of a node.
+    pub fn kubelet(&self, node: &str, now: Timestamp) -> Result<Certificate, AuthorityError> {
+        self.client(&format!("{NODE_USER_PREFIX}{node}"), &[NODES], now)
+    }
+
+    /// The certificate (PEM) that a joining kubelet asks for with a signing request (PEM). The key
+    /// stays where it was made. Of the request only the key and the node's name are taken over.
+    pub fn sign_kubelet(&self, request: &str, now: Timestamp) -> Result<String, RequestProblem> {
+        let request = CertificateSigningRequestParams::from_pem(request)?;
+        let subject = &request.params.distinguished_name;
+        let part = |sort| match subject.get(&sort) {
+            Some(DnValue::Utf8String(text)) => text.as_str(),
+            Some(DnValue::PrintableString(text)) => text.as_str(),
+            _ => "",
+        };
+        let user = part(DnType::CommonName);
+        let node = user.strip_prefix(NODE_USER_PREFIX).unwrap_or_default();
+        if part(DnType::OrganizationName) != NODES || !check_dns_subdomain(node).is_empty() {
+            return Err(RequestProblem::NotKubelet);
+        }
+        Ok(self.sign_client(user, &[NODES], &request.public_key, now)?)
+    }
+
+    fn new_server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
+        let mut params = CertificateParams::default();
+        for name in names {
+            let name = match name.parse::<IpAddr>() {
+                Ok(address) => SanType::IpAddress(address),
+                Err(_) => {
+                    let host = name.as_str().try_into();
+                    SanType::DnsName(host.map_err(|source| failed(name, source))?)
+                }
+            };
+            params.subject_alt_names.push(name);
+        }
+        let mut name = DistinguishedName::new();
+        name.push(DnType::CommonName, "plimsoll-apiserver");
+        params.distinguished_name = name;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = new_key("the server")?;
+        let certificate = self.sign(params, "the server", &key, now)?;
+        Ok(Certificate {
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+        })
+    }
+
+    /// A client certificate (PEM) for a key.
+    fn sign_client(
+        &self,
+        user: &str,
+        groups: &[&str],
+        key: &impl PublicKeyData,
+        now: Timestamp,
+    ) -> Result<String, AuthorityError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = self.sign(params, user, key, now)?;
+        let der = with_subject(certificate.der(), user, groups, self.issuer.key());
+        let der = der.ok_or_else(|| failed(user, rcgen::Error::CouldNotParseCertificate))?;
+        Ok(pem_of(&der))
+    }
+
+    fn sign(
+        &self,
+        mut params: CertificateParams,
+        subject: &str,
+        key: &impl PublicKeyData,
+        now: Timestamp,
+    ) -> Result<rcgen::Certificate, AuthorityError> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        (params.not_before, params.not_after) = lifetime(now, LEAF_DAYS);
+        let signed = params.signed_by(key, &self.issuer);
+        signed.map_err(|source| failed(subject, source))
+    }
+
+    /// The certificate in those files, as long as it is good; else a new one, written there.
+    fn kept(
+        &self,
+        file: &str,
+        is_current: impl Fn(&str) -> bool,
+        now: Timestamp,
+        issue: impl Fn() -> Result<Certificate, AuthorityError>,
+    ) -> Result<Certificate, AuthorityError> {
+        let certificate_path = self.directory.join(format!("{file}.crt"));
+        let key_path = self.directory.join(format!("{file}.key"));
+        let certificate = read_if_exists(&certificate_path)?;
+        let key = read_if_exists(&key_path)?;
+        if let (Some(certificate_pem), Some(key_pem)) = (certificate, key) {
+            let is_good = validity_of(&certificate_pem).is_some_and(|v| !v.is_due(now))
+                && self.has_signed(&certificate_pem)
+                && belongs(&certificate_pem, &key_pem)
+                && is_current(&certificate_pem);
+            if is_good {
+                return Ok(Certificate {
+                    certificate_pem,
+                    key_pem,
+                });
+            }
+        }
+        let issued = issue()?;
+        write_private(&key_path, &issued.key_pem)?;
+        write_public(&certificate_path, &issued.certificate_pem)?;
+        Ok(issued)
+    }
+
+    /// Whether the certificate is one of this authority's. Keys change when files are replaced.
+    pub(super) fn has_signed(&self, pem: &str) -> bool {
+        let check = |ca: &X509Certificate<'_>| {
+            let is_signed =
+                |leaf: &X509Certificate<'_>| leaf.verify_signature(Some(ca.public_key())).is_ok();
+            with_certificate(pem, is_signed)
+        };
+        with_certificate(self.certificate_pem(), check).flatten() == Some(true)
+    }
+}
+
+fn failed(subject: &str, source: rcgen::Error) -> AuthorityError {
+    AuthorityError::Sign {
+        subject: subject.to_owned(),
+        source,
+    }
+}
+
+/// The text form of a certificate: base64 in lines of 64 characters.
+fn pem_of(der: &[u8]) -> String {
+    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for line in STANDARD.encode(der).as_bytes().chunks(64) {
+        pem.extend(line.iter().map(|&byte| char::from(byte)));
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+    pem
+}
+
+/// From when until when a certificate is good, in seconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Validity {
+    start: i64,
+    end: i64,
+}
+
+impl Validity {
+    /// Whether it is time for a new certificate.
+    pub(super) fn is_due(self, now: Timestamp) -> bool {
+        let now = now.as_nanos().div_euclid(1_000_000_000);
+        let rest = self.end.saturating_sub(self.start) / RENEW_AT_FRACTION;
+        now < self.start || now > self.end.saturating_sub(rest)
+    }
+}
+
+/// `None` when the text holds no certificate.
+pub(super) fn validity_of(pem: &str) -> Option<Validity> {
+    with_certificate(pem, |certificate| {
+        let validity = certificate.validity();
+        Validity {
+            start: validity.not_before.timestamp(),
+            end: validity.not_after.timestamp(),
+        }
+    })
+}
+
+fn names_of(pem: &str) -> BTreeSet<String> {
+    let names = with_certificate(pem, |certificate| {
+        let extension = certificate.subject_alternative_name().ok().flatten();
+        let names = extension.map_or(&[][..], |found| &found.value.general_names);
+        names.iter().filter_map(name_text).collect()
+    });
+    names.unwrap_or_default()
+}
+
+fn name_text(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match **bytes {
+            [a, b, c, d] => Some(IpAddr::from([a, b, c, d]).to_string()),
+            _ => {
+                let bytes = <[u8; 16]>::try_from(*bytes).ok()?;
+                Some(IpAddr::from(bytes).to_string())
+            }
+        },
+        _ => None,
+    }
+}
+
+/// Whether the key is the certificate's. After a crash between two writes it may not be.
+pub(super) fn belongs(certificate_pem: &str, key_pem: &str) -> bool {
+    let Ok(key) = KeyPair::from_pem(key_pem) else {
+        return false;
+    };
+    let public = key.subject_public_key_info();
+    with_certificate(certificate_pem, |c| c.public_key().raw == public) == Some(true)
+}
+
+fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+    let (_, pem) = parse_x509_pem(pem.as_bytes()).ok()?;
+    let certificate = pem.parse_x509().ok()?;
+    Some(read(&certificate))
+}

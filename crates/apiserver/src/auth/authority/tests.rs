@@ -1,0 +1,285 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use tempfile::TempDir;
+
+use super::*;
+use crate::auth::identity::{MASTERS, user_of_certificate};
+
+/// TLS libraries look at the clock themselves.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp::from_secs(i64::try_from(since.as_secs()).unwrap())
+}
+
+fn days_later(time: Timestamp, days: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos() + days * DAY_SECONDS * 1_000_000_000)
+}
+
+fn authority() -> (TempDir, Authority) {
+    let directory = TempDir::new().unwrap();
+    let authority = Authority::open(&directory.path().join("pki"), now()).unwrap();
+    (directory, authority)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn der(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+}
+
+fn key(certificate: &Certificate) -> PrivateKeyDer<'static> {
+    PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes()).unwrap()
+}
+
+fn roots(authority: &Authority) -> Arc<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    roots.add(der(authority.certificate_pem())).unwrap();
+    Arc::new(roots)
+}
+
+/// A whole handshake in memory; the client's certificate as the server has verified it.
+fn handshake(
+    authority: &Authority,
+    server_name: &str,
+    client: Option<&Certificate>,
+) -> Result<Option<Vec<u8>>, rustls::Error> {
+    let provider = Arc::new(default_provider());
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let server = authority.server(&names, now()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots(authority), provider.clone())
+        .allow_unauthenticated()
+        .build()
+        .unwrap();
+    let server_config = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![der(&server.certificate_pem)], key(&server))?;
+    let client_config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(authority));
+    let client_config = match client {
+        Some(client) => {
+            client_config.with_client_auth_cert(vec![der(&client.certificate_pem)], key(client))?
+        }
+        None => client_config.with_no_client_auth(),
+    };
+    let name = ServerName::try_from(server_name.to_owned()).unwrap();
+    let mut server = ServerConnection::new(Arc::new(server_config))?;
+    let mut client = ClientConnection::new(Arc::new(client_config), name)?;
+    while server.is_handshaking() || client.is_handshaking() {
+        let mut wire = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut wire).unwrap();
+        }
+        server.read_tls(&mut wire.as_slice()).unwrap();
+        server.process_new_packets()?;
+        let mut wire = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut wire).unwrap();
+        }
+        client.read_tls(&mut wire.as_slice()).unwrap();
+        client.process_new_packets()?;
+    }
+    let found = server.peer_certificates().and_then(|chain| chain.first());
+    Ok(found.map(|certificate| certificate.to_vec()))
+}
+
+#[test]
+fn keys_are_for_their_owner_only_and_so_is_the_directory() {
+    let (directory, authority) = authority();
+    authority.server(&["localhost".to_owned()], now()).unwrap();
+    authority.admin(now()).unwrap();
+    let pki = directory.path().join("pki");
+    assert_eq!(mode(&pki), 0o700);
+    for name in ["ca.key", "server.key", "admin.key"] {
+        assert_eq!(mode(&pki.join(name)), 0o600, "{name}");
+    }
+    for name in ["ca.crt", "server.crt", "admin.crt"] {
+        assert_eq!(mode(&pki.join(name)), 0o644, "{name}");
+    }
+}
+
+#[test]
+fn a_key_that_others_can_read_is_closed_to_them() {
+    let (directory, _) = authority();
+    let pki = directory.path().join("pki");
+    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    open(&pki, 0o755).unwrap();
+    open(&pki.join("ca.key"), 0o644).unwrap();
+    Authority::open(&pki, now()).unwrap();
+    assert_eq!((mode(&pki), mode(&pki.join("ca.key"))), (0o700, 0o600));
+}
+
+#[test]
+fn what_exists_is_reused() {
+    let (directory, first) = authority();
+    let names = ["localhost".to_owned(), "::1".to_owned()];
+    let server = first.server(&names, now()).unwrap();
+    let again = Authority::open(&directory.path().join("pki"), now()).unwrap();
+    assert_eq!(again.certificate_pem(), first.certificate_pem());
+    let same = again.server(&names, now()).unwrap();
+    assert_eq!(same.certificate_pem, server.certificate_pem);
+    assert_eq!(same.key_pem, server.key_pem);
+}
+
+#[test]
+fn other_names_age_or_a_foreign_key_make_a_new_server_certificate() {
+    let (directory, authority) = authority();
+    let names = ["localhost".to_owned()];
+    let first = authority.server(&names, now()).unwrap();
+    let later = authority.server(&names, days_later(now(), 300)).unwrap();
+    assert_ne!(first.certificate_pem, later.certificate_pem);
+    let others = ["localhost".to_owned(), "10.0.0.1".to_owned()];
+    let renamed = authority.server(&others, now()).unwrap();
+    assert_ne!(later.certificate_pem, renamed.certificate_pem);
+    let path = directory.path().join("pki/server.key");
+    fs::write(path, authority.admin(now()).unwrap().key_pem).unwrap();
+    let repaired = authority.server(&others, now()).unwrap();
+    assert_ne!(renamed.certificate_pem, repaired.certificate_pem);
+}
+
+#[test]
+fn the_authority_is_renewed_with_its_old_key() {
+    let (directory, first) = authority();
+    let client = first.client("alice", &[], now()).unwrap();
+    let much_later = days_later(now(), 3000);
+    let renewed = Authority::open(&directory.path().join("pki"), much_later).unwrap();
+    assert_ne!(renewed.certificate_pem(), first.certificate_pem());
+    assert!(renewed.has_signed(&client.certificate_pem));
+}
+
+#[test]
+fn a_file_that_is_no_certificate_is_named() {
+    let (directory, _) = authority();
+    let path = directory.path().join("pki/ca.crt");
+    fs::write(&path, "nonsense").unwrap();
+    let error = Authority::open(&directory.path().join("pki"), now()).unwrap_err();
+    let expected = format!(
+        "{} holds no certificate in PEM form; remove it to have a new one made",
+        path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_certificate_of_another_key_is_noticed() {
+    let (directory, _) = authority();
+    let (other_directory, _) = authority();
+    let file = |directory: &TempDir| directory.path().join("pki/ca.key");
+    fs::copy(file(&other_directory), file(&directory)).unwrap();
+    let error = Authority::open(&directory.path().join("pki"), now()).unwrap_err();
+    assert!(matches!(error, AuthorityError::OtherKey { .. }), "{error}");
+}
+
+#[test]
+fn users_and_groups_survive_the_handshake() {
+    let (_directory, authority) = authority();
+    let groups = ["dev", "ops", "naïve-ünïcode"];
+    let client = authority.client("alice", &groups, now()).unwrap();
+    for server_name in ["localhost", "127.0.0.1"] {
+        let seen = handshake(&authority, server_name, Some(&client)).unwrap();
+        let user = user_of_certificate(&seen.unwrap()).unwrap().unwrap();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("alice", ""));
+        assert_eq!(user.groups, groups);
+        let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
+        assert!(id.starts_with("X509SHA256=") && id.len() == 11 + 64, "{id}");
+    }
+    assert_eq!(handshake(&authority, "localhost", None), Ok(None));
+}
+
+#[test]
+fn kubelets_and_the_administrator_have_upstreams_names() {
+    let (_directory, authority) = authority();
+    let user = |certificate: &Certificate| {
+        let der = der(&certificate.certificate_pem);
+        user_of_certificate(&der).unwrap().unwrap()
+    };
+    let kubelet = user(&authority.kubelet("n1", now()).unwrap());
+    assert_eq!(kubelet.node_name(), Some("n1"));
+    assert!(user(&authority.admin(now()).unwrap()).is_in(MASTERS));
+}
+
+#[test]
+fn a_joining_kubelet_keeps_its_key() {
+    let (_directory, authority) = authority();
+    let request = |user: &str, group: &str| {
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
+        params.distinguished_name.push(DnType::CommonName, user);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let request = params.serialize_request(&key).unwrap();
+        (request.pem().unwrap(), key.serialize_pem())
+    };
+    let (pem, key_pem) = request("system:node:n1", "system:nodes");
+    let certificate_pem = authority.sign_kubelet(&pem, now()).unwrap();
+    let client = Certificate {
+        certificate_pem,
+        key_pem,
+    };
+    let seen = handshake(&authority, "localhost", Some(&client)).unwrap();
+    let user = user_of_certificate(&seen.unwrap()).unwrap().unwrap();
+    assert_eq!(user.node_name(), Some("n1"));
+
+    let refused = [
+        request("system:node:n1", "system:masters"),
+        request("alice", "system:nodes"),
+        request("system:node:", "system:nodes"),
+    ];
+    for (pem, _) in refused {
+        let problem = authority.sign_kubelet(&pem, now()).unwrap_err();
+        assert!(matches!(problem, RequestProblem::NotKubelet), "{problem}");
+    }
+    let problem = authority.sign_kubelet("nonsense", now()).unwrap_err();
+    assert!(matches!(problem, RequestProblem::Malformed(_)), "{problem}");
+}
+
+#[test]
+fn strangers_and_servers_are_no_clients() {
+    let (_directory, own) = authority();
+    let (_other_directory, other) = authority();
+    let stranger = other.admin(now()).unwrap();
+    assert!(handshake(&own, "localhost", Some(&stranger)).is_err());
+    let server = own.server(&["localhost".to_owned()], now()).unwrap();
+    assert!(handshake(&own, "localhost", Some(&server)).is_err());
+    assert!(handshake(&own, "example.com", None).is_err());
+}
+
+#[test]
+fn a_kubeconfig_has_everything_in_it() {
+    let (_directory, authority) = authority();
+    let admin = authority.admin(now()).unwrap();
+    let ca = authority.certificate_pem();
+    let text = kubeconfig("https://127.0.0.1:6443", ca, "admin", &admin);
+    assert!(
+        text.contains("    server: \"https://127.0.0.1:6443\"\n"),
+        "{text}"
+    );
+    let value = |key: &str| {
+        let line = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(key))
+            .unwrap();
+        use base64::Engine;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(line.trim())
+            .unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    assert_eq!(value("certificate-authority-data:"), ca);
+    assert_eq!(value("client-certificate-data:"), admin.certificate_pem);
+    assert_eq!(value("client-key-data:"), admin.key_pem);
+}

@@ -1,0 +1,58 @@
+//! Who a request comes from, and what it may do.
+//!
+//! The HTTP layer calls in here; nothing in here knows HTTP beyond the text of a header. Time is
+//! an argument everywhere. The only files touched are those of [`authority`] and the signing key
+//! of [`token`], and both are written so that nobody else on the machine can read them.
+//!
+//! Reading order:
+//!
+//! 1. [`identity`] – users: from certificates, tokens, or nobody at all; impersonation headers.
+//! 2. [`authority`] – the cluster's own certificate authority and what it signs.
+//! 3. [`token`] – service account tokens, join tokens, and the documents that describe the keys.
+//! 4. [`attributes`] – what is being asked for, and how a refusal reads.
+//! 5. [`rbac`] – roles and bindings, indexed by subject; the standard ones; who may grant what.
+//! 6. [`node`] – what a kubelet may read, and what it may write.
+//! 7. [`authorize`] – the three authorizers in a row, the access reviews, impersonation.
+
+use serde_json::Value;
+
+pub mod attributes;
+pub mod authority;
+pub mod authorize;
+pub mod identity;
+pub mod node;
+pub mod rbac;
+pub mod token;
+
+/// Where objects of the cluster are looked up.
+///
+/// Tokens are checked against the objects they are bound to, and requests of nodes against the
+/// pods they speak of. Callers answer from their cache of the latest state.
+pub trait Objects {
+    /// The object of that plural `resource`, if there is one. `namespace` is empty for objects of
+    /// the whole cluster.
+    fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value>;
+}
+
+/// The text at `pointer`, or an empty one.
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// The list at `pointer`, or an empty one.
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    let items = object.pointer(pointer).and_then(Value::as_array);
+    items.map_or(&[], Vec::as_slice)
+}
+
+/// A list of texts as Go's `%q` prints it.
+fn quoted_list(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts
+        .iter()
+        .map(|text| plimsoll_core::problem::quoted(text))
+        .collect();
+    format!("[{}]", quoted.join(" "))
+}

@@ -1,0 +1,77 @@
+//! What a service account token says.
+//!
+//! Matches v1.36 pkg/serviceaccount/claims.go. Fields stand in the order in which upstream's
+//! encoder prints them.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The claims of a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claims {
+    /// Whom the token is for.
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub(super) aud: Vec<String>,
+    /// Until when it is good, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) exp: Option<i64>,
+    /// When it was issued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) iat: Option<i64>,
+    /// Who issued it.
+    #[serde(default)]
+    pub(super) iss: String,
+    /// Which token it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) jti: String,
+    /// The account and what the token is bound to.
+    #[serde(default, rename = "kubernetes.io")]
+    pub(super) kubernetes: Kubernetes,
+    /// Since when it is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) nbf: Option<i64>,
+    /// The user name.
+    #[serde(default)]
+    pub(super) sub: String,
+}
+
+/// The account and what the token is bound to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kubernetes {
+    #[serde(default)]
+    pub(super) namespace: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<Reference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pod: Option<Reference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<Reference>,
+    #[serde(default)]
+    pub(super) serviceaccount: Reference,
+    /// When the bearer should have asked for a new token, although this one still works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warnafter: Option<i64>,
+}
+
+/// One object, at one time: another of the same name has another uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reference {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) uid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+/// RFC 7519 lets a single audience stand without its list.
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(one) => vec![one],
+        OneOrMore::More(more) => more,
+    })
+}

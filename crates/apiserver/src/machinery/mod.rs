@@ -6,5 +6,6 @@
 //! [`defaulting`], [`validation`].
 
 pub mod decoding;
+pub mod defaulting;
 pub mod kind;
 pub mod schema;

@@ -2,8 +2,16 @@
 //!
 //! `PLIMSOLL_VECTORS=<dir>` runs another set of the same format.
 
-use plimsoll_testkit::vectors::run;
+#![expect(clippy::unwrap_used, reason = "a malformed case is a failed case")]
+
+use plimsoll_testkit::vectors::{Suite, run};
+
+mod defaulting_scheme;
+mod kinds;
 
 fn main() -> std::process::ExitCode {
-    run(&[])
+    run(&[
+        Suite::new("api", "defaulting-scheme", defaulting_scheme::check)
+            .only(defaulting_scheme::applies),
+    ])
 }

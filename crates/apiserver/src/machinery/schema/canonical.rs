@@ -11,11 +11,8 @@ use super::{Field, Omit, Schema, Shape, TypeId};
 pub fn canonicalize(id: TypeId, value: &mut Value) {
     let schema = Schema::get();
     match &schema[id].shape {
-        Shape::Pointer(inner) => {
-            if !value.is_null() {
-                canonicalize(*inner, value);
-            }
-        }
+        Shape::Pointer(_) if value.is_null() => {}
+        Shape::Pointer(inner) => canonicalize(*inner, value),
         Shape::List(item) => {
             for value in value.as_array_mut().into_iter().flatten() {
                 canonicalize(*item, value);

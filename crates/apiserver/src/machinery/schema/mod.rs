@@ -5,15 +5,17 @@
 //! in an error. The table is `schema/types.txt`; `schema/generate.py` writes it.
 //!
 //! Reading order: this file, `table` (reads the text), `canonical` (objects as upstream prints
-//! them).
+//! them), `walk`.
 
 mod canonical;
 mod table;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 pub use canonical::canonicalize;
+pub use walk::walk;
 
 static SCHEMA: LazyLock<Schema> =
     LazyLock::new(|| table::read(include_str!("../../../schema/types.txt")));
@@ -79,7 +81,9 @@ pub enum Shape {
 /// The fields of a struct.
 #[derive(Clone, Debug)]
 pub struct Struct {
-    /// Its name without package.
+    /// Its name with the group: `core.PodSpec`.
+    pub qualified_name: &'static str,
+    /// Its name alone.
     pub name: &'static str,
     /// The fields in the order of the Go declaration.
     pub fields: Vec<Field>,

@@ -62,9 +62,9 @@ impl Reader {
     /// What a type with a name is: a struct, whose fields follow, or what `of` says.
     fn named_shape(&mut self, name: &'static str, of: &'static str) -> Shape {
         if of.is_empty() {
-            let name = name.split_once('.').map_or(name, |(_, bare)| bare);
             return Shape::Struct(Struct {
-                name,
+                qualified_name: name,
+                name: name.split_once('.').map_or(name, |(_, bare)| bare),
                 fields: Vec::new(),
                 index: BTreeMap::new(),
             });

@@ -12,10 +12,8 @@ pub(super) fn apply(name: &str, object: &mut Object) {
         "rbac.ClusterRoleBinding" | "rbac.RoleBinding" => {
             set_if_empty(child(object, "roleRef"), "apiGroup", RBAC_GROUP);
         }
-        "rbac.Subject" => {
-            if ["User", "Group"].contains(&text(object, "kind")) {
-                default(object, "apiGroup", RBAC_GROUP);
-            }
+        "rbac.Subject" if ["User", "Group"].contains(&text(object, "kind")) => {
+            default(object, "apiGroup", RBAC_GROUP);
         }
         "storage.StorageClass" => {
             default(object, "reclaimPolicy", "Delete");

@@ -32,10 +32,8 @@ pub(super) fn apply(name: &str, object: &mut Object) {
             default(object, "successThreshold", 1);
             default(object, "failureThreshold", 3);
         }
-        "core.GRPCAction" => {
-            if object.get("service").is_none_or(Value::is_null) {
-                object.insert("service".to_owned(), Value::from(""));
-            }
+        "core.GRPCAction" if object.get("service").is_none_or(Value::is_null) => {
+            object.insert("service".to_owned(), Value::from(""));
         }
         "core.HTTPGetAction" => {
             default(object, "path", "/");

@@ -18,10 +18,8 @@ pub(super) fn apply(name: &str, object: &mut Object) {
             default(spec, "successfulJobsHistoryLimit", 3);
             default(spec, "failedJobsHistoryLimit", 1);
         }
-        "batch.PodFailurePolicyOnPodConditionsPattern" => {
-            if text(object, "status").is_empty() {
-                object.insert("status".to_owned(), Value::from("True"));
-            }
+        "batch.PodFailurePolicyOnPodConditionsPattern" if text(object, "status").is_empty() => {
+            object.insert("status".to_owned(), Value::from("True"));
         }
         _ => {}
     }

@@ -3,4 +3,5 @@
 //! Decisions about pods and nodes are `plimsoll-core`'s; this crate knows HTTP, objects as JSON and
 //! the store. It never talks to a node or runs a controller.
 
+pub mod http;
 pub mod machinery;

@@ -11,6 +11,8 @@ pub struct Kind {
     pub kind: &'static str,
     /// The name in paths: `pods`.
     pub resource: &'static str,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
 }
 
 impl Kind {

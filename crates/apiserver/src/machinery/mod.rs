@@ -2,10 +2,16 @@
 //!
 //! Nothing here does IO, reads a clock or rolls dice; callers pass what is needed.
 //!
-//! Reading order: [`schema`] (the Go types behind the kinds), [`decoding`] (bodies to objects),
-//! [`defaulting`], [`validation`].
+//! Reading order: [`kind`], [`schema`] (the Go types behind the kinds), [`decoding`] (bodies to
+//! objects), [`defaulting`], [`conversion`], [`strategy`], [`validation`], [`admission`], and
+//! [`write`](mod@write), which runs them all.
 
+pub mod admission;
+pub mod conversion;
 pub mod decoding;
 pub mod defaulting;
 pub mod kind;
 pub mod schema;
+pub mod strategy;
+pub mod validation;
+pub mod write;

@@ -35,6 +35,15 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("scheduling.k8s.io", "PriorityClass", "priorityclasses"),
 ];
 
+const CLUSTER_SCOPED: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Namespace",
+    "Node",
+    "PriorityClass",
+    "RuntimeClass",
+];
+
 /// The kind of an object of a case.
 pub(crate) fn kind_of(object: &Value) -> Kind {
     let api_version = object["apiVersion"].as_str().unwrap();
@@ -48,5 +57,6 @@ pub(crate) fn kind_of(object: &Value) -> Kind {
         version: "v1",
         kind,
         resource,
+        is_namespaced: !CLUSTER_SCOPED.contains(&kind),
     }
 }

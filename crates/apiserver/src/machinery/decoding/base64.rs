@@ -45,6 +45,26 @@ pub(super) fn canonical(text: &str) -> Result<String, String> {
     }
 }
 
+/// The text of some bytes.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut group = [0; 3];
+        group[..chunk.len()].copy_from_slice(chunk);
+        let number = group
+            .iter()
+            .fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
+        for (index, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            if index > chunk.len() {
+                text.push('=');
+            } else {
+                text.push(char::from(ALPHABET[number >> shift & 63]));
+            }
+        }
+    }
+    text
+}
+
 fn padded(digits: &[(usize, u8)]) -> String {
     let mut text: String = digits.iter().map(|(_, byte)| char::from(*byte)).collect();
     let unused_bits = match digits.len() % 4 {

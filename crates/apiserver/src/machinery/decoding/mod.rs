@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::machinery::kind::Kind;
 use crate::machinery::schema::{Schema, canonicalize};
 
+pub use base64::encode as encode_base64;
 use document::Document;
 
 /// What happens to fields that the kind does not have and to keys that stand twice.
@@ -159,6 +160,20 @@ pub fn decode(
         object: read.object,
         warnings,
     })
+}
+
+/// Why bytes are no JSON object, in the words of Go's decoder.
+pub fn check_json_object(bytes: &[u8]) -> Result<(), String> {
+    match json::parse(bytes) {
+        Ok(Document::Object(_) | Document::Null) => Ok(()),
+        Ok(other) => {
+            let found = other.go_kind();
+            Err(format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            ))
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// An object of a kind that is not the path's: of a kind that nobody knows, of another version,

@@ -7,6 +7,7 @@ const POD: Kind = Kind {
     version: "v1",
     kind: "Pod",
     resource: "pods",
+    is_namespaced: true,
 };
 
 fn decode_pod(body: &str, validation: FieldValidation) -> Result<Decoded, String> {

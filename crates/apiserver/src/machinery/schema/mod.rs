@@ -5,9 +5,10 @@
 //! in an error. The table is `schema/types.txt`; `schema/generate.py` writes it.
 //!
 //! Reading order: this file, `table` (reads the text), `canonical` (objects as upstream prints
-//! them), `walk`.
+//! them), `print`, `walk`.
 
 mod canonical;
+mod print;
 mod table;
 mod walk;
 
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 pub use canonical::canonicalize;
+pub use print::go_json;
 pub use walk::walk;
 
 static SCHEMA: LazyLock<Schema> =

@@ -1,0 +1,4 @@
+//! What goes over the wire besides objects.
+
+pub mod status;
+pub mod warning;

@@ -3,6 +3,7 @@
 //! Matches v1.36 pkg/api/pod/warnings.go and the strategies' `WarningsOnCreate`.
 
 mod pod;
+mod volume;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job, JobSpec};

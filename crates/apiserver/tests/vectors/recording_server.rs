@@ -27,11 +27,30 @@ pub(crate) fn cluster() -> Cluster {
     }
 }
 
+/// The uid that new objects get here; recorded answers have `<uid>` wherever one stood.
+pub(crate) const UID: &str = "00000000-0000-4000-8000-000000000000";
+
+/// Without what differs from one recording to the next.
+pub(crate) fn without_times(mut answer: Value) -> Value {
+    let conditions = answer.pointer_mut("/response/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(condition) = condition.as_object_mut() {
+            condition.remove("lastTransitionTime");
+        }
+    }
+    answer
+}
+
 /// The answer to a write: code, body without what a server invents, warnings.
 pub(crate) fn answer(kind: &Kind, written: Result<Accepted, Refusal>, code: u16) -> Value {
     match written {
         Ok(accepted) => {
-            let mut object = accepted.object;
+            let text = accepted.object.to_string().replace(UID, "<uid>");
+            let mut object: Value = serde_json::from_str(&text).unwrap();
             let meta = object["metadata"].as_object_mut().unwrap();
             for invented in ["uid", "resourceVersion", "creationTimestamp"] {
                 meta.remove(invented);

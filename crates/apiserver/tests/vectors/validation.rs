@@ -9,7 +9,7 @@ use plimsoll_testkit::vectors::{Outcome, compare};
 use serde_json::{Value, json};
 
 use crate::kinds::kind_of;
-use crate::recording_server::{answer, cluster};
+use crate::recording_server::{UID, answer, cluster, without_times};
 
 /// The namespace that objects were created in, and those that exist.
 const NAMESPACE: &str = "ns1";
@@ -31,7 +31,7 @@ pub(crate) fn check(case: &Value) -> Outcome {
         other => return Err(vec![format!("no such op: {other:?}")]),
     };
     let (got, want) = (comparable(got, case), comparable(want, case));
-    compare(&got, &want)
+    compare(&without_times(got), &without_times(want))
 }
 
 fn body(text: &str) -> Body<'_> {
@@ -46,7 +46,7 @@ fn created(kind: &Kind, case: &Value, text: &str) -> Value {
     let response = &case["response"];
     let generated = response["details"]["name"].as_str().unwrap_or("xxxxx");
     let identity = Identity {
-        uid: "00000000-0000-4000-8000-000000000000",
+        uid: UID,
         now: "2026-01-01T00:00:00Z",
         name_suffix: &generated[generated.len().saturating_sub(5)..],
     };
@@ -78,8 +78,7 @@ fn updated(kind: &Kind, case: &Value) -> Value {
     let mut new = case["input"].clone();
     for object in [&mut old, &mut new] {
         let meta = object["metadata"].as_object_mut().unwrap();
-        meta.entry("uid")
-            .or_insert(json!("00000000-0000-4000-8000-000000000000"));
+        meta.entry("uid").or_insert(json!(UID));
         meta.entry("resourceVersion").or_insert(json!("1"));
         meta.entry("creationTimestamp")
             .or_insert(json!("2026-01-01T00:00:00Z"));

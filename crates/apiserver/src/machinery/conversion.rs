@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::decoding::encode_base64;
-use super::schema::{Schema, walk};
+use super::go_types::{Schema, walk};
 
 type Object = Map<String, Value>;
 

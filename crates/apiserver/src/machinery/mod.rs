@@ -2,7 +2,7 @@
 //!
 //! Nothing here does IO, reads a clock or rolls dice; callers pass what is needed.
 //!
-//! Reading order: [`kind`], [`schema`] (the Go types behind the kinds), [`decoding`] (bodies to
+//! Reading order: [`kind`], [`go_types`] (the Go types behind the kinds), [`decoding`] (bodies to
 //! objects), [`defaulting`], [`conversion`], [`strategy`], [`validation`], [`admission`], and
 //! [`write`](mod@write), which runs them all.
 
@@ -10,8 +10,8 @@ pub mod admission;
 pub mod conversion;
 pub mod decoding;
 pub mod defaulting;
+pub mod go_types;
 pub mod kind;
-pub mod schema;
 pub mod strategy;
 pub mod validation;
 pub mod write;

@@ -7,8 +7,8 @@ mod pod;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
 
+use super::go_types::{Schema, canonicalize};
 use super::kind::Kind;
-use super::schema::{Schema, canonicalize};
 use super::validation::Part;
 
 type Object = Map<String, Value>;

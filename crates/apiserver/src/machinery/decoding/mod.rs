@@ -20,8 +20,8 @@ mod tests;
 
 use serde_json::Value;
 
+use crate::machinery::go_types::{Schema, canonicalize};
 use crate::machinery::kind::Kind;
-use crate::machinery::schema::{Schema, canonicalize};
 
 pub use base64::encode as encode_base64;
 use document::Document;

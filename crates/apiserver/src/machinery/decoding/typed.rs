@@ -8,7 +8,7 @@ use plimsoll_core::problem::quoted;
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
 
-use crate::machinery::schema::{Field, Schema, Shape, Struct, TypeId};
+use crate::machinery::go_types::{Field, Schema, Shape, Struct, TypeId};
 
 use super::base64;
 use super::document::Document;

@@ -5,7 +5,7 @@ use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::machinery::schema::{Schema, Shape, Struct};
+use crate::machinery::go_types::{Schema, Shape, Struct};
 
 use super::{Object, child, default, text};
 

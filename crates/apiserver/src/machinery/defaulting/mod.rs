@@ -20,7 +20,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::machinery::schema::{Schema, TypeId, walk};
+use crate::machinery::go_types::{Schema, TypeId, walk};
 
 /// A struct on its way.
 type Object = Map<String, Value>;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::machinery::schema::canonicalize;
+use crate::machinery::go_types::canonicalize;
 
 fn defaulted(group: &str, kind: &str, mut object: Value) -> Value {
     canonicalize(Schema::get().kind(group, kind).unwrap(), &mut object);

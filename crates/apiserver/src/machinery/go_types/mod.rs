@@ -2,7 +2,7 @@
 //!
 //! What upstream decodes, refuses and prints follows from its Go structs: which fields exist, which
 //! are left out when empty, which keep a zero because they are pointers, and how a type is called
-//! in an error. The table is `schema/types.txt`; `schema/generate.py` writes it.
+//! in an error. The table is `types.txt`.
 //!
 //! Reading order: this file, `table` (reads the text), `canonical` (objects as upstream prints
 //! them), `print`, `walk`.
@@ -19,8 +19,7 @@ pub use canonical::canonicalize;
 pub use print::go_json;
 pub use walk::walk;
 
-static SCHEMA: LazyLock<Schema> =
-    LazyLock::new(|| table::read(include_str!("../../../schema/types.txt")));
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| table::read(include_str!("types.txt")));
 
 /// All types.
 #[derive(Debug)]

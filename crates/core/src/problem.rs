@@ -47,8 +47,14 @@ pub enum Kind {
     Required,
     /// Fine by itself, but not here.
     Forbidden,
-    /// More than there may be of it.
+    /// More bytes than may be.
     TooLong,
+    /// More items than may be.
+    TooMany,
+    /// Names something that is not there.
+    NotFound,
+    /// Cannot be judged.
+    Internal,
     /// No such field. Upstream reports this while decoding.
     Unknown,
     /// A setting the kubelet refuses to start with. Upstream says so in a whole sentence, which
@@ -67,6 +73,9 @@ impl Kind {
             Kind::Required => "FieldValueRequired",
             Kind::Forbidden => "FieldValueForbidden",
             Kind::TooLong => "FieldValueTooLong",
+            Kind::TooMany => "FieldValueTooMany",
+            Kind::NotFound => "FieldValueNotFound",
+            Kind::Internal => "InternalError",
             Kind::Unknown => "FieldValueUnknown",
         }
     }
@@ -79,6 +88,9 @@ impl Kind {
             Kind::Required => "Required value",
             Kind::Forbidden => "Forbidden",
             Kind::TooLong => "Too long",
+            Kind::TooMany => "Too many",
+            Kind::NotFound => "Not found",
+            Kind::Internal => "Internal error",
             Kind::Unknown => "Unknown field",
             Kind::Refused => "",
         }
@@ -148,6 +160,36 @@ impl Problem {
         let unit = if max_bytes == 1 { "byte" } else { "bytes" };
         let detail = format!("may not be more than {max_bytes} {unit}");
         Problem::new(Kind::TooLong, path, String::new(), detail)
+    }
+
+    /// A list with `given` items where `most` are allowed.
+    pub fn too_many(path: impl Into<String>, given: usize, most: usize) -> Problem {
+        let detail = format!("must have at most {most} items");
+        Problem::new(Kind::TooMany, path, given.to_string(), detail)
+    }
+
+    /// The name of something that is not there.
+    pub fn not_found(path: impl Into<String>, value: &str) -> Problem {
+        Problem::new(Kind::NotFound, path, quoted(value), "")
+    }
+
+    /// Something that could not be judged.
+    pub fn internal(path: impl Into<String>, detail: impl Into<String>) -> Problem {
+        Problem::new(Kind::Internal, path, String::new(), detail)
+    }
+
+    /// The same problem about another value, printed as it is given here.
+    #[must_use]
+    pub fn with_value(mut self, value: impl Into<String>) -> Problem {
+        self.value = value.into();
+        self
+    }
+
+    /// The same problem with another detail.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Problem {
+        self.detail = detail.into();
+        self
     }
 
     /// A field that does not exist; `detail` may name the one that was meant.
@@ -263,8 +305,8 @@ pub fn is_printable(c: char) -> bool {
 }
 
 /// The value as Go's JSON encoder prints it, which escapes what HTML or JavaScript would mind.
-fn json_text(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).expect("texts and lists of texts are JSON");
+pub fn json_text(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).expect("keys of the maps that are shown are texts");
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {

@@ -3,7 +3,7 @@
 //! Only the part of pod validation that concerns requests, limits and overhead; it runs after the
 //! last change to the pod. Matches v1.36 pkg/apis/core/validation/validation.go.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use crate::object::pod::{ContainerView, PodView, Requirements};
 use crate::object::resource_rules::{
@@ -24,51 +24,57 @@ pub fn validate(pod: &Pod, view: &PodView) -> Vec<Problem> {
         ("initContainers", &view.init_containers),
     ] {
         for (index, container) in containers.iter().enumerate() {
-            check_requirements(
-                &container.resources,
-                check_container_resource_name,
-                &format!("spec.{field}[{index}].resources"),
-                &mut problems,
-            );
+            let path = format!("spec.{field}[{index}].resources");
+            validate_container_resources(&container.resources, &path, &mut problems);
         }
     }
-    if let Some(resources) = &view.resources {
-        check_pod_level(pod, view, resources, &mut problems);
+    if let Some(spec) = &pod.spec {
+        validate_pod_resources(spec, view, "spec.resources", &mut problems);
     }
-    // The overhead is checked as if it were limits, which shows in the path.
-    let overhead = Requirements {
-        limits: view.overhead.clone(),
-        requests: ResourceList::new(),
-    };
-    check_requirements(
-        &overhead,
-        check_container_resource_name,
-        "spec.overhead",
-        &mut problems,
-    );
+    validate_overhead(&view.overhead, "spec.overhead", &mut problems);
     problems
 }
 
-fn check_pod_level(
-    pod: &Pod,
-    view: &PodView,
+/// What is wrong with the requests and limits of a container that stand at `path`.
+pub fn validate_container_resources(
     resources: &Requirements,
+    path: &str,
     problems: &mut Vec<Problem>,
 ) {
-    let path = "spec.resources";
-    let spec = pod.spec.as_ref();
-    let os = spec.and_then(|spec| spec.os.as_ref());
-    if os.is_some_and(|os| os.name == "windows") {
+    check_requirements(resources, check_container_resource_name, path, problems);
+}
+
+/// What is wrong with the overhead that stands at `path`. It is checked as if it were limits, which
+/// shows in the paths of the problems.
+pub fn validate_overhead(overhead: &ResourceList, path: &str, problems: &mut Vec<Problem>) {
+    let as_limits = Requirements {
+        limits: overhead.clone(),
+        requests: ResourceList::new(),
+    };
+    validate_container_resources(&as_limits, path, problems);
+}
+
+/// What is wrong with the resources of the pod as a whole, which stand at `path`.
+pub fn validate_pod_resources(
+    spec: &PodSpec,
+    view: &PodView,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let Some(resources) = &view.resources else {
+        return;
+    };
+    if spec.os.as_ref().is_some_and(|os| os.name == "windows") {
         problems.push(Problem::forbidden(path, "may not be set for a windows pod"));
         return;
     }
-    let written = spec.and_then(|spec| spec.resources.as_ref());
+    let written = spec.resources.as_ref();
     if written.is_some_and(|resources| resources.claims.is_some()) {
         let detail = "claims may not be set for Resources at pod-level";
         problems.push(Problem::forbidden(format!("{path}.claims"), detail));
     }
     check_requirements(resources, check_pod_resource_name, path, problems);
-    check_pod_covers_containers(view, resources, problems);
+    check_pod_covers_containers(view, resources, path, problems);
 }
 
 /// Names and amounts, requests against limits, huge pages.
@@ -152,6 +158,7 @@ fn check_huge_pages(
 fn check_pod_covers_containers(
     view: &PodView,
     resources: &Requirements,
+    path: &str,
     problems: &mut Vec<Problem>,
 ) {
     let requested = view.aggregate(|r| &r.requests);
@@ -164,7 +171,7 @@ fn check_pod_covers_containers(
         for (name, total) in total {
             if let Some(own) = pod_level.get(name).filter(|own| total > *own) {
                 problems.push(Problem::invalid(
-                    format!("spec.resources.{part}[{name}]"),
+                    format!("{path}.{part}[{name}]"),
                     &own.to_string(),
                     format!(
                         "must be greater than or equal to aggregate container {part} of {total}"
@@ -174,13 +181,14 @@ fn check_pod_covers_containers(
         }
     }
     for (index, container) in view.containers.iter().enumerate() {
-        check_container_within_pod(index, container, &resources.limits, problems);
+        let path = format!("{path}.containers[{index}]");
+        check_container_within_pod(&path, container, &resources.limits, problems);
     }
 }
 
 /// The path is upstream's, which nests the container below the pod's resources.
 fn check_container_within_pod(
-    index: usize,
+    path: &str,
     container: &ContainerView,
     pod_limits: &ResourceList,
     problems: &mut Vec<Problem>,
@@ -188,7 +196,7 @@ fn check_container_within_pod(
     for (name, limit) in &container.resources.limits {
         if let Some(pod_limit) = pod_limits.get(name).filter(|pod_limit| limit > *pod_limit) {
             problems.push(Problem::invalid(
-                format!("spec.resources.containers[{index}][{name}].limits"),
+                format!("{path}[{name}].limits"),
                 &limit.to_string(),
                 format!("must be less than or equal to pod limits of {pod_limit}"),
             ));

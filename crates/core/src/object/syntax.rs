@@ -13,7 +13,8 @@ const LABEL_VALUE_RULE: &str = "a valid label must be an empty string or consist
     characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case \
+/// What a lower-case RFC 1123 subdomain is.
+pub const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case \
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character \
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -68,14 +69,21 @@ pub fn check_dns_subdomain(name: &str) -> Vec<String> {
     if name.len() > SUBDOMAIN_MAX_BYTES {
         broken.push(at_most(SUBDOMAIN_MAX_BYTES));
     }
-    let is_inner = |b: u8| b == b'-' || is_lower_alphanumeric(b);
-    if !name
-        .split('.')
-        .all(|label| is_framed(label, is_lower_alphanumeric, is_inner))
-    {
+    if !is_dns_subdomain(name) {
         broken.push(SUBDOMAIN_RULE.to_owned());
     }
     broken
+}
+
+/// Whether the text is made of DNS labels with dots between, of any length.
+pub fn is_dns_subdomain(name: &str) -> bool {
+    name.split('.').all(is_dns_label)
+}
+
+/// Whether the text is a lower-case DNS label of any length.
+pub fn is_dns_label(name: &str) -> bool {
+    let is_inner = |b: u8| b == b'-' || is_lower_alphanumeric(b);
+    is_framed(name, is_lower_alphanumeric, is_inner)
 }
 
 fn is_label_name(name: &str) -> bool {
@@ -88,7 +96,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
 }
 
 /// Whether the text has a first and a last byte of one sort and only bytes of another between.
-fn is_framed(text: &str, is_outer: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
+pub fn is_framed(text: &str, is_outer: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     match text.as_bytes() {
         [] => false,
         [only] => is_outer(*only),

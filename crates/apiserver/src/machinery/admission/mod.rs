@@ -1,0 +1,186 @@
+//! What built-in admission does to objects on their way into the store.
+//!
+//! The rules are core's; this is their order. Facts about the cluster are passed in. Rules that
+//! need the store while they decide (NamespaceLifecycle, ResourceQuota) or know the caller
+//! (NodeRestriction) are the server's.
+
+mod runtime_class;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use plimsoll_core::admission::default_toleration_seconds::DefaultTolerationSeconds;
+use plimsoll_core::admission::draft::PodDraft;
+use plimsoll_core::admission::limit_range;
+use plimsoll_core::admission::node_taints::taint_new_node;
+use plimsoll_core::admission::priority::{
+    self, PriorityClasses, validate_new_class, validate_updated_class,
+};
+use plimsoll_core::object::claim::ClaimView;
+use plimsoll_core::object::limit_range::LimitRangeView;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::problem::joined;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::validation::Part;
+
+/// What admission has to know about the cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// All PriorityClasses.
+    pub priority_classes: PriorityClasses,
+    /// The LimitRanges of the object's namespace.
+    pub limit_ranges: Vec<LimitRangeView>,
+    /// All RuntimeClasses by name.
+    pub runtime_classes: BTreeMap<String, RuntimeClass>,
+    /// How long pods stay on nodes that are gone.
+    pub toleration_seconds: DefaultTolerationSeconds,
+}
+
+/// A cluster with the built-in PriorityClasses and nothing else.
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster {
+            priority_classes: PriorityClasses::from_api(&[]),
+            limit_ranges: Vec::new(),
+            runtime_classes: BTreeMap::new(),
+            toleration_seconds: DefaultTolerationSeconds::default(),
+        }
+    }
+}
+
+/// Why an object is refused: the reason of a 403.
+pub type Reason = String;
+
+/// Changes a new object.
+pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(), Reason> {
+    match (kind.group, kind.kind) {
+        ("", "Pod") => edit(object, |pod: &mut Pod| {
+            // A pod that does not parse has been refused by the decoder.
+            if let Ok(mut draft) = PodDraft::from_api(pod)
+                && !cluster.limit_ranges.is_empty()
+            {
+                limit_range::apply_defaults(&mut draft, &cluster.limit_ranges);
+                draft.write_to(pod);
+            }
+            let spec = pod.spec.get_or_insert_default();
+            priority::admit_new_pod(spec, &cluster.priority_classes).map_err(|r| r.to_string())?;
+            cluster.toleration_seconds.admit(spec);
+            runtime_class::admit(spec, &cluster.runtime_classes)
+        }),
+        ("", "Node") => edit(object, |node: &mut Node| {
+            taint_new_node(node);
+            Ok(())
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Changes an object that replaces another.
+pub fn admit_changed(
+    kind: &Kind,
+    part: Part,
+    object: &mut Value,
+    old: &Value,
+    cluster: &Cluster,
+) -> Result<(), Reason> {
+    if (kind.group, kind.kind, part) != ("", "Pod", Part::Main) {
+        return Ok(());
+    }
+    let before = Pod::deserialize(old)
+        .ok()
+        .and_then(|pod| pod.spec)
+        .unwrap_or_default();
+    edit(object, |pod: &mut Pod| {
+        let spec = pod.spec.get_or_insert_default();
+        priority::admit_updated_pod(spec, &before);
+        cluster.toleration_seconds.admit(spec);
+        Ok(())
+    })
+}
+
+/// Judges a new object that has passed validation.
+pub fn check_new(kind: &Kind, object: &Value, cluster: &Cluster) -> Result<(), Reason> {
+    match (kind.group, kind.kind) {
+        ("", "Pod") => {
+            let Ok(pod) = Pod::deserialize(object) else {
+                return Ok(());
+            };
+            if let Ok(view) = PodView::from_api(&pod) {
+                limit_range::check_pod(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))?;
+            }
+            runtime_class::check(&pod.spec.unwrap_or_default(), &cluster.runtime_classes)
+        }
+        ("", "PersistentVolumeClaim") => {
+            let Ok(claim) = PersistentVolumeClaim::deserialize(object) else {
+                return Ok(());
+            };
+            match ClaimView::from_api(&claim) {
+                Ok(view) => {
+                    limit_range::check_claim(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
+                }
+                Err(_) => Ok(()),
+            }
+        }
+        ("scheduling.k8s.io", "PriorityClass") => {
+            let Ok(class) = PriorityClass::deserialize(object) else {
+                return Ok(());
+            };
+            validate_new_class(&class, &cluster.priority_classes).map_err(|r| r.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Judges a changed object that has passed validation.
+pub fn check_changed(
+    kind: &Kind,
+    part: Part,
+    object: &Value,
+    cluster: &Cluster,
+) -> Result<(), Reason> {
+    match (kind.group, kind.kind, part) {
+        ("", "Pod", Part::Resize) => {
+            let view = Pod::deserialize(object)
+                .ok()
+                .and_then(|pod| PodView::from_api(&pod).ok());
+            match view {
+                Some(view) => {
+                    limit_range::check_pod(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
+                }
+                None => Ok(()),
+            }
+        }
+        ("scheduling.k8s.io", "PriorityClass", _) => {
+            let Ok(class) = PriorityClass::deserialize(object) else {
+                return Ok(());
+            };
+            validate_updated_class(&class, &cluster.priority_classes).map_err(|r| r.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reasons(refusal: &limit_range::Refusal) -> Reason {
+    joined(refusal.violations.iter().map(ToString::to_string))
+}
+
+/// Changes an object by its type.
+fn edit<T: DeserializeOwned + Serialize>(
+    object: &mut Value,
+    change: impl FnOnce(&mut T) -> Result<(), Reason>,
+) -> Result<(), Reason> {
+    let Ok(mut typed) = T::deserialize(&*object) else {
+        return Ok(());
+    };
+    change(&mut typed)?;
+    if let Ok(changed) = serde_json::to_value(typed) {
+        *object = changed;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! What happens to an object because upstream keeps two forms of it.
+//!
+//! Each request is converted to an internal form and back. Fields that are spelled twice in the API
+//! come out agreeing. Matches v1.36 pkg/apis/core/v1/conversion.go.
+
+use serde_json::{Map, Value, json};
+
+use super::decoding::encode_base64;
+use super::go_types::{Schema, walk};
+
+type Object = Map<String, Value>;
+
+/// Annotations of releases before init containers were a field.
+const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+/// Makes the fields agree that say the same thing. The object must have its defaults.
+pub fn round_trip(group: &str, kind: &str, object: &mut Value) {
+    let Some(id) = Schema::get().kind(group, kind) else {
+        return;
+    };
+    walk(
+        id,
+        object,
+        &mut |fields, members| match fields.qualified_name {
+            "core.Pod" => pod(members),
+            "core.PodTemplateSpec" => drop_init_container_annotations(members),
+            "core.PodSpec" => pod_spec(members),
+            "core.PodStatus" => {
+                first_of_list(members, "podIP", "podIPs", |ip| json!({"ip": ip}), "ip")
+            }
+            "core.NodeSpec" => node_spec(members),
+            "core.Secret" => secret(members),
+            _ => {}
+        },
+    );
+}
+
+fn pod(pod: &mut Object) {
+    drop_init_container_annotations(pod);
+    let spec = pod.get_mut("spec").and_then(Value::as_object_mut);
+    let seconds = spec.and_then(|spec| spec.get_mut("terminationGracePeriodSeconds"));
+    if let Some(seconds) = seconds.filter(|seconds| seconds.as_i64() < Some(0)) {
+        *seconds = json!(1);
+    }
+}
+
+fn drop_init_container_annotations(object: &mut Object) {
+    let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
+    let Some(meta) = meta else { return };
+    if let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !INIT_CONTAINER_ANNOTATIONS.contains(&key.as_str()));
+        if annotations.is_empty() {
+            meta.remove("annotations");
+        }
+    }
+}
+
+/// `serviceAccount` is another name of `serviceAccountName`.
+fn pod_spec(spec: &mut Object) {
+    let name = spec
+        .get("serviceAccountName")
+        .or_else(|| spec.get("serviceAccount"))
+        .cloned();
+    if let Some(name) = name {
+        spec.insert("serviceAccountName".to_owned(), name.clone());
+        spec.insert("serviceAccount".to_owned(), name);
+    }
+}
+
+fn node_spec(spec: &mut Object) {
+    let single = spec
+        .get("podCIDR")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let first = spec.get("podCIDRs").and_then(|list| list[0].as_str());
+    match single {
+        Some(single) if first != Some(single.as_str()) => {
+            spec.insert("podCIDRs".to_owned(), json!([single]));
+        }
+        None => {
+            if let Some(first) = first.map(str::to_owned) {
+                spec.insert("podCIDR".to_owned(), Value::from(first));
+            }
+        }
+        Some(_) => {}
+    }
+}
+
+/// A field that is the first entry of a list; the field counts where they differ.
+fn first_of_list(
+    object: &mut Object,
+    field: &str,
+    list: &str,
+    entry: fn(&str) -> Value,
+    key: &str,
+) {
+    let single = object.get(field).and_then(Value::as_str).map(str::to_owned);
+    let first = object
+        .get(list)
+        .and_then(|list| list[0][key].as_str())
+        .map(str::to_owned);
+    match (single, first) {
+        (Some(single), first) if first.as_ref() != Some(&single) => {
+            object.insert(list.to_owned(), json!([entry(&single)]));
+        }
+        (None, Some(first)) => {
+            object.insert(field.to_owned(), Value::from(first));
+        }
+        _ => {}
+    }
+}
+
+/// Plain texts are another way to give data, and are not kept.
+fn secret(secret: &mut Object) {
+    let Some(Value::Object(texts)) = secret.remove("stringData") else {
+        return;
+    };
+    let data = secret.entry("data").or_insert_with(|| json!({}));
+    for (key, text) in texts {
+        data[key] = Value::from(encode_base64(text.as_str().unwrap_or_default().as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_two_names_agree() {
+        let mut pod =
+            json!({"spec": {"serviceAccount": "a"}, "status": {"podIPs": [{"ip": "1.2.3.4"}]}});
+        round_trip("", "Pod", &mut pod);
+        assert_eq!(pod["spec"]["serviceAccountName"], "a");
+        assert_eq!(pod["status"]["podIP"], "1.2.3.4");
+        let mut node =
+            json!({"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.1.0.0/24", "x"]}});
+        round_trip("", "Node", &mut node);
+        assert_eq!(node["spec"]["podCIDRs"], json!(["10.0.0.0/24"]));
+    }
+
+    #[test]
+    fn texts_of_secrets_become_data() {
+        let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"a": "abc", "b": ""}});
+        round_trip("", "Secret", &mut secret);
+        assert_eq!(secret, json!({"data": {"a": "YWJj", "b": ""}}));
+    }
+}

@@ -1,0 +1,28 @@
+//! A parsed body, before anything is known about its type.
+
+/// A JSON value that keeps what Go's decoder would see.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Document {
+    Null,
+    Bool(bool),
+    /// The number as it is written.
+    Number(String),
+    String(String),
+    Array(Vec<Document>),
+    /// Members in order; a key may stand twice.
+    Object(Vec<(String, Document)>),
+}
+
+impl Document {
+    /// What Go's errors call it.
+    pub(super) fn go_kind(&self) -> &'static str {
+        match self {
+            Document::Null => "null",
+            Document::Bool(_) => "bool",
+            Document::Number(_) => "number",
+            Document::String(_) => "string",
+            Document::Array(_) => "array",
+            Document::Object(_) => "object",
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Request bodies as objects.
+//!
+//! A body is parsed into a tree that keeps the order and the duplicates of its keys, then read by
+//! the Go type of the kind: unknown fields, duplicates and wrong types are reported in the words of
+//! Go's decoder, in the order in which that decoder meets them. What comes out is the object as
+//! upstream would print it.
+//!
+//! Reading order: [`document`] (the tree), `json` (texts to trees), `yaml`, `typed` (trees to
+//! objects), `time` (Go's time texts), `base64`.
+
+mod base64;
+mod document;
+mod json;
+mod time;
+mod typed;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::machinery::go_types::{Schema, canonicalize};
+use crate::machinery::kind::Kind;
+
+pub use base64::encode as encode_base64;
+use document::Document;
+
+/// What happens to fields that the kind does not have and to keys that stand twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped in silence.
+    Ignore,
+    /// They are dropped with a warning each.
+    #[default]
+    Warn,
+    /// They are an error.
+    Strict,
+}
+
+impl FieldValidation {
+    /// The value of the query parameter `fieldValidation`; empty means the default.
+    pub fn from_parameter(text: &str) -> Option<FieldValidation> {
+        match text {
+            "" | "Warn" => Some(FieldValidation::Warn),
+            "Ignore" => Some(FieldValidation::Ignore),
+            "Strict" => Some(FieldValidation::Strict),
+            _ => None,
+        }
+    }
+}
+
+/// How the body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+/// A decoded body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// The object, without defaults.
+    pub object: Value,
+    /// What [`FieldValidation::Warn`] has to say.
+    pub warnings: Vec<String>,
+}
+
+/// Why a body is not an object of the kind; each is a 400 with this text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The kind could be told, the rest not.
+    #[error("{given} in version {version:?} cannot be handled as a {expected}: {reason}")]
+    Object {
+        /// The kind in the body, or the expected one if it has none.
+        given: String,
+        /// The version in the body, or the expected one.
+        version: String,
+        /// The kind that the path stands for.
+        expected: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Not even the kind could be told.
+    #[error("the object provided is unrecognized (must be of type {expected}): {reason} ({start})")]
+    Unrecognized {
+        /// The kind that the path stands for.
+        expected: String,
+        /// What is wrong.
+        reason: String,
+        /// How the body begins.
+        start: String,
+    },
+    /// An object of another version than the path's.
+    #[error(
+        "the API version in the data ({given}) does not match the expected API version ({expected})"
+    )]
+    OtherVersion {
+        /// The `apiVersion` in the body.
+        given: String,
+        /// The `apiVersion` of the path.
+        expected: String,
+    },
+}
+
+/// Decodes a body into an object of the kind.
+///
+/// Matches v1.36 apimachinery/pkg/runtime/serializer/json and the handlers' `transformDecodeError`.
+pub fn decode(
+    body: &[u8],
+    format: BodyFormat,
+    kind: &Kind,
+    validation: FieldValidation,
+) -> Result<Decoded, DecodeError> {
+    let unrecognized = |reason: String| DecodeError::Unrecognized {
+        expected: kind.kind.to_owned(),
+        reason,
+        start: summary(body),
+    };
+    let document = match format {
+        BodyFormat::Json => json::parse(body)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
+        BodyFormat::Yaml => yaml::parse(body),
+    };
+    let document = document.map_err(unrecognized)?;
+    let given = given_type(&document).map_err(unrecognized)?;
+    let name = or_expected(&given.kind, kind.kind);
+    let (group, version) = match given.api_version.as_str() {
+        "" => (kind.group, kind.version),
+        text => text.split_once('/').unwrap_or(("", text)),
+    };
+    let error = |reason: String| DecodeError::Object {
+        given: name.to_owned(),
+        version: version.to_owned(),
+        expected: kind.kind.to_owned(),
+        reason,
+    };
+    let is_expected = (name, group, version) == (kind.kind, kind.group, kind.version);
+    if !is_expected {
+        return Err(other_kind(name, group, version, kind, error));
+    }
+    let id = Schema::get().kind(kind.group, kind.kind);
+    let id = id.ok_or_else(|| error(not_registered(name, group, version)))?;
+    let mut read = typed::read(&document, id).map_err(error)?;
+    let object = &mut read.object;
+    canonicalize(id, object);
+    object["kind"] = Value::from(kind.kind);
+    object["apiVersion"] = Value::from(kind.api_version());
+    let warnings = match validation {
+        FieldValidation::Ignore => Vec::new(),
+        FieldValidation::Strict if !read.strict.is_empty() => {
+            let findings = read.strict.join(", ");
+            return Err(error(format!("strict decoding error: {findings}")));
+        }
+        _ => read.strict,
+    };
+    Ok(Decoded {
+        object: read.object,
+        warnings,
+    })
+}
+
+/// Why bytes are no JSON object, in the words of Go's decoder.
+pub fn check_json_object(bytes: &[u8]) -> Result<(), String> {
+    match json::parse(bytes) {
+        Ok(Document::Object(_) | Document::Null) => Ok(()),
+        Ok(other) => {
+            let found = other.go_kind();
+            Err(format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            ))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// An object of a kind that is not the path's: of a kind that nobody knows, of another version,
+/// or simply another.
+fn other_kind(
+    name: &str,
+    group: &str,
+    version: &str,
+    kind: &Kind,
+    error: impl Fn(String) -> DecodeError,
+) -> DecodeError {
+    if version != "v1" || Schema::get().kind(group, name).is_none() {
+        return error(not_registered(name, group, version));
+    }
+    let given = api_version(group, version);
+    if given != kind.api_version() {
+        return DecodeError::OtherVersion {
+            given,
+            expected: kind.api_version(),
+        };
+    }
+    error(format!(
+        "converting ({name}) to ({}): unknown conversion",
+        kind.kind
+    ))
+}
+
+fn not_registered(kind: &str, group: &str, version: &str) -> String {
+    let version = api_version(group, version);
+    format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \
+         \"pkg/api/legacyscheme/scheme.go:30\""
+    )
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+struct GivenType {
+    kind: String,
+    api_version: String,
+}
+
+/// What the body says it is.
+fn given_type(document: &Document) -> Result<GivenType, String> {
+    let wrong = |found: &Document, field: &str| {
+        let place = if field.is_empty() {
+            "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+             Kind string \"json:\\\"kind,omitempty\\\"\" }"
+                .to_owned()
+        } else {
+            format!("Go struct field .{field} of type string")
+        };
+        let found = found.go_kind();
+        format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into {place}"
+        )
+    };
+    let entries = match document {
+        Document::Object(entries) => entries.as_slice(),
+        Document::Null => &[],
+        other => return Err(wrong(other, "")),
+    };
+    let mut given = GivenType {
+        kind: String::new(),
+        api_version: String::new(),
+    };
+    for (key, value) in entries {
+        // The decoder that looks for these two does not mind their case.
+        let target = match key.to_ascii_lowercase().as_str() {
+            "kind" => &mut given.kind,
+            "apiversion" => &mut given.api_version,
+            _ => continue,
+        };
+        match value {
+            Document::String(text) => *target = text.clone(),
+            Document::Null => {}
+            other => {
+                return Err(wrong(
+                    other,
+                    if key.len() == 4 { "kind" } else { "apiVersion" },
+                ));
+            }
+        }
+    }
+    if given.api_version.matches('/').count() > 1 {
+        return Err(format!(
+            "unexpected GroupVersion string: {}",
+            given.api_version
+        ));
+    }
+    Ok(given)
+}
+
+fn or_expected<'a>(given: &'a str, expected: &'a str) -> &'a str {
+    if given.is_empty() { expected } else { given }
+}
+
+/// How the body begins: as text if it looks like JSON, else in hexadecimal digits.
+fn summary(body: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 30;
+    let shown = &body[..body.len().min(SHOWN_BYTES)];
+    let rest = if shown.len() < body.len() { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(shown)),
+        Some(_) => {
+            let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{digits}{rest}")
+        }
+    }
+}

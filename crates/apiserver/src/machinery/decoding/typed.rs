@@ -1,0 +1,290 @@
+//! Documents to objects of a type.
+//!
+//! Matches v1.36 vendor/sigs.k8s.io/json, decode.go: a wrong type is remembered and the rest still
+//! read, and only the first one is reported; a type that reads itself, such as a quantity, ends it
+//! all at once.
+
+use plimsoll_core::problem::quoted;
+use plimsoll_core::quantity::Quantity;
+use serde_json::{Map, Number, Value};
+
+use crate::machinery::go_types::{Field, Schema, Shape, Struct, TypeId};
+
+use super::base64;
+use super::document::Document;
+use super::time::{self, Precision};
+
+/// The most unknown and duplicate fields that are reported.
+const MAX_STRICT: usize = 100;
+
+/// An object, and what strict decoding has against it.
+pub(super) struct Read {
+    pub(super) object: Value,
+    pub(super) strict: Vec<String>,
+}
+
+/// Reads a document by its type.
+pub(super) fn read(document: &Document, id: TypeId) -> Result<Read, String> {
+    let mut reader = Reader::default();
+    let object = reader.value(document, id)?;
+    match reader.first_error {
+        Some(error) => Err(error),
+        None => Ok(Read {
+            object,
+            strict: reader.strict,
+        }),
+    }
+}
+
+/// The text of an error that ends decoding.
+type Fatal = String;
+
+#[derive(Default)]
+struct Reader {
+    /// The struct whose field is read, and the fields down to it, as errors name them.
+    owner: &'static str,
+    fields: Vec<&'static str>,
+    /// The path down to the value, as strict errors name it.
+    path: String,
+    first_error: Option<String>,
+    strict: Vec<String>,
+}
+
+impl Reader {
+    fn value(&mut self, document: &Document, id: TypeId) -> Result<Value, Fatal> {
+        let schema = Schema::get();
+        let id = if *document == Document::Null {
+            id
+        } else {
+            schema.without_pointer(id)
+        };
+        let found = &schema[id];
+        let read = match (&found.shape, document) {
+            (Shape::Quantity, _) => return quantity(document),
+            (
+                Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Struct(_),
+                Document::Null,
+            ) => Some(Value::Null),
+            (Shape::Time | Shape::MicroTime | Shape::Duration | Shape::IntOrString, _) => {
+                return self.self_reading(document, &found.shape);
+            }
+            (Shape::Raw, _) => Some(untyped(document)),
+            (_, Document::Null) => Some(Value::Null),
+            (Shape::Struct(fields), Document::Object(members)) => {
+                Some(self.object(members, fields)?)
+            }
+            (Shape::Map(of), Document::Object(members)) => Some(self.map(members, *of)?),
+            (Shape::List(item), Document::Array(items)) => Some(self.list(items, *item)?),
+            (Shape::Bytes, Document::String(text)) => match base64::canonical(text) {
+                Ok(text) => Some(Value::from(text)),
+                Err(error) => {
+                    self.first_error.get_or_insert(error);
+                    Some(Value::Null)
+                }
+            },
+            (Shape::String, Document::String(text)) => Some(Value::from(text.as_str())),
+            (Shape::Bool, Document::Bool(value)) => Some(Value::from(*value)),
+            (Shape::Integer { bits }, Document::Number(text)) => integer(text, *bits),
+            (Shape::Float, Document::Number(text)) => float(text),
+            _ => None,
+        };
+        Ok(read.unwrap_or_else(|| {
+            self.save_type_error(&value_name(document, &found.shape), &found.go_name);
+            Value::Null
+        }))
+    }
+
+    fn object(
+        &mut self,
+        members: &[(String, Document)],
+        fields: &'static Struct,
+    ) -> Result<Value, Fatal> {
+        let mut object = Map::new();
+        let (owner, depth, path) = (self.owner, self.fields.len(), self.path.len());
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in members {
+            let Some(field) = fields.field(key) else {
+                self.save_strict("unknown field", key);
+                continue;
+            };
+            if seen.contains(&field.name) {
+                self.save_strict("duplicate field", key);
+            }
+            seen.push(field.name);
+            self.enter(fields, field);
+            let value = self.value(value, field.of)?;
+            merge(&mut object, field.name, value);
+            self.owner = owner;
+            self.fields.truncate(depth);
+            self.path.truncate(path);
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn enter(&mut self, fields: &'static Struct, field: &'static Field) {
+        self.fields.extend(&field.embedded_in);
+        self.owner = fields.name;
+        self.fields.push(field.name);
+        self.push_key(field.name);
+    }
+
+    fn map(&mut self, members: &[(String, Document)], of: TypeId) -> Result<Value, Fatal> {
+        let mut object = Map::new();
+        let path = self.path.len();
+        for (key, value) in members {
+            if object.contains_key(key) {
+                self.save_strict("duplicate field", key);
+            }
+            self.push_key(key);
+            let value = self.value(value, of)?;
+            object.insert(key.clone(), value);
+            self.path.truncate(path);
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn list(&mut self, items: &[Document], of: TypeId) -> Result<Value, Fatal> {
+        let mut list = Vec::with_capacity(items.len());
+        let path = self.path.len();
+        for (index, item) in items.iter().enumerate() {
+            self.path.push_str(&format!("[{index}]"));
+            list.push(self.value(item, of)?);
+            self.path.truncate(path);
+        }
+        Ok(Value::Array(list))
+    }
+
+    /// The types that read themselves from a number or a text. Their errors end the decoding.
+    fn self_reading(&mut self, document: &Document, shape: &Shape) -> Result<Value, Fatal> {
+        let wrong = |document: &Document, go_name: &str| {
+            let (value, place) = (document.go_kind(), self.place());
+            let value = match document {
+                Document::Number(text) if go_name == "int32" => format!("number {text}"),
+                _ => value.to_owned(),
+            };
+            format!("json: cannot unmarshal {value} into {place} of type {go_name}")
+        };
+        match (shape, document) {
+            (_, Document::Null) => Ok(Value::Null),
+            (Shape::IntOrString, Document::String(text)) => Ok(Value::from(text.as_str())),
+            (Shape::IntOrString, Document::Number(text)) => {
+                integer(text, 32).ok_or_else(|| wrong(document, "int32"))
+            }
+            (Shape::IntOrString, _) => Err(wrong(document, "int32")),
+            (Shape::Time, Document::String(text)) => {
+                time::canonical(text, Precision::Seconds).map(Value::from)
+            }
+            (Shape::MicroTime, Document::String(text)) => {
+                time::canonical(text, Precision::Micros).map(Value::from)
+            }
+            (_, Document::String(text)) => Ok(Value::from(text.as_str())),
+            _ => Err(wrong(document, "string")),
+        }
+    }
+
+    fn save_type_error(&mut self, value: &str, go_name: &str) {
+        if self.first_error.is_none() {
+            let place = self.place();
+            let error = format!("json: cannot unmarshal {value} into {place} of type {go_name}");
+            self.first_error = Some(error);
+        }
+    }
+
+    /// Where a wrong value would have gone.
+    fn place(&self) -> String {
+        if self.fields.is_empty() {
+            return "Go value".to_owned();
+        }
+        format!("Go struct field {}.{}", self.owner, self.fields.join("."))
+    }
+
+    fn save_strict(&mut self, what: &str, key: &str) {
+        if self.strict.len() >= MAX_STRICT {
+            return;
+        }
+        let path = match self.path.as_str() {
+            "" => quoted(key),
+            path => quoted(&format!("{path}.{key}")),
+        };
+        let finding = format!("{what} {path}");
+        if !self.strict.contains(&finding) {
+            self.strict.push(finding);
+        }
+    }
+
+    fn push_key(&mut self, key: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(key);
+    }
+}
+
+/// Puts a value in; a struct or map that is there already keeps what the later one does not say,
+/// because Go decodes into what it has.
+fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
+    match (object.get_mut(name), value) {
+        (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),
+        // Nothing changes a list or a map to null and leaves the rest alone.
+        (Some(Value::Object(_) | Value::Array(_)), Value::Null) | (None, Value::Null) => {
+            object.remove(name);
+        }
+        (Some(_), Value::Null) => {}
+        (_, value) => {
+            object.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// What an error calls the value: numbers that do not fit an integer are shown.
+fn value_name(document: &Document, shape: &Shape) -> String {
+    match (document, shape) {
+        (Document::Number(text), Shape::Integer { .. } | Shape::Float) => format!("number {text}"),
+        _ => document.go_kind().to_owned(),
+    }
+}
+
+fn quantity(document: &Document) -> Result<Value, Fatal> {
+    let token = match document {
+        Document::Null => return Ok(Value::from("0")),
+        Document::String(text) => format!("\"{text}\""),
+        Document::Number(text) => text.clone(),
+        Document::Bool(value) => value.to_string(),
+        Document::Array(_) => "[]".to_owned(),
+        Document::Object(_) => "{}".to_owned(),
+    };
+    match Quantity::from_json_token(&token) {
+        Ok(quantity) => Ok(Value::from(quantity.unwrap_or(Quantity::ZERO).to_string())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn integer(text: &str, bits: u32) -> Option<Value> {
+    let number: i64 = text.parse().ok()?;
+    let fits = bits == 64 || i32::try_from(number).is_ok();
+    fits.then(|| Value::from(number))
+}
+
+fn float(text: &str) -> Option<Value> {
+    text.parse()
+        .ok()
+        .and_then(Number::from_f64)
+        .map(Value::Number)
+}
+
+/// Any JSON as it stands; of keys that stand twice the last one counts.
+fn untyped(document: &Document) -> Value {
+    match document {
+        Document::Null => Value::Null,
+        Document::Bool(value) => Value::from(*value),
+        Document::Number(text) => integer(text, 64)
+            .or_else(|| float(text))
+            .unwrap_or(Value::Null),
+        Document::String(text) => Value::from(text.as_str()),
+        Document::Array(items) => items.iter().map(untyped).collect(),
+        Document::Object(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), untyped(value)))
+            .collect(),
+    }
+}

@@ -1,0 +1,78 @@
+//! What the API fills in before anybody looks at an object.
+//!
+//! Upstream registers defaults by Go type, not by kind: a probe gets its ten seconds wherever a
+//! probe stands. So does this: an object is walked by its type and each struct gets the defaults
+//! of its type, outer structs before those within. Objects must be canonical, in which an unset
+//! value is an absent member.
+//!
+//! Reading order: this file, `core`, `pod`, `volume`, `workload`, `other` (defaults by type), `image`
+//! (what an image's name says about its tag).
+
+mod core;
+mod image;
+mod other;
+mod pod;
+mod volume;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use crate::machinery::go_types::{Schema, TypeId, walk};
+
+/// A struct on its way.
+type Object = Map<String, Value>;
+
+/// Fills in the defaults of a kind that has any. The object must be canonical.
+///
+/// Matches v1.36 pkg/apis/*/v1/defaults.go and the `+default` markers of the types.
+pub fn apply_defaults(group: &str, kind: &str, object: &mut Value) {
+    if let Some(id) = Schema::get().kind(group, kind) {
+        apply_defaults_of_type(id, object);
+    }
+}
+
+fn apply_defaults_of_type(id: TypeId, object: &mut Value) {
+    walk(id, object, &mut |fields, members| {
+        let name = fields.qualified_name;
+        match name.split_once('.') {
+            Some(("core", _)) => {
+                core::apply(name, members);
+                pod::apply(name, members);
+                volume::apply(name, members);
+            }
+            Some(("apps" | "batch", _)) => workload::apply(name, members),
+            _ => other::apply(name, members),
+        }
+        core::round_resource_lists(fields, members);
+    });
+}
+
+/// Sets what is not set.
+fn default(object: &mut Object, field: &str, value: impl Into<Value>) {
+    if !object.contains_key(field) {
+        object.insert(field.to_owned(), value.into());
+    }
+}
+
+/// A struct within; made if it is not there.
+fn child<'a>(object: &'a mut Object, field: &str) -> &'a mut Object {
+    let value = object
+        .entry(field)
+        .or_insert_with(|| Value::Object(Object::new()));
+    if !value.is_object() {
+        *value = Value::Object(Object::new());
+    }
+    value
+        .as_object_mut()
+        .expect("anything else was replaced by an object")
+}
+
+fn text<'a>(object: &'a Object, field: &str) -> &'a str {
+    object
+        .get(field)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}

@@ -1,0 +1,128 @@
+//! Defaults of pods and what they consist of.
+
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::admission::draft::PodDraft;
+use plimsoll_core::admission::pod_defaults;
+use serde_json::{Value, json};
+
+use super::image::default_pull_policy;
+use super::{Object, child, default, text};
+
+pub(super) fn apply(name: &str, object: &mut Object) {
+    match name {
+        "core.Pod" => pod(object),
+        "core.PodSpec" => {
+            default(object, "dnsPolicy", "ClusterFirst");
+            default(object, "restartPolicy", "Always");
+            default(object, "securityContext", json!({}));
+            default(object, "terminationGracePeriodSeconds", 30);
+            default(object, "schedulerName", "default-scheduler");
+        }
+        "core.Container" | "core.EphemeralContainer" => {
+            let policy = default_pull_policy(text(object, "image"));
+            default(object, "imagePullPolicy", policy);
+            default(object, "terminationMessagePath", "/dev/termination-log");
+            default(object, "terminationMessagePolicy", "File");
+        }
+        "core.ContainerPort" => default(object, "protocol", "TCP"),
+        "core.FileKeySelector" => default(object, "optional", false),
+        "core.Probe" => {
+            default(object, "timeoutSeconds", 1);
+            default(object, "periodSeconds", 10);
+            default(object, "successThreshold", 1);
+            default(object, "failureThreshold", 3);
+        }
+        "core.GRPCAction" if object.get("service").is_none_or(Value::is_null) => {
+            object.insert("service".to_owned(), Value::from(""));
+        }
+        "core.HTTPGetAction" => {
+            default(object, "path", "/");
+            default(object, "scheme", "HTTP");
+        }
+        "core.ObjectFieldSelector" => default(object, "apiVersion", "v1"),
+        _ => {}
+    }
+}
+
+/// What holds for pods and not for templates of pods.
+fn pod(object: &mut Object) {
+    if has_resources(child(object, "spec")) {
+        default_resources(object);
+    }
+    let spec = child(object, "spec");
+    default(spec, "enableServiceLinks", true);
+    if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+        default_host_ports(spec);
+    }
+}
+
+/// Whether core has anything to do for the pod's amounts.
+fn has_resources(spec: &Object) -> bool {
+    let lists =
+        ["containers", "initContainers"].map(|field| spec.get(field).and_then(Value::as_array));
+    let mut containers = lists.into_iter().flatten().flatten();
+    spec.contains_key("resources")
+        || containers.any(|container| container["resources"]["limits"].is_object())
+}
+
+fn default_resources(object: &mut Object) {
+    // A pod that does not parse has been refused by the decoder.
+    let Ok(mut pod) = serde_json::from_value::<Pod>(Value::Object(object.clone())) else {
+        return;
+    };
+    let Ok(mut draft) = PodDraft::from_api(&pod) else {
+        return;
+    };
+    pod_defaults::apply(&mut draft.pod);
+    draft.write_to(&mut pod);
+    let Some(typed) = pod.spec else { return };
+    let spec = child(object, "spec");
+    write_containers(spec, "containers", Some(&typed.containers));
+    write_containers(spec, "initContainers", typed.init_containers.as_ref());
+    write(spec, "resources", &typed.resources);
+    write(spec, "overhead", &typed.overhead);
+}
+
+fn write_containers(
+    spec: &mut Object,
+    field: &str,
+    typed: Option<&Vec<k8s_openapi::api::core::v1::Container>>,
+) {
+    let containers = spec
+        .get_mut(field)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten();
+    for (container, typed) in containers.zip(typed.into_iter().flatten()) {
+        if let Some(container) = container.as_object_mut() {
+            write(container, "resources", &typed.resources);
+        }
+    }
+}
+
+fn write(object: &mut Object, field: &str, value: &Option<impl serde::Serialize>) {
+    if let Some(value) = value
+        .as_ref()
+        .and_then(|value| serde_json::to_value(value).ok())
+    {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+/// On the node's network a port is the node's port.
+fn default_host_ports(spec: &mut Object) {
+    for field in ["containers", "initContainers"] {
+        let containers = spec
+            .get_mut(field)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
+        let ports = containers.filter_map(|container| container.get_mut("ports")?.as_array_mut());
+        for port in ports.flatten().filter_map(Value::as_object_mut) {
+            let number = port.get("containerPort").cloned().unwrap_or(json!(0));
+            if number != json!(0) {
+                default(port, "hostPort", number);
+            }
+        }
+    }
+}

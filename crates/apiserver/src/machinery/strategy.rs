@@ -1,0 +1,261 @@
+//! What a kind does to its objects before they are checked.
+//!
+//! Matches v1.36 pkg/registry/*/strategy.go.
+
+mod pod;
+
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::{Map, Value, json};
+
+use super::go_types::{Schema, canonicalize};
+use super::kind::Kind;
+use super::validation::Part;
+
+type Object = Map<String, Value>;
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Whether changes of the spec are counted.
+pub fn has_generation(kind: &Kind) -> bool {
+    matches!(
+        (kind.group, kind.kind),
+        ("", "Pod" | "ReplicationController" | "PodTemplate")
+            | (
+                "apps",
+                "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
+            )
+            | ("batch", "Job" | "CronJob")
+            | ("policy", "PodDisruptionBudget")
+            | ("scheduling.k8s.io", "PriorityClass")
+            | ("storage.k8s.io", "CSIDriver")
+            | ("resource.k8s.io", "DeviceClass" | "ResourceSlice")
+            | ("discovery.k8s.io", "EndpointSlice")
+            | ("networking.k8s.io", "Ingress" | "NetworkPolicy")
+    )
+}
+
+/// Whether the status is not the caller's to give.
+fn has_status_of_its_own(kind: &Kind) -> bool {
+    matches!(
+        (kind.group, kind.kind),
+        (
+            "",
+            "Pod"
+                | "Namespace"
+                | "ResourceQuota"
+                | "ReplicationController"
+                | "Service"
+                | "PersistentVolume"
+                | "PersistentVolumeClaim"
+        ) | (
+            "apps",
+            "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
+        ) | ("batch", "Job" | "CronJob")
+            | ("policy", "PodDisruptionBudget")
+    )
+}
+
+/// Prepares a new object. It has its name and uid; `now` is the time as objects print it.
+pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
+    if has_generation(kind) {
+        object["metadata"]["generation"] = json!(1);
+    }
+    if has_status_of_its_own(kind) {
+        object["status"] = json!({});
+    }
+    match (kind.group, kind.kind) {
+        ("", "Pod") => pod::prepare_for_create(object, now),
+        ("", "Namespace") => prepare_namespace(object),
+        ("apps", "DaemonSet") => {
+            let annotations = child(child(root(object), "metadata"), "annotations");
+            let given = annotations.get(TEMPLATE_GENERATION).and_then(Value::as_str);
+            let given = given
+                .and_then(|text| text.parse::<i64>().ok())
+                .unwrap_or_default();
+            let generation = Value::from(given.max(1).to_string());
+            annotations.insert(TEMPLATE_GENERATION.to_owned(), generation);
+        }
+        ("batch", "Job") => generate_job_selector(object),
+        ("", "PersistentVolumeClaim" | "PersistentVolume") => {
+            object["status"] = json!({"phase": "Pending"});
+        }
+        _ => {}
+    }
+    complete(kind, object);
+}
+
+/// Prepares a changed object, of which the request is about one part.
+pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
+    new["metadata"]["generation"] = old["metadata"]["generation"].clone();
+    match (part, kind.group, kind.kind) {
+        (_, "", "Pod") => pod::prepare_for_update(part, new, old),
+        (Part::Finalize, "", "Namespace") => copy(new, old, "status"),
+        (Part::Status, group, name) => {
+            copy(new, old, "spec");
+            if (group, name) == ("apps", "Deployment") {
+                let labels = old["metadata"]["labels"].clone();
+                set(child(root(new), "metadata"), "labels", labels);
+            }
+            if (group, name) == ("", "Node") && old["status"]["config"].is_null() {
+                child(root(new), "status").remove("config");
+            }
+        }
+        (_, group, name) => {
+            if has_status_of_its_own(kind) || (group, name) == ("", "Node") {
+                copy(new, old, "status");
+            }
+            match (group, name) {
+                ("", "Namespace") => {
+                    let finalizers = old["spec"]["finalizers"].clone();
+                    set(child(root(new), "spec"), "finalizers", finalizers);
+                }
+                ("", "Secret") if new["type"].as_str().unwrap_or_default().is_empty() => {
+                    copy(new, old, "type")
+                }
+                ("apps", "DaemonSet") => count_template_changes(new, old),
+                _ => {}
+            }
+        }
+    }
+    complete(kind, new);
+    if part != Part::Status && has_generation(kind) && is_generation_raised(kind, new, old) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        new["metadata"]["generation"] = json!(generation.saturating_add(1));
+    }
+}
+
+fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
+    if (kind.group, kind.kind) == ("scheduling.k8s.io", "PriorityClass") {
+        return false;
+    }
+    let mut old = old.clone();
+    complete(kind, &mut old);
+    let is_annotated = (kind.group, kind.kind) == ("apps", "Deployment");
+    let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+    new["spec"] != old["spec"] || is_annotated && annotations(new) != annotations(&old)
+}
+
+/// Puts the object into the form it is printed in.
+pub fn complete(kind: &Kind, object: &mut Value) {
+    if let Some(id) = Schema::get().kind(kind.group, kind.kind) {
+        canonicalize(id, object);
+    }
+}
+
+fn prepare_namespace(object: &mut Value) {
+    object["status"] = json!({"phase": "Active"});
+    let spec = child(root(object), "spec");
+    let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
+    if let Value::Array(finalizers) = finalizers
+        && !finalizers.contains(&json!("kubernetes"))
+    {
+        finalizers.push(json!("kubernetes"));
+    }
+}
+
+/// The number of times a DaemonSet's template changed is kept in an annotation.
+fn count_template_changes(new: &mut Value, old: &Value) {
+    let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+    let before: i64 = before
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default();
+    let is_changed = new["spec"]["template"] != old["spec"]["template"];
+    let generation = before.saturating_add(i64::from(is_changed));
+    let annotations = child(child(root(new), "metadata"), "annotations");
+    annotations.insert(
+        TEMPLATE_GENERATION.to_owned(),
+        Value::from(generation.to_string()),
+    );
+}
+
+/// A job finds its pods by its own uid unless the caller insists on another selector.
+fn generate_job_selector(object: &mut Value) {
+    let Ok(job) = serde_json::from_value::<Job>(object.clone()) else {
+        return;
+    };
+    let spec = job.spec.unwrap_or_default();
+    if spec.manual_selector == Some(true) {
+        return;
+    }
+    let (name, uid) = (
+        job.metadata.name.unwrap_or_default(),
+        job.metadata.uid.unwrap_or_default(),
+    );
+    let spec = child(root(object), "spec");
+    let labels = child(child(child(spec, "template"), "metadata"), "labels");
+    for (key, value) in [
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/controller-uid", &uid),
+    ] {
+        labels
+            .entry(key)
+            .or_insert_with(|| Value::from(value.as_str()));
+    }
+    let selector = child(child(spec, "selector"), "matchLabels");
+    selector
+        .entry("batch.kubernetes.io/controller-uid")
+        .or_insert_with(|| Value::from(uid));
+}
+
+fn copy(new: &mut Value, old: &Value, field: &str) {
+    set(root(new), field, old[field].clone());
+}
+
+fn set(object: &mut Object, field: &str, value: Value) {
+    if value.is_null() {
+        object.remove(field);
+    } else {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+fn root(object: &mut Value) -> &mut Object {
+    if !object.is_object() {
+        *object = Value::Object(Object::new());
+    }
+    object
+        .as_object_mut()
+        .expect("anything else was replaced by an object")
+}
+
+fn child<'a>(object: &'a mut Object, field: &str) -> &'a mut Object {
+    root(object.entry(field).or_insert(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPLOYMENT: Kind = Kind {
+        group: "apps",
+        version: "v1",
+        kind: "Deployment",
+        resource: "deployments",
+        is_namespaced: true,
+    };
+
+    #[test]
+    fn only_changes_of_the_spec_are_counted() {
+        let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
+        let mut new = old.clone();
+        new["status"] = json!({"replicas": 5});
+        prepare_for_update(&DEPLOYMENT, Part::Main, &mut new, &old);
+        assert_eq!(new["metadata"]["generation"], 3);
+        assert_eq!(new["status"], json!({}));
+        new["spec"]["replicas"] = json!(2);
+        prepare_for_update(&DEPLOYMENT, Part::Main, &mut new, &old);
+        assert_eq!(new["metadata"]["generation"], 4);
+    }
+
+    #[test]
+    fn a_status_update_leaves_the_spec_alone() {
+        let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
+        let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
+        prepare_for_update(&DEPLOYMENT, Part::Status, &mut new, &old);
+        assert_eq!(new["spec"]["replicas"], 1);
+        assert_eq!(new["status"]["replicas"], 1);
+        assert_eq!(new["metadata"]["generation"], 3);
+    }
+}

@@ -1,0 +1,201 @@
+//! Pods.
+
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::pod::PodView;
+use serde_json::{Value, json};
+
+use super::super::validation::Part;
+use super::{Object, child, copy, root, set};
+
+pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
+    let class = serde_json::from_value::<Pod>(object.clone())
+        .ok()
+        .and_then(|pod| PodView::from_api(&pod).ok())
+        .map(|pod| pod.compute_qos_class().as_str());
+    object["status"] = json!({"phase": "Pending", "qosClass": class.unwrap_or_default()});
+    if object["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty())
+    {
+        object["status"]["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "lastTransitionTime": now,
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+    let labels = object["metadata"]["labels"].clone();
+    for term in terms_with_label_keys(&mut object["spec"]) {
+        merge_label_keys(term, &labels);
+    }
+}
+
+/// Everything in a spec that takes values of the pod's own labels.
+fn terms_with_label_keys(spec: &mut Value) -> Vec<&mut Object> {
+    let Some(spec) = spec.as_object_mut() else {
+        return Vec::new();
+    };
+    let mut terms = Vec::new();
+    for (name, value) in spec {
+        match name.as_str() {
+            "topologySpreadConstraints" => terms.extend(objects(Some(value))),
+            "affinity" => {
+                let affinity = value.as_object_mut().into_iter().flatten();
+                let of_pods = affinity.filter(|(name, _)| name.as_str() != "nodeAffinity");
+                for (name, list) in of_pods.filter_map(|(_, v)| v.as_object_mut()).flatten() {
+                    let is_weighted = name.starts_with("preferred");
+                    for term in objects(Some(list)) {
+                        if is_weighted {
+                            terms.extend(
+                                term.get_mut("podAffinityTerm")
+                                    .and_then(Value::as_object_mut),
+                            );
+                        } else {
+                            terms.push(term);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    terms
+}
+
+fn objects(list: Option<&mut Value>) -> impl Iterator<Item = &mut Object> {
+    let items = list.and_then(Value::as_array_mut).into_iter().flatten();
+    items.filter_map(Value::as_object_mut)
+}
+
+/// Writes the labels that keys stand for into the selector beside them.
+fn merge_label_keys(term: &mut Object, labels: &Value) {
+    for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        let keys = term
+            .get(field)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let Some(selector) = term.get_mut("labelSelector").and_then(Value::as_object_mut) else {
+            return;
+        };
+        for key in keys {
+            let Some(value) = key.as_str().and_then(|key| labels.get(key)) else {
+                continue;
+            };
+            let requirement = json!({"key": key, "operator": operator, "values": [value]});
+            let list = selector
+                .entry("matchExpressions")
+                .or_insert_with(|| json!([]));
+            if let Value::Array(list) = list {
+                list.push(requirement);
+            }
+        }
+    }
+}
+
+pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
+    match part {
+        Part::Status => prepare_status(new, old),
+        Part::Resize => prepare_resize(new, old),
+        Part::EphemeralContainers => {
+            let containers = new["spec"]["ephemeralContainers"].clone();
+            keep_the_rest(new, old);
+            copy(new, old, "spec");
+            set(child(root(new), "spec"), "ephemeralContainers", containers);
+        }
+        Part::Main | Part::Finalize => copy(new, old, "status"),
+    }
+}
+
+fn prepare_status(new: &mut Value, old: &Value) {
+    copy(new, old, "spec");
+    let meta = child(root(new), "metadata");
+    meta.remove("deletionTimestamp");
+    set(
+        meta,
+        "ownerReferences",
+        old["metadata"]["ownerReferences"].clone(),
+    );
+    let status = child(root(new), "status");
+    for field in ["qosClass", "observedGeneration"] {
+        if status
+            .get(field)
+            .is_none_or(|value| value.is_null() || *value == json!(0))
+        {
+            set(status, field, old["status"][field].clone());
+        }
+    }
+    keep_condition_generations(status, &old["status"]["conditions"]);
+}
+
+/// A condition that says no generation keeps the one its type had.
+fn keep_condition_generations(status: &mut Object, old: &Value) {
+    let mut known: Vec<&Value> = old.as_array().into_iter().flatten().collect();
+    for condition in objects(status.get_mut("conditions")) {
+        let before = known
+            .iter()
+            .position(|c| Some(&c["type"]) == condition.get("type"));
+        let before = before.map(|position| known.remove(position)["observedGeneration"].clone());
+        if condition.get("observedGeneration").is_none() {
+            set(condition, "observedGeneration", before.unwrap_or_default());
+        }
+    }
+}
+
+/// Everything but resources and resize policies is put back, if the containers are the same ones.
+fn prepare_resize(new: &mut Value, old: &Value) {
+    let lists = ["containers", "initContainers"];
+    let len = |object: &Value, field: &str| object["spec"][field].as_array().map_or(0, Vec::len);
+    if lists.iter().any(|field| len(new, field) != len(old, field)) {
+        return;
+    }
+    let resources = new["spec"]["resources"].clone();
+    let resized = lists.map(|field| resized_containers(&new["spec"][field], &old["spec"][field]));
+    keep_the_rest(new, old);
+    copy(new, old, "spec");
+    let spec = child(root(new), "spec");
+    set(spec, "resources", resources);
+    for (field, containers) in lists.into_iter().zip(resized) {
+        set(spec, field, containers);
+    }
+}
+
+fn resized_containers(new: &Value, old: &Value) -> Value {
+    let (Some(after), Some(before)) = (new.as_array(), old.as_array()) else {
+        return new.clone();
+    };
+    if after
+        .iter()
+        .zip(before)
+        .any(|(after, before)| after["name"] != before["name"])
+    {
+        return new.clone();
+    }
+    let merged = after.iter().zip(before).map(|(after, before)| {
+        let mut merged = before.clone();
+        for field in ["resources", "resizePolicy"] {
+            set(root(&mut merged), field, after[field].clone());
+        }
+        merged
+    });
+    merged.collect()
+}
+
+/// Subresources that change a part of the spec leave the status and most of the metadata alone.
+fn keep_the_rest(new: &mut Value, old: &Value) {
+    const KEPT: [&str; 7] = [
+        "deletionTimestamp",
+        "generation",
+        "selfLink",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ];
+    copy(new, old, "status");
+    let meta = child(root(new), "metadata");
+    for field in KEPT {
+        set(meta, field, old["metadata"][field].clone());
+    }
+}

@@ -1,0 +1,112 @@
+//! Objects as upstream's errors show them: its internal types, which have no JSON names.
+
+use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Taint<'a> {
+    key: &'a str,
+    value: &'a str,
+    effect: &'a str,
+    time_added: Option<String>,
+}
+
+impl<'a> From<&'a api::Taint> for Taint<'a> {
+    fn from(taint: &'a api::Taint) -> Taint<'a> {
+        let time = taint.time_added.as_ref();
+        Taint {
+            key: &taint.key,
+            value: super::text(&taint.value),
+            effect: &taint.effect,
+            time_added: time
+                .and_then(|time| serde_json::to_value(time).ok()?.as_str().map(str::to_owned)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct NodeSelectorTerm<'a> {
+    match_expressions: Option<Vec<NodeSelectorRequirement<'a>>>,
+    match_fields: Option<Vec<NodeSelectorRequirement<'a>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct NodeSelectorRequirement<'a> {
+    key: &'a str,
+    operator: &'a str,
+    values: Option<&'a [String]>,
+}
+
+impl<'a> From<&'a api::NodeSelectorTerm> for NodeSelectorTerm<'a> {
+    fn from(term: &'a api::NodeSelectorTerm) -> NodeSelectorTerm<'a> {
+        let requirements = |list: &'a Option<Vec<api::NodeSelectorRequirement>>| {
+            let list = list.as_deref()?;
+            let shown = list.iter().map(|requirement| NodeSelectorRequirement {
+                key: &requirement.key,
+                operator: &requirement.operator,
+                values: requirement.values.as_deref(),
+            });
+            Some(shown.collect())
+        };
+        NodeSelectorTerm {
+            match_expressions: requirements(&term.match_expressions),
+            match_fields: requirements(&term.match_fields),
+        }
+    }
+}
+
+/// The update strategy of a Deployment, DaemonSet or StatefulSet.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Strategy<'a, R: Serialize> {
+    pub(super) r#type: &'a str,
+    pub(super) rolling_update: Option<R>,
+}
+
+/// How a Deployment or DaemonSet rolls.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct RollingUpdate<'a> {
+    pub(super) max_unavailable: &'a IntOrString,
+    pub(super) max_surge: &'a IntOrString,
+}
+
+/// How a StatefulSet rolls.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct StatefulSetRollingUpdate<'a> {
+    pub(super) partition: i32,
+    pub(super) max_unavailable: Option<&'a IntOrString>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct SeccompProfile<'a> {
+    pub(super) r#type: &'a str,
+    pub(super) localhost_profile: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct PodResourceClaim<'a> {
+    pub(super) name: &'a str,
+    pub(super) resource_claim_name: Option<&'a str>,
+    pub(super) resource_claim_template_name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Address<'a> {
+    #[serde(rename = "IP")]
+    pub(super) ip: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct NodeAddress<'a> {
+    pub(super) r#type: &'a str,
+    pub(super) address: &'a str,
+}

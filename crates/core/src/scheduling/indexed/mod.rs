@@ -306,3 +306,6 @@ fn is_same_but_for_resources(old: &crate::object::node::NodeView, new: &NodeStat
         && old.is_unschedulable == new.is_unschedulable
         && old.images == new.images
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The documents that say what the server has.
 //!
-//! All of them are made from the table of [`kinds`](crate::kinds). Clients of today ask for the
+//! All of them are made from the table of `kinds`. Clients of today ask for the
 //! aggregated form at `/api` and `/apis`; older ones walk the legacy documents, one per group and
 //! version.
 //!

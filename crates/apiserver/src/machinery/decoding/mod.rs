@@ -5,7 +5,7 @@
 //! Go's decoder, in the order in which that decoder meets them. What comes out is the object as
 //! upstream would print it.
 //!
-//! Reading order: [`document`] (the tree), `json` (texts to trees), `yaml`, `typed` (trees to
+//! Reading order: `document` (the tree), `json` (texts to trees), `yaml`, `typed` (trees to
 //! objects), `time` (Go's time texts), `base64`.
 
 mod base64;

@@ -1,6 +1,6 @@
 //! The three patches that a client computes: JSON patch, merge patch, strategic merge patch.
 //!
-//! Reading order: [`json_patch`], [`merge_patch`], [`strategic`] (the pure functions), then
+//! Reading order: `json_patch`, `merge_patch`, [`strategic`] (the pure functions), then
 //! [`request`], which reads a request's body, applies it and answers as upstream does, and [`identity`].
 
 pub mod identity;

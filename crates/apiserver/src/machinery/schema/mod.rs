@@ -3,7 +3,7 @@
 //! One table (the files in `tables/`, one per API group) drives decoding (JSON and protobuf), strategic merge
 //! patch and server-side apply. It keeps Go's field order and type names, because error texts show both.
 //!
-//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), [`decode`] (what
+//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `decode` (what
 //! a round trip through Go's structs makes of an object), [`encode`] (JSON in Go's field order).
 //!
 //! A line of a table is `field type marks`:

@@ -7,7 +7,7 @@
 //! Matches v1.36 pkg/printers/internalversion/printers.go and the transforms in
 //! apiserver/pkg/endpoints/handlers/response.go.
 //!
-//! Reading order: [`Table`] and its rows, `column`, `view` (reading an object), `age`, then the
+//! Reading order: `Table` and its rows, `column`, `view` (reading an object), `age`, then the
 //! printers by topic.
 
 mod age;

@@ -83,7 +83,9 @@ pub fn run(suites: &[Suite]) -> ExitCode {
         if !path.exists() {
             continue;
         }
-        let is_wanted = arguments.filter.as_ref().is_none_or(|f| name.contains(f));
+        let is_named = arguments.filter.as_ref().is_none_or(|f| name.contains(f));
+        // `--ignored` asks for the tiers that need tools; recorded cases need none.
+        let is_wanted = is_named && !arguments.ignored;
         // The counts are printed before the harness starts, so that they stand on lines of their
         // own and not behind `test … `.
         let result = if arguments.list || !is_wanted {

@@ -271,3 +271,46 @@ fn without_a_capacity_this_machine_is_taken() {
             .is_some_and(|rows| rows.len() >= 3)
     );
 }
+
+/// What kubeadm writes: many fields, most of them zero, which means the default.
+#[test]
+fn a_configuration_full_of_zeros_is_clean() {
+    let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
+                authentication: {anonymous: {enabled: false}, webhook: {cacheTTL: 0s, enabled: true}}\n\
+                authorization: {mode: Webhook}\nclusterDNS: [10.96.0.10]\ncontainerRuntimeEndpoint: ''\n\
+                cpuManagerReconcilePeriod: 0s\ncrashLoopBackOff: {}\nevictionPressureTransitionPeriod: 0s\n\
+                imageMinimumGCAge: 0s\nlogging: {flushFrequency: 0, verbosity: 0}\nmemorySwap: {}\n\
+                nodeStatusReportFrequency: 0s\nnodeStatusUpdateFrequency: 0s\nrotateCertificates: true\n\
+                staticPodPath: /etc/kubernetes/manifests\nsyncFrequency: 0s\n";
+    let run = plimsoll(&["check", "--capacity", MACHINE, "-o", "json", "-"], text);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(
+        report["findings"],
+        serde_json::json!([]),
+        "{}",
+        run.transcript()
+    );
+}
+
+#[test]
+fn items_of_a_list_are_checked_under_their_own_paths() {
+    let text = r#"{"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
+            {"name": "x", "resources": {
+                "limits": {"cpu": 0.5, "memory": "64Mi"}, "requests": {"memory": "128Mi"}}}
+        ]}}
+    ]}"#;
+    let run = plimsoll(&["check", "--capacity", MACHINE, "-o", "json", "-"], text);
+    assert_eq!(run.code, Some(1));
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let finding = &report["findings"][0];
+    assert_eq!(
+        finding["path"],
+        "items[1].spec.containers[0].resources.requests"
+    );
+    assert_eq!(finding["line"], 5);
+    let pod = &report["documents"][1];
+    assert_eq!(pod["workload"]["qosClass"], "Burstable");
+    assert_eq!(pod["workload"]["requests"]["cpu"], 500);
+}

@@ -10,9 +10,13 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 4] = [
-    ("plimsoll", &["plimsoll-apiserver", "plimsoll-core"]),
+const ALLOWED_EDGES: [(&str, &[&str]); 5] = [
+    (
+        "plimsoll",
+        &["plimsoll-apiserver", "plimsoll-control", "plimsoll-core"],
+    ),
     ("plimsoll-apiserver", &["plimsoll-core"]),
+    ("plimsoll-control", &["plimsoll-core"]),
     ("plimsoll-core", &[]),
     ("plimsoll-testkit", &[]),
 ];

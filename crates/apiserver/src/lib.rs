@@ -7,4 +7,5 @@ pub mod auth;
 pub mod http;
 pub mod kinds;
 pub mod machinery;
+pub mod status;
 pub mod store;

@@ -21,6 +21,8 @@ pub struct Status {
     pub message: String,
     /// What it is about.
     pub details: Option<Box<Details>>,
+    /// Where a list may go on although its version is gone.
+    pub continue_token: String,
     /// What the caller should be told besides, in headers: what was odd in a body that was refused
     /// for something else. Not part of the object.
     pub warnings: Vec<String>,
@@ -62,6 +64,7 @@ impl Status {
             reason,
             message: message.into(),
             details: None,
+            continue_token: String::new(),
             warnings: Vec::new(),
         }
     }
@@ -96,7 +99,7 @@ impl Status {
             "metadata": {},
             "status": if is_success { "Success" } else { "Failure" },
         });
-        if !is_success {
+        if self.code != 200 {
             status["code"] = json!(self.code);
         }
         for (field, text) in [("message", self.message.as_str()), ("reason", self.reason)] {
@@ -106,6 +109,9 @@ impl Status {
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json();
+        }
+        if !self.continue_token.is_empty() {
+            status["metadata"]["continue"] = json!(self.continue_token);
         }
         status
     }

@@ -7,6 +7,7 @@
 mod runtime_class;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -35,11 +36,11 @@ use crate::status::Status;
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// All PriorityClasses.
-    pub priority_classes: PriorityClasses,
+    pub priority_classes: Arc<PriorityClasses>,
     /// The LimitRanges of the object's namespace.
-    pub limit_ranges: Vec<LimitRangeView>,
+    pub limit_ranges: Arc<Vec<LimitRangeView>>,
     /// All RuntimeClasses by name.
-    pub runtime_classes: BTreeMap<String, RuntimeClass>,
+    pub runtime_classes: Arc<BTreeMap<String, RuntimeClass>>,
     /// How long pods stay on nodes that are gone.
     pub toleration_seconds: DefaultTolerationSeconds,
 }
@@ -48,9 +49,9 @@ pub struct Cluster {
 impl Default for Cluster {
     fn default() -> Cluster {
         Cluster {
-            priority_classes: PriorityClasses::from_api(&[]),
-            limit_ranges: Vec::new(),
-            runtime_classes: BTreeMap::new(),
+            priority_classes: Arc::new(PriorityClasses::from_api(&[])),
+            limit_ranges: Arc::default(),
+            runtime_classes: Arc::default(),
             toleration_seconds: DefaultTolerationSeconds::default(),
         }
     }

@@ -9,7 +9,7 @@ use plimsoll_apiserver::machinery::write::{Body, Identity, Target, create, updat
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const KINDS: [(&str, &str, &str); 22] = [
+const KINDS: [(&str, &str, &str); 23] = [
     ("", "Pod", "pods"),
     ("", "Node", "nodes"),
     ("", "Namespace", "namespaces"),
@@ -26,6 +26,11 @@ const KINDS: [(&str, &str, &str); 22] = [
     ("apps", "StatefulSet", "statefulsets"),
     ("batch", "Job", "jobs"),
     ("batch", "CronJob", "cronjobs"),
+    (
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+    ),
     ("coordination.k8s.io", "Lease", "leases"),
     ("events.k8s.io", "Event", "events"),
     ("node.k8s.io", "RuntimeClass", "runtimeclasses"),
@@ -150,6 +155,7 @@ fn write(
     (group, kind, resource): (&'static str, &'static str, &'static str),
 ) {
     let is_namespaced = ![
+        "CertificateSigningRequest",
         "Node",
         "Namespace",
         "ClusterRole",
@@ -192,6 +198,7 @@ fn write(
             Part::Resize,
             Part::EphemeralContainers,
             Part::Finalize,
+            Part::Approval,
         ] {
             let target = Target {
                 namespace: "n",

@@ -25,6 +25,11 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("apps", "StatefulSet", "statefulsets"),
     ("batch", "CronJob", "cronjobs"),
     ("batch", "Job", "jobs"),
+    (
+        "certificates.k8s.io",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+    ),
     ("coordination.k8s.io", "Lease", "leases"),
     ("node.k8s.io", "RuntimeClass", "runtimeclasses"),
     ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
@@ -40,6 +45,7 @@ const KINDS: &[(&str, &str, &str)] = &[
 ];
 
 const CLUSTER_SCOPED: &[&str] = &[
+    "CertificateSigningRequest",
     "ClusterRole",
     "ClusterRoleBinding",
     "Namespace",

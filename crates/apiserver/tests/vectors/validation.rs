@@ -86,6 +86,7 @@ fn updated(kind: &Kind, case: &Value) -> Value {
     let part = match case["subresource"].as_str().unwrap_or_default() {
         "status" => Part::Status,
         "resize" => Part::Resize,
+        "approval" => Part::Approval,
         _ => Part::Main,
     };
     let target = Target {

@@ -2,6 +2,7 @@
 //!
 //! Matches v1.36 pkg/registry/*/strategy.go.
 
+pub mod certificates;
 mod pod;
 
 use k8s_openapi::api::batch::v1::Job;
@@ -37,6 +38,9 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
             annotations.insert(TEMPLATE_GENERATION.to_owned(), generation);
         }
         ("batch", "Job") => generate_job_selector(object),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            certificates::prepare_for_create(object);
+        }
         ("", "PersistentVolumeClaim" | "PersistentVolume") => {
             object["status"] = json!({"phase": "Pending"});
         }
@@ -51,6 +55,9 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
     match (part, kind.group, kind.kind) {
         (_, "", "Pod") => pod::prepare_for_update(part, new, old),
         (Part::Finalize, "", "Namespace") => copy(new, old, "status"),
+        (part, "certificates.k8s.io", "CertificateSigningRequest") => {
+            certificates::prepare_for_update(part, new, old);
+        }
         (Part::Status, group, name) => {
             copy(new, old, "spec");
             if (group, name) == ("apps", "Deployment") {

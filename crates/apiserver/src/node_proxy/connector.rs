@@ -196,7 +196,31 @@ impl NodeConnector {
         channel: Channel,
     ) -> Result<Box<dyn Stream>, DialError> {
         let addresses = self.resolve(endpoint).await?;
-        let tcp = self.connect(endpoint, &addresses).await?;
+        self.open(endpoint, &addresses, channel).await
+    }
+
+    /// As [`NodeConnector::dial`], but not to the API server's own neighbourhood. The addresses
+    /// that are checked are those that are dialled: a name may resolve otherwise a moment later.
+    pub(super) async fn dial_proxied(
+        &self,
+        endpoint: &NodeEndpoint,
+        channel: Channel,
+    ) -> Result<Box<dyn Stream>, DialError> {
+        let addresses = self.resolve(endpoint).await?;
+        let are_global = addresses.iter().all(|found| is_global_unicast(found.ip()));
+        if !are_global && !self.allows_local_addresses {
+            return Err(DialError::NotAllowed);
+        }
+        self.open(endpoint, &addresses, channel).await
+    }
+
+    async fn open(
+        &self,
+        endpoint: &NodeEndpoint,
+        addresses: &[SocketAddr],
+        channel: Channel,
+    ) -> Result<Box<dyn Stream>, DialError> {
+        let tcp = self.connect(endpoint, addresses).await?;
         let tls = match channel {
             Channel::OtherPlain => return Ok(Box::new(tcp)),
             Channel::Agent => &self.tls,
@@ -212,21 +236,6 @@ impl NodeConnector {
             Ok(Err(source)) => Err(DialError::Handshake(source)),
             Ok(Ok(stream)) => Ok(Box::new(stream)),
         }
-    }
-
-    /// As [`NodeConnector::dial`], but not to the API server's own neighbourhood.
-    pub(super) async fn dial_proxied(
-        &self,
-        endpoint: &NodeEndpoint,
-        channel: Channel,
-    ) -> Result<Box<dyn Stream>, DialError> {
-        if !self.allows_local_addresses {
-            let addresses = self.resolve(endpoint).await?;
-            if !addresses.iter().all(|found| is_global_unicast(found.ip())) {
-                return Err(DialError::NotAllowed);
-            }
-        }
-        self.dial(endpoint, channel).await
     }
 
     async fn resolve(&self, endpoint: &NodeEndpoint) -> Result<Vec<SocketAddr>, DialError> {

@@ -1,6 +1,8 @@
 //! Headers that are not for the other side.
 
-use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, TE, UPGRADE};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_PROTOCOL, TE, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// About one connection, not about the request. Matches Go's net/http/httputil/reverseproxy.go.
@@ -89,6 +91,17 @@ pub(super) fn remove_credentials(headers: &mut HeaderMap) {
             .expect("a part of a header value is a header value");
         headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
     }
+}
+
+/// What is left of a client's headers when a node is asked for the same upgrade, or another one.
+/// Such a request has no body.
+pub(super) fn upgrade_headers(client: &HeaderMap, protocol: HeaderValue) -> HeaderMap {
+    let mut headers = client.clone();
+    remove_credentials(&mut headers);
+    remove_hop_by_hop(&mut headers);
+    headers.remove(CONTENT_LENGTH);
+    set_upgrade(&mut headers, protocol);
+    headers
 }
 
 /// Asks for an upgrade of this connection, or agrees to one.

@@ -4,7 +4,7 @@
 //! apimachinery/pkg/util/proxy/upgradeaware.go. Whether the command and the streams make sense is
 //! for the node to say, as upstream.
 
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -17,7 +17,7 @@ use super::container::choose_container;
 use super::endpoint::NodeEndpoint;
 use super::exchange::{Connection, send, transport_text};
 use super::headers::{
-    is_upgrade, is_websocket, offered_protocols, remove_credentials, remove_hop_by_hop, set_upgrade,
+    is_upgrade, is_websocket, offered_protocols, remove_hop_by_hop, set_upgrade, upgrade_headers,
 };
 use super::options::{CommandOptions, port_forward_to_node};
 use super::splice::splice;
@@ -135,17 +135,11 @@ impl NodeConnector {
         path: &str,
     ) -> Result<Response<Body>, Refusal> {
         let client = hyper::upgrade::on(&mut request);
-        let mut headers = request.headers().clone();
-        let protocol = headers.get(header::UPGRADE).cloned();
-        remove_credentials(&mut headers);
-        remove_hop_by_hop(&mut headers);
-        set_upgrade(
-            &mut headers,
-            protocol.unwrap_or(header::HeaderValue::from_static("")),
-        );
+        let protocol = request.headers().get(header::UPGRADE).cloned();
+        let protocol = protocol.unwrap_or(HeaderValue::from_static(""));
         let mut to_node = Request::new(empty());
         *to_node.method_mut() = request.method().clone();
-        *to_node.headers_mut() = headers;
+        *to_node.headers_mut() = upgrade_headers(request.headers(), protocol);
 
         let (mut response, connection) = self.upgrade(stream, to_node, path).await?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {

@@ -18,9 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::answer::{Refusal, bad_request, unexpected};
 use super::connector::{NodeConnector, Stream, Timeouts};
-use super::headers::{
-    contains, is_websocket, offered_protocols, remove_credentials, remove_hop_by_hop, set_upgrade,
-};
+use super::headers::{contains, is_websocket, offered_protocols, upgrade_headers};
 use super::splice::{Activity, BUFFER_BYTES};
 use super::websocket;
 use crate::body::{Body, empty};
@@ -95,9 +93,7 @@ impl NodeConnector {
 }
 
 fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Body>, Refusal> {
-    let mut headers = headers.clone();
-    remove_credentials(&mut headers);
-    remove_hop_by_hop(&mut headers);
+    let mut headers = upgrade_headers(headers, HeaderValue::from_static(SPDY));
     for name in [
         header::SEC_WEBSOCKET_PROTOCOL,
         header::SEC_WEBSOCKET_KEY,
@@ -107,7 +103,6 @@ fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Bod
     ] {
         headers.remove(name);
     }
-    set_upgrade(&mut headers, HeaderValue::from_static(SPDY));
     for protocol in protocols {
         let protocol = HeaderValue::from_str(protocol)
             .map_err(|_| bad_request("the subprotocol is not a header value"))?;

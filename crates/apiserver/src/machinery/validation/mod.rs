@@ -7,9 +7,11 @@
 //!
 //! Reading order: [`path`] and [`problems`] (how problems are said), `names`, `metadata`,
 //! `selector`, `address`, `file_path`, `signer` (what texts may look like), then one file per kind or
-//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `small_kinds`.
+//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `certificates`,
+//! `small_kinds`.
 
 mod address;
+mod certificates;
 mod claim;
 mod config;
 mod event;
@@ -76,6 +78,8 @@ pub enum Part {
     Finalize,
     /// The number of replicas, which is sent as a kind of its own.
     Scale,
+    /// Whether a certificate signing request is approved.
+    Approval,
 }
 
 impl Part {
@@ -88,6 +92,7 @@ impl Part {
             Part::EphemeralContainers => "ephemeralcontainers",
             Part::Finalize => "finalize",
             Part::Scale => "scale",
+            Part::Approval => "approval",
         }
     }
 }
@@ -127,6 +132,9 @@ pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem
         ("apps", "ControllerRevision") => with(object, found, small_kinds::validate_revision),
         ("batch", "Job") => with(object, found, |o, p| job::validate(o, rules, p)),
         ("batch", "CronJob") => with(object, found, |o, p| job::validate_cron_job(o, rules, p)),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            with(object, found, certificates::validate);
+        }
         ("coordination.k8s.io", "Lease") => with(object, found, small_kinds::validate_lease),
         ("node.k8s.io", "RuntimeClass") => with(object, found, small_kinds::validate_runtime_class),
         ("policy", "PodDisruptionBudget") => with(object, found, small_kinds::validate_budget),
@@ -230,6 +238,11 @@ pub fn validate_update(
         ("batch", "CronJob", _) => {
             with_both(new, old, found, |n, o, p| {
                 job::validate_cron_job_update(n, o, rules, p)
+            });
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest", part) => {
+            with_both(new, old, found, |n, o, p| {
+                certificates::validate_update(n, o, part, p);
             });
         }
         ("coordination.k8s.io", "Lease", _) => {

@@ -7,7 +7,7 @@ mod pod;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
 
-use super::go_types::{Schema, canonicalize};
+use super::schema::{canonicalize, schema};
 use super::validation::Part;
 use crate::kinds::{Generation, GroupVersionKind, Kind};
 
@@ -100,7 +100,7 @@ fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
 
 /// Puts the object into the form it is printed in.
 pub fn complete(of: GroupVersionKind, object: &mut Value) {
-    if let Some(id) = Schema::get().kind(of.group, of.kind) {
+    if let Some(id) = schema().of(of) {
         canonicalize(id, object);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::parse;
+use crate::kinds::GroupVersionKind;
 
 /// All types that the server knows.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Schema {
     pub(super) structs: Vec<Struct>,
     /// apiVersion -> kind -> struct.
     pub(super) kinds: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
+    /// package -> name -> struct.
+    pub(super) packages: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
 }
 
 /// A struct's place in the table.
@@ -22,6 +25,8 @@ pub struct StructId(pub(super) usize);
 /// A Go struct: named fields in the order they are written in.
 #[derive(Debug)]
 pub struct Struct {
+    /// The group's short name, such as `core`.
+    pub package: &'static str,
     /// The Go name, such as `PodSpec`.
     pub name: &'static str,
     /// Server-side apply gives the whole value one owner.
@@ -48,6 +53,8 @@ pub struct Field {
     pub is_atomic: bool,
     /// What a key field counts as in an item that leaves it out.
     pub key_default: Option<Value>,
+    /// The embedded structs that it comes from, outermost first.
+    pub embedded_in: Vec<&'static str>,
     /// Its number in protobuf, behind the numbers of the structs it is inlined from; empty for
     /// fields that protobuf does not carry.
     pub numbers: Vec<u32>,
@@ -139,6 +146,22 @@ impl Schema {
     /// The struct of a kind, if the server knows it.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
         self.kinds.get(api_version)?.get(kind).copied()
+    }
+
+    /// The struct of a kind, if the server knows it.
+    pub fn of(&self, kind: GroupVersionKind) -> Option<StructId> {
+        let same = |version: &str| match version.split_once('/') {
+            Some(parts) => parts == (kind.group, kind.version),
+            None => kind.group.is_empty() && version == kind.version,
+        };
+        let (_, kinds) = self.kinds.iter().find(|(version, _)| same(version))?;
+        kinds.get(kind.kind).copied()
+    }
+
+    /// The struct of a name with its package: `meta.LabelSelector`.
+    pub fn named(&self, name: &str) -> Option<StructId> {
+        let (package, name) = name.split_once('.')?;
+        self.packages.get(package)?.get(name).copied()
     }
 
     /// The struct at a place.

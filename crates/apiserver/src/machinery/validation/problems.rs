@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_core::problem::{Problem, json_text, quoted};
 use serde::Serialize;
 
-use crate::machinery::go_types::go_json;
+use crate::machinery::schema::encode::go_json;
 
 use super::path::Path;
 

@@ -3,6 +3,8 @@
 //! Matches v1.36 pkg/registry/*/strategy.go.
 
 mod pod;
+mod service;
+mod volume;
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
@@ -26,6 +28,7 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
     }
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::prepare_for_create(object, now),
+        ("", "Service") => service::prepare_for_create(object),
         ("", "Namespace") => prepare_namespace(object),
         ("apps", "DaemonSet") => {
             let annotations = child(child(root(object), "metadata"), "annotations");
@@ -37,8 +40,12 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
             annotations.insert(TEMPLATE_GENERATION.to_owned(), generation);
         }
         ("batch", "Job") => generate_job_selector(object),
-        ("", "PersistentVolumeClaim" | "PersistentVolume") => {
+        ("", "PersistentVolumeClaim") => {
             object["status"] = json!({"phase": "Pending"});
+            volume::match_data_sources(object, None);
+        }
+        ("", "PersistentVolume") => {
+            object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
         }
         _ => {}
     }
@@ -46,7 +53,7 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
 }
 
 /// Prepares a changed object, of which the request is about one part.
-pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
+pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: &str) {
     new["metadata"]["generation"] = old["metadata"]["generation"].clone();
     match (part, kind.group, kind.kind) {
         (_, "", "Pod") => pod::prepare_for_update(part, new, old),
@@ -56,6 +63,9 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
             if (group, name) == ("apps", "Deployment") {
                 let labels = old["metadata"]["labels"].clone();
                 set(child(root(new), "metadata"), "labels", labels);
+            }
+            if (group, name) == ("", "PersistentVolume") {
+                volume::keep_transition_time(new, old, now);
             }
             if (group, name) == ("", "Node") && old["status"]["config"].is_null() {
                 child(root(new), "status").remove("config");
@@ -73,6 +83,13 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
                 ("", "Secret") if new["type"].as_str().unwrap_or_default().is_empty() => {
                     copy(new, old, "type")
                 }
+                ("", "Service") => {
+                    service::prepare_for_update(new, old);
+                    if new["spec"]["type"] != "LoadBalancer" {
+                        child(root(new), "status").remove("loadBalancer");
+                    }
+                }
+                ("", "PersistentVolumeClaim") => volume::match_data_sources(new, Some(old)),
                 ("apps", "DaemonSet") => count_template_changes(new, old),
                 _ => {}
             }
@@ -200,11 +217,11 @@ mod tests {
         let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
         let mut new = old.clone();
         new["status"] = json!({"replicas": 5});
-        prepare_for_update(deployments(), Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old, "");
         assert_eq!(new["metadata"]["generation"], 3);
         assert_eq!(new["status"], json!({}));
         new["spec"]["replicas"] = json!(2);
-        prepare_for_update(deployments(), Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old, "");
         assert_eq!(new["metadata"]["generation"], 4);
     }
 
@@ -212,7 +229,7 @@ mod tests {
     fn a_status_update_leaves_the_spec_alone() {
         let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
         let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
-        prepare_for_update(deployments(), Part::Status, &mut new, &old);
+        prepare_for_update(deployments(), Part::Status, &mut new, &old, "");
         assert_eq!(new["spec"]["replicas"], 1);
         assert_eq!(new["status"]["replicas"], 1);
         assert_eq!(new["metadata"]["generation"], 3);

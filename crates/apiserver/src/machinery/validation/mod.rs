@@ -20,14 +20,17 @@ mod metadata;
 mod names;
 mod node;
 pub mod path;
+mod persistent_volume;
 mod pod;
 pub mod problems;
 mod quota;
 mod rbac;
 mod schedule;
 mod selector;
+mod service;
 mod signer;
 mod small_kinds;
+mod storage;
 mod warnings;
 mod workload;
 
@@ -112,6 +115,20 @@ pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem
         ("", "Event") => with(object, found, event::validate),
         ("events.k8s.io", "Event") => with(object, found, event::validate_v1),
         ("", "PersistentVolumeClaim") => with(object, found, claim::validate),
+        ("", "Service") => with(object, found, service::validate),
+        ("", "ReplicationController") => with(object, found, |o, p| {
+            workload::validate_replication_controller(o, rules, p);
+        }),
+        ("", "PersistentVolume") => with(object, found, persistent_volume::validate),
+        ("storage.k8s.io", "StorageClass") => with(object, found, storage::validate_class),
+        ("storage.k8s.io", "CSIDriver") => with(object, found, storage::validate_driver),
+        ("storage.k8s.io", "CSINode") => with(object, found, storage::validate_node),
+        ("storage.k8s.io", "CSIStorageCapacity") => {
+            with(object, found, storage::validate_capacity);
+        }
+        ("storage.k8s.io", "VolumeAttachment") => {
+            with(object, found, storage::validate_attachment);
+        }
         ("apps", "Deployment") => with(object, found, |o, p| {
             workload::validate_deployment(o, selector_of(object), rules, p)
         }),
@@ -206,6 +223,35 @@ pub fn validate_update(
         }
         ("", "Event", _) => with(new, found, event::validate),
         ("events.k8s.io", "Event", _) => with_both(new, old, found, event::validate_v1_update),
+        ("", "Service", Part::Status) => {
+            with_both(new, old, found, service::validate_status_update);
+        }
+        ("", "Service", _) => with_both(new, old, found, service::validate_update),
+        ("", "ReplicationController", part) => with_both(new, old, found, |n, o, p| {
+            workload::validate_replication_controller_update(n, o, part, rules, p);
+        }),
+        ("", "PersistentVolumeClaim", Part::Status) => {
+            with_both(new, old, found, claim::validate_status_update);
+        }
+        ("", "PersistentVolumeClaim", _) => with_both(new, old, found, claim::validate_update),
+        ("", "PersistentVolume", part) if part != Part::Status => {
+            with_both(new, old, found, persistent_volume::validate_update);
+        }
+        ("storage.k8s.io", "StorageClass", _) => {
+            with_both(new, old, found, storage::validate_class_update);
+        }
+        ("storage.k8s.io", "CSIDriver", _) => {
+            with_both(new, old, found, storage::validate_driver_update);
+        }
+        ("storage.k8s.io", "CSINode", _) => {
+            with_both(new, old, found, storage::validate_node_update);
+        }
+        ("storage.k8s.io", "CSIStorageCapacity", _) => {
+            with_both(new, old, found, storage::validate_capacity_update);
+        }
+        ("storage.k8s.io", "VolumeAttachment", _) => {
+            with_both(new, old, found, storage::validate_attachment_update);
+        }
         ("apps", "Deployment", part) => with_both(new, old, found, |n, o, p| {
             workload::validate_deployment_update(n, o, part, selector_of(new), rules, p);
         }),

@@ -86,7 +86,7 @@ pub(super) fn settle(
 ) -> Result<(), Status> {
     let (kind, rules) = (pass.request.kind, pass.request.rules);
     metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    prepare_for_update(kind, part, object, old);
+    prepare_for_update(kind, part, object, old, pass.request.now);
     keep_identity(metadata(object), &old["metadata"]);
     pass.check(object, validate_update(kind, part, object, old, rules))?;
     pass.warnings.extend(warnings_on_update(kind, object, old));

@@ -14,20 +14,17 @@ pub fn canonicalize(id: StructId, value: &mut Value) {
         _ => Map::new(),
     };
     let definition = schema().get(id);
-    given.retain(|name, _| definition.field(name).is_some());
-    for field in &definition.fields {
-        match given.get_mut(field.name) {
-            Some(value) => {
-                canonicalize_type(&field.ty, value);
-                if is_left_out(field, value) {
-                    given.remove(field.name);
-                }
-            }
-            None => {
-                if let Some(zero) = zero_field(field) {
-                    given.insert(field.name.to_owned(), zero);
-                }
-            }
+    given.retain(|name, value| {
+        definition.field(name).is_some_and(|field| {
+            canonicalize_type(&field.ty, value);
+            !is_left_out(field, value)
+        })
+    });
+    for field in definition.printed_fields() {
+        if !given.contains_key(field.name)
+            && let Some(zero) = zero_field(field)
+        {
+            given.insert(field.name.to_owned(), zero);
         }
     }
     *value = Value::Object(given);
@@ -55,21 +52,7 @@ fn canonicalize_type(ty: &Type, value: &mut Value) {
 
 /// What is printed for a field that is not set, if anything is.
 pub(super) fn zero_field(field: &Field) -> Option<Value> {
-    let is_omitted = match (&field.ty.shape, field.emit) {
-        (_, Emit::OmitZero) => true,
-        (_, Emit::Always) => false,
-        (
-            Shape::Quantity
-            | Shape::IntOrString
-            | Shape::Time
-            | Shape::MicroTime
-            | Shape::Raw
-            | Shape::Struct(_),
-            Emit::OmitEmpty,
-        ) => false,
-        (_, Emit::OmitEmpty) => true,
-    };
-    (!is_omitted).then(|| zero(&field.ty))
+    field.is_printed_unset().then(|| zero(&field.ty))
 }
 
 /// Whether Go's encoder skips the field.
@@ -112,14 +95,19 @@ pub(super) fn zero(ty: &Type) -> Value {
     }
 }
 
-pub(super) fn zero_struct(id: StructId) -> Value {
+fn zero_struct(id: StructId) -> Value {
     let mut out = Map::new();
-    for field in &schema().get(id).fields {
+    for field in schema().get(id).printed_fields() {
         if let Some(zero) = zero_field(field) {
             out.insert(field.name.to_owned(), zero);
         }
     }
     Value::Object(out)
+}
+
+/// The object of a kind with nothing set, as Go writes it.
+pub fn empty(id: StructId) -> &'static Value {
+    schema().get(id).empty.get_or_init(|| zero_struct(id))
 }
 
 #[cfg(test)]

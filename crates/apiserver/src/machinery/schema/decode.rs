@@ -9,7 +9,7 @@ use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
-use super::canonical::{is_left_out, zero, zero_field, zero_struct};
+use super::canonical::{is_left_out, zero, zero_field};
 use super::structs::{Field, Shape, StructId, Type, schema};
 use crate::machinery::go::time::{self, Precision};
 use crate::machinery::go::{base64, print};
@@ -56,11 +56,6 @@ pub fn decode(id: StructId, value: &Value, source: Source) -> Result<Decoded, De
         value,
         unknown: decoder.unknown,
     })
-}
-
-/// The object of a kind with nothing set, as Go writes it.
-pub fn empty(id: StructId) -> Value {
-    zero_struct(id)
 }
 
 fn root_type(id: StructId) -> Type {
@@ -128,7 +123,7 @@ impl Decoder {
             }
             self.path.truncate(length);
         }
-        for field in &definition.fields {
+        for field in definition.printed_fields() {
             if !map.contains_key(field.name)
                 && let Some(zero) = zero_field(field)
             {

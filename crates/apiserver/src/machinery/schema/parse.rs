@@ -4,6 +4,7 @@
 //! first test that touches them.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use super::structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type};
 
@@ -72,6 +73,8 @@ pub(super) fn parse_tables() -> Schema {
                         is_atomic: marks.contains(&"atomic"),
                         fields: Vec::new(),
                         by_name: BTreeMap::new(),
+                        printed: Vec::new(),
+                        empty: OnceLock::new(),
                     });
                 }
                 [name, ty, marks @ ..] => {
@@ -81,6 +84,9 @@ pub(super) fn parse_tables() -> Schema {
                     }
                     let last = schema.structs.last_mut().expect("a field follows a struct");
                     last.by_name.insert(name, last.fields.len());
+                    if field.is_printed_unset() {
+                        last.printed.push(last.fields.len());
+                    }
                     last.fields.push(field);
                 }
                 _ => unreachable!("table line {line:?}"),

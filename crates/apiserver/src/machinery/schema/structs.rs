@@ -1,7 +1,7 @@
 //! The table in memory.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value;
 
@@ -34,6 +34,10 @@ pub struct Struct {
     /// In Go's order, which is the order of the JSON text.
     pub fields: Vec<Field>,
     pub(super) by_name: BTreeMap<&'static str, usize>,
+    /// The places of the fields that are printed even when nothing is set.
+    pub(super) printed: Vec<usize>,
+    /// The struct with nothing set, made on first use.
+    pub(super) empty: OnceLock<Value>,
 }
 
 /// One field of a struct.
@@ -178,6 +182,11 @@ impl Schema {
 }
 
 impl Struct {
+    /// The fields that are printed even when nothing is set.
+    pub(super) fn printed_fields(&self) -> impl Iterator<Item = &Field> {
+        self.printed.iter().map(|index| &self.fields[*index])
+    }
+
     /// The field of this JSON name; case matters.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.by_name.get(name).map(|&index| &self.fields[index])
@@ -190,6 +199,26 @@ impl Struct {
                 .iter()
                 .find(|field| field.name.eq_ignore_ascii_case(name))
         })
+    }
+}
+
+impl Field {
+    /// Whether Go prints it when it is not set: if it must, or if it is a struct to Go, which
+    /// `omitempty` never takes for empty.
+    pub(super) fn is_printed_unset(&self) -> bool {
+        match self.emit {
+            Emit::Always => true,
+            Emit::OmitZero => false,
+            Emit::OmitEmpty => matches!(
+                self.ty.shape,
+                Shape::Quantity
+                    | Shape::IntOrString
+                    | Shape::Time
+                    | Shape::MicroTime
+                    | Shape::Raw
+                    | Shape::Struct(_)
+            ),
+        }
     }
 }
 

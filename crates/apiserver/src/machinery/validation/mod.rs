@@ -34,8 +34,10 @@ mod storage;
 mod warnings;
 mod workload;
 
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::problem::Problem;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -46,7 +48,9 @@ use names::NameRule;
 use path::Path;
 use problems::Problems;
 
-pub use warnings::{warnings_on_create, warnings_on_update};
+use warnings::warnings_on_create;
+
+pub use warnings::warnings_on_update;
 
 /// What a cluster allows beyond what the API means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +104,50 @@ fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
+/// What is to be said about an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// What is wrong with it.
+    pub problems: Vec<Problem>,
+    /// What is odd about it; nobody looks where something is wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Judges a new object. Pods are read once for all there is to say about them: they are the
+/// objects that are created most.
+pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
+    if (kind.group, kind.kind) == ("", "Pod")
+        && let Ok(pod) = Pod::deserialize(object)
+    {
+        let mut problems = Problems::default();
+        pod::validate(&pod, rules, &mut problems);
+        if problems.is_empty() {
+            metadata::check_common(&pod.metadata, scope(kind), &mut problems);
+        }
+        let warnings = if problems.is_empty() {
+            warnings::pod_warnings(&pod)
+        } else {
+            Vec::new()
+        };
+        return Verdict {
+            problems: problems.into_vec(),
+            warnings,
+        };
+    }
+    let problems = validate_create(kind, object, rules);
+    let warnings = if problems.is_empty() {
+        warnings_on_create(kind, object)
+    } else {
+        Vec::new()
+    };
+    Verdict { problems, warnings }
+}
+
 /// What is wrong with a new object.
-pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
+fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
     let mut problems = Problems::default();
     let found = &mut problems;
     match (kind.group, kind.kind) {
-        ("", "Pod") => with(object, found, |o, p| pod::validate(o, rules, p)),
         ("", "Node") => with(object, found, node::validate),
         ("", "Namespace") => with(object, found, small_kinds::validate_namespace),
         ("", "LimitRange") => with(object, found, quota::validate_limit_range),
@@ -369,5 +411,5 @@ fn selector_of(object: &Value) -> workload::Selector {
 }
 
 fn meta_of(object: &Value) -> ObjectMeta {
-    serde::Deserialize::deserialize(&object["metadata"]).unwrap_or_default()
+    ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use plimsoll_core::problem::Problem;
 
 use super::answer::{Refusal, bad_request};
 use crate::http::query::{Query, parse_u16};
-use crate::machinery::go::time::normalize_seconds;
+use crate::machinery::go::time::{Precision, normalize};
 
 /// `PodLogOptions`.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl LogOptions {
         let since_time = match query.first("sinceTime") {
             None => None,
             Some("" | "null") => Some(ZERO_TIME.to_owned()),
-            Some(text) => Some(normalize_seconds(text).map_err(bad_request)?),
+            Some(text) => Some(normalize(text, Precision::Seconds).map_err(bad_request)?),
         };
         Ok(LogOptions {
             container: query.text("container"),

@@ -509,6 +509,7 @@ impl Call<'_> {
             "resize" => Part::Resize,
             "ephemeralcontainers" => Part::EphemeralContainers,
             "scale" => Part::Scale,
+            "approval" => Part::Approval,
             _ => Part::Main,
         };
         match (subresource.name, verb) {

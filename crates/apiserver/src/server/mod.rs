@@ -3,7 +3,7 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
 //! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
 //! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
-//! `access`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
+//! `access`, `signing`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
 //! same without a socket), `bootstrap` (what a new cluster starts with), `limits`, `metrics`,
 //! `audit`.
 
@@ -26,6 +26,7 @@ mod quota;
 mod respond;
 mod route;
 mod service_account;
+mod signing;
 mod subresources;
 mod watch;
 mod write;
@@ -164,6 +165,7 @@ impl Server {
             .await
             .map_err(OpenError::Bootstrap)?;
         bootstrap::follow_namespaces(&server);
+        signing::follow(&server);
         Ok(server)
     }
 

@@ -104,9 +104,8 @@ impl Endpoint<'_> {
         }
         for (id, owned) in &mut managers.0 {
             if id != writer {
-                let lost = owned.set.intersection(&changed);
                 let set = std::mem::take(&mut owned.set);
-                owned.set = set.difference(&lost).difference(&compared.removed);
+                owned.set = set.difference(&changed).difference(&compared.removed);
             }
         }
         managers.0.retain(|_, owned| !owned.set.is_empty());
@@ -143,7 +142,7 @@ impl Endpoint<'_> {
             .0
             .retain(|_, owned| owned.api_version == self.api_version);
         for owned in managers.0.values_mut() {
-            owned.set = typed::reconcile(self.atom, &owned.set);
+            owned.set = typed::reconcile(self.atom, std::mem::take(&mut owned.set));
         }
     }
 }

@@ -7,13 +7,14 @@
 //!
 //! Reading order: [`path`] and [`problems`] (how problems are said), `names`, `metadata`,
 //! `selector`, `address`, `file_path`, `signer` (what texts may look like), then one file per kind or
-//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `certificates`,
-//! `small_kinds`.
+//! family: `pod` and `workload`, `job`, `node`, `service`, `quota`, `config`, `persistent_volume`,
+//! `claim`, `storage`, `device`, `rbac`, `event`, `certificates`, `small_kinds`.
 
 mod address;
 mod certificates;
 mod claim;
 mod config;
+mod device;
 mod event;
 mod file_path;
 mod internal;
@@ -168,6 +169,9 @@ fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
         }),
         ("", "PersistentVolume") => with(object, found, persistent_volume::validate),
         ("storage.k8s.io", "StorageClass") => with(object, found, storage::validate_class),
+        ("resource.k8s.io", "DeviceClass") => with(object, found, device::validate_class),
+        ("resource.k8s.io", "ResourceClaim") => with(object, found, device::validate_claim),
+        ("resource.k8s.io", "ResourceSlice") => with(object, found, device::validate_slice),
         ("storage.k8s.io", "CSIDriver") => with(object, found, storage::validate_driver),
         ("storage.k8s.io", "CSINode") => with(object, found, storage::validate_node),
         ("storage.k8s.io", "CSIStorageCapacity") => {
@@ -286,6 +290,18 @@ pub fn validate_update(
         ("", "PersistentVolumeClaim", _) => with_both(new, old, found, claim::validate_update),
         ("", "PersistentVolume", part) if part != Part::Status => {
             with_both(new, old, found, persistent_volume::validate_update);
+        }
+        ("resource.k8s.io", "DeviceClass", _) => {
+            with_both(new, old, found, device::validate_class_update);
+        }
+        ("resource.k8s.io", "ResourceClaim", Part::Status) => {
+            with_both(new, old, found, device::validate_claim_status_update);
+        }
+        ("resource.k8s.io", "ResourceClaim", _) => {
+            with_both(new, old, found, device::validate_claim_update);
+        }
+        ("resource.k8s.io", "ResourceSlice", _) => {
+            with_both(new, old, found, device::validate_slice_update);
         }
         ("storage.k8s.io", "StorageClass", _) => {
             with_both(new, old, found, storage::validate_class_update);

@@ -2,3 +2,7 @@
 //!
 //! Every loop talks to the API through a `kube::Client` alone, so each runs against Plimsoll's own
 //! server and against any other Kubernetes.
+//!
+//! Reading order: [`work_queue`] (keys that wait for a worker).
+
+pub mod work_queue;

@@ -3,6 +3,8 @@
 //! Every loop talks to the API through a `kube::Client` alone, so each runs against Plimsoll's own
 //! server and against any other Kubernetes.
 //!
-//! Reading order: [`work_queue`] (keys that wait for a worker).
+//! Reading order: [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in
+//! memory).
 
+pub mod informer;
 pub mod work_queue;

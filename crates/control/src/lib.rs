@@ -8,3 +8,6 @@
 
 pub mod informer;
 pub mod work_queue;
+
+#[cfg(test)]
+mod testing;

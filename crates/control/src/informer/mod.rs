@@ -98,3 +98,6 @@ pub enum MetadataChange<'a> {
     /// The object is gone.
     Deleted(&'a ObjectMeta),
 }
+
+#[cfg(test)]
+mod tests;

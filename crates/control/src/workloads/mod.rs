@@ -5,9 +5,11 @@
 //!
 //! Reading order: `key`, `note` (what is told), `ownership` (whose is it), `pod_state` (what can
 //! be asked of a pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`,
-//! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`.
+//! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
+//! `deployment`.
 
 pub mod deletion_order;
+pub mod deployment;
 pub mod expectations;
 pub mod fraction;
 pub mod key;

@@ -2,3 +2,14 @@
 //!
 //! Every loop talks to the API through a `kube::Client` alone, so each runs against Plimsoll's own
 //! server and against any other Kubernetes.
+//!
+//! What all loops share: [`process`] (who this process is), [`leadership`] (which process acts),
+//! [`events`] (what is told to people), [`serving`] (what is shown of a running loop).
+
+pub mod events;
+pub mod leadership;
+pub mod process;
+pub mod serving;
+
+#[cfg(test)]
+mod testing;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::key::ObjectKey;
+use crate::informer::Key;
 
 /// A watch that lost an event must not stop a controller for ever.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// The expectations of one controller, by the object it works for.
 #[derive(Debug, Default)]
 pub struct Expectations {
-    by_object: Mutex<BTreeMap<ObjectKey, Expected>>,
+    by_object: Mutex<BTreeMap<Key, Expected>>,
 }
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct Expected {
 
 impl Expectations {
     /// No panic happens while the lock is held, so what a poisoned lock protects is sound.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Expected>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Expected>> {
         self.by_object
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -42,7 +42,7 @@ impl Expectations {
     /// Notes what is about to be ordered; what was noted for the object before is forgotten.
     pub fn expect(
         &self,
-        object: &ObjectKey,
+        object: &Key,
         creations: usize,
         deletions: impl IntoIterator<Item = String>,
     ) {
@@ -55,7 +55,7 @@ impl Expectations {
     }
 
     /// Whether everything ordered for the object was seen, or waited for long enough.
-    pub fn are_met(&self, object: &ObjectKey) -> bool {
+    pub fn are_met(&self, object: &Key) -> bool {
         self.lock().get(object).is_none_or(|expected| {
             expected.creations == 0 && expected.deletions.is_empty()
                 || expected.since.elapsed() > TIMEOUT
@@ -63,21 +63,21 @@ impl Expectations {
     }
 
     /// A pod of the object was seen, or will never be.
-    pub fn created(&self, object: &ObjectKey, count: usize) {
+    pub fn created(&self, object: &Key, count: usize) {
         if let Some(expected) = self.lock().get_mut(object) {
             expected.creations = expected.creations.saturating_sub(count);
         }
     }
 
     /// The deletion of a pod of the object was seen, or will never be.
-    pub fn deleted(&self, object: &ObjectKey, pod: &str) {
+    pub fn deleted(&self, object: &Key, pod: &str) {
         if let Some(expected) = self.lock().get_mut(object) {
             expected.deletions.remove(pod);
         }
     }
 
     /// Forgets an object.
-    pub fn forget(&self, object: &ObjectKey) {
+    pub fn forget(&self, object: &Key) {
         self.lock().remove(object);
     }
 }
@@ -86,8 +86,8 @@ impl Expectations {
 mod tests {
     use super::*;
 
-    fn key() -> ObjectKey {
-        ObjectKey::new("n", "a")
+    fn key() -> Key {
+        Key::new("n", "a")
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Each controller is a folder of pure decisions (object, children and time in; actions and status
 //! out) and one file that reads watches and carries the actions out.
 //!
-//! Reading order: `key`, `note` (what is told), `ownership` (whose is it), `pod_state` (what can
+//! Reading order: `note` (what is told), `ownership` (whose is it), `pod_state` (what can
 //! be asked of a pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`,
 //! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
 //! `deployment`.
@@ -12,7 +12,6 @@ pub mod deletion_order;
 pub mod deployment;
 pub mod expectations;
 pub mod fraction;
-pub mod key;
 pub mod note;
 pub mod ownership;
 pub mod pod_state;

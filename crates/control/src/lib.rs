@@ -3,11 +3,19 @@
 //! Every loop talks to the API through a `kube::Client` alone, so each runs against Plimsoll's own
 //! server and against any other Kubernetes.
 //!
-//! Reading order: [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in
-//! memory).
+//! What all loops share: [`process`] (who this process is), [`leadership`] (which process acts),
+//! [`events`] (what is told to people), [`serving`] (what is shown of a running loop),
+//! [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in memory).
+//!
+//! The loops: [`workloads`] (DaemonSets, ReplicaSets, Deployments, Jobs, PodDisruptionBudgets).
 
+pub mod events;
 pub mod informer;
+pub mod leadership;
+pub mod process;
+pub mod serving;
 pub mod work_queue;
+pub mod workloads;
 
 #[cfg(test)]
 mod testing;

@@ -11,6 +11,7 @@ mod kinds;
 mod patch;
 mod service;
 mod state;
+mod test_api;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use crate::informer::Key;
 
 use state::State;
+pub(crate) use test_api::TestApi;
 
 /// The API server; clones of the `Arc` share its objects.
 pub(crate) struct Cluster {

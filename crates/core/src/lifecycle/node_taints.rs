@@ -126,6 +126,13 @@ impl TaintChange {
         own.any(|own| self.remove.iter().any(|taint| is_same(taint, &own)))
     }
 
+    /// Whether all taints to be put on are there.
+    pub fn adds_nothing_new_to(&self, taints: &[ApiTaint]) -> bool {
+        let own: Vec<Taint> = taints.iter().map(Taint::from_api).collect();
+        let mut added = self.add.iter();
+        added.all(|taint| own.iter().any(|own| is_same(taint, own)))
+    }
+
     /// The taints of a node after the change, those put on dated `now`; nothing if no taint
     /// changes.
     pub fn applied_to(&self, taints: &[ApiTaint], now: Timestamp) -> Option<Vec<ApiTaint>> {
@@ -216,7 +223,9 @@ mod tests {
         let now = Timestamp::from_rfc3339("2026-01-02T00:00:00.9Z").unwrap();
         let unreachable = no_execute_change(ConditionStatus::Unknown);
         assert!(unreachable.removes_any_of(&taints));
+        assert!(!unreachable.adds_nothing_new_to(&taints));
         let swapped = unreachable.applied_to(&taints, now).unwrap();
+        assert!(unreachable.adds_nothing_new_to(&swapped));
         assert_eq!(
             serde_json::to_value(&swapped).unwrap(),
             json!([

@@ -93,6 +93,11 @@ impl TaintEvictions {
         due
     }
 
+    /// Whether the pod's time is over and its deletion has not been reported as over.
+    pub fn is_leaving(&self, pod: &PodRef) -> bool {
+        self.leaving.contains(pod)
+    }
+
     /// Notes that the deletion of a pod is over, whatever came of it.
     pub fn left(&mut self, pod: &PodRef) {
         self.leaving.remove(pod);
@@ -164,6 +169,7 @@ mod tests {
         let mut evictions = TaintEvictions::default();
         evictions.observe(&pod("a"), Stay::Seconds(0), at(0));
         assert_eq!(evictions.take_due(at(0)).len(), 1);
+        assert!(evictions.is_leaving(&pod("a")));
         evictions.observe(&pod("a"), Stay::Seconds(0), at(1));
         assert!(evictions.take_due(at(1)).is_empty());
         evictions.left(&pod("a"));

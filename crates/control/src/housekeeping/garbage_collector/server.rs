@@ -29,7 +29,7 @@ pub(super) enum Error {
     #[error("{0}: exists, but no watch has told of it yet")]
     NotToldOf(Identity),
     #[error("{0}: {1}")]
-    Api(Identity, #[source] kube::Error),
+    Api(Box<Identity>, kube::Error),
 }
 
 impl Error {
@@ -40,6 +40,10 @@ impl Error {
     fn is_conflict(&self) -> bool {
         matches!(self, Error::Api(_, kube::Error::Api(status)) if status.code == 409)
     }
+}
+
+fn api_error(object: &Identity, error: kube::Error) -> Error {
+    Error::Api(Box::new(object.clone()), error)
 }
 
 /// The server, and the kinds it has.
@@ -84,7 +88,7 @@ impl Server {
     /// The object of that name, whatever its uid; nothing if there is none.
     pub(super) async fn get(&self, object: &Identity) -> Result<Option<ObjectMeta>, Error> {
         let found = self.api(object)?.get_opt(&object.name).await;
-        let found = found.map_err(|error| Error::Api(object.clone(), error))?;
+        let found = found.map_err(|error| api_error(object, error))?;
         Ok(found.map(|object| object.metadata))
     }
 
@@ -126,7 +130,7 @@ impl Server {
             ..DeleteParams::default()
         };
         let deleted = self.api(object)?.delete(&object.name, &params).await;
-        let deleted = deleted.map_err(|error| Error::Api(object.clone(), error));
+        let deleted = deleted.map_err(|error| api_error(object, error));
         deleted.map(drop)
     }
 
@@ -177,7 +181,7 @@ impl Server {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams::default();
         let patched = self.api(object)?.patch(&object.name, &params, &patch).await;
-        let patched = patched.map_err(|error| Error::Api(object.clone(), error));
+        let patched = patched.map_err(|error| api_error(object, error));
         patched.map(drop)
     }
 }

@@ -43,7 +43,7 @@ pub struct Options {
 /// Why a namespace could not be emptied.
 #[derive(Debug, Error)]
 enum Error {
-    #[error("talking to the server")]
+    #[error(transparent)]
     Api(#[from] kube::Error),
     #[error("{}", .0.join(", "))]
     Content(Vec<String>),

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::disruption::{Disruption, condition_patch, patch_status};
+use crate::disruption::{Disruption, disruption_patch, patch_status};
 use crate::informer::{Informer, Informers, Key};
 
 /// How many pods are removed at the same time.
@@ -112,15 +112,13 @@ impl Collector {
         let phase = object.status.as_ref().and_then(|s| s.phase.as_deref());
         if !matches!(phase, Some("Succeeded" | "Failed")) {
             let now = self.options.clock.now();
-            let conditions = match reason {
-                Reason::Orphaned => condition_patch(&object, NODE_GONE, now),
+            let told = match reason {
+                Reason::Orphaned => disruption_patch(&object, NODE_GONE, now),
                 _ => None,
             };
-            let generation = object.metadata.generation;
-            let mut status = json!({"phase": "Failed", "observedGeneration": generation});
-            if let Some(conditions) = conditions {
-                status["conditions"] = conditions;
-            }
+            let mut status = told.unwrap_or_else(|| json!({}));
+            status["phase"] = "Failed".into();
+            status["observedGeneration"] = json!(object.metadata.generation);
             ignore_missing(patch_status(&self.client, &object, status).await)?;
         }
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);

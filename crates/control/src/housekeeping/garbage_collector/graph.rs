@@ -350,3 +350,6 @@ fn report(object: &Node, owner_uid: &str) -> Option<Todo> {
         owner: Identity::of_owner(reference, &object.identity.namespace),
     })
 }
+
+#[cfg(test)]
+mod tests;

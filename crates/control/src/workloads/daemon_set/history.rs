@@ -96,7 +96,7 @@ pub fn same_data(a: &Value, b: &Value) -> bool {
                     .iter()
                     .map(|(key, value)| (key.clone(), plain(value)));
                 let is_set = |(key, value): &(String, Value)| {
-                    !value.is_null() && !(key == "metadata" && *value == json!({}))
+                    !(value.is_null() || key == "metadata" && *value == json!({}))
                 };
                 Value::Object(fields.filter(is_set).collect())
             }

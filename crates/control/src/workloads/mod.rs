@@ -6,11 +6,12 @@
 //! Reading order: `note` (what is told), `ownership` (whose is it), `pod_state` (what can
 //! be asked of a pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`,
 //! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `job`.
+//! `deployment`, `daemon_set`, `job`, `disruption`.
 
 pub mod daemon_set;
 pub mod deletion_order;
 pub mod deployment;
+pub mod disruption;
 pub mod expectations;
 pub mod fraction;
 pub mod job;

@@ -5,13 +5,18 @@
 //!
 //! What all loops share: [`process`] (who this process is), [`leadership`] (which process acts),
 //! [`events`] (what is told to people), [`serving`] (what is shown of a running loop),
-//! [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in memory).
+//! [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in memory), [`clock`]
+//! (what time it is), `disruption` (telling a pod why it is deleted).
 //!
-//! The loops: [`workloads`] (DaemonSets, ReplicaSets, Deployments, Jobs, PodDisruptionBudgets).
+//! The loops: [`nodes`] (nodes that fall silent, and their pods), [`workloads`] (DaemonSets,
+//! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets).
 
+pub mod clock;
+mod disruption;
 pub mod events;
 pub mod informer;
 pub mod leadership;
+pub mod nodes;
 pub mod process;
 pub mod serving;
 pub mod work_queue;

@@ -17,9 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use kube::Client;
+use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::clock::Clock;
 use crate::informer::Key;
 
 use state::State;
@@ -117,6 +119,12 @@ impl Cluster {
         let in_time = tokio::time::timeout(Duration::from_secs(60), wait).await;
         assert!(in_time.is_ok(), "not within a minute: {what}");
     }
+}
+
+/// A clock that follows Tokio's, which tests can stop and which then runs as fast as it can.
+pub(crate) fn virtual_clock() -> Clock {
+    let start = tokio::time::Instant::now();
+    Clock::new(move || Timestamp::from_secs(1_767_225_600).saturating_add(start.elapsed()))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
 //! `deployment`, `daemon_set`, `job`, `disruption`.
 
+pub mod claiming;
 pub mod daemon_set;
 pub mod deletion_order;
 pub mod deployment;
@@ -17,7 +18,36 @@ pub mod fraction;
 pub mod job;
 pub mod note;
 pub mod ownership;
+pub mod pod_owners;
 pub mod pod_state;
 pub mod pod_template;
 pub mod replica_set;
 pub mod template_hash;
+pub mod writes;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+
+/// The settings of a workload loop.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many objects are worked on at a time.
+    pub workers: usize,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: 5,
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// The objects behind shared pointers.
+fn as_refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
+    objects.iter().map(|object| &**object).collect()
+}

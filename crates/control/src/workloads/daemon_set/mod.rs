@@ -3,7 +3,7 @@
 //! Reading order: `fit` (which nodes), `placement` (which pod belongs to which node), `manage`
 //! (pods to make and to delete), `rolling` (replacing pods of an old template), `history` (the
 //! revisions kept), `failed_pods` (the back-off of pods that keep failing), `status` (what is
-//! reported).
+//! reported), `run` (the loop).
 //!
 //! Matches v1.36 pkg/controller/daemon.
 
@@ -13,6 +13,7 @@ mod history;
 mod manage;
 mod placement;
 mod rolling;
+mod run;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use history::{
 pub use manage::{Managed, manage};
 pub use placement::{Leaving, Placement, placement, target_node};
 pub use rolling::{Work, roll};
+pub use run::{SyncError, run};
 pub use status::{compute_status, is_status_current};
 
 use super::ownership::ControllerKind;

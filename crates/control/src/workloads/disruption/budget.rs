@@ -195,7 +195,7 @@ fn set_condition(
         reason: reason.to_owned(),
         message: message.to_owned(),
         observed_generation,
-        last_transition_time: now.to_api(),
+        last_transition_time: now.to_api_seconds(),
     };
     match conditions
         .iter_mut()

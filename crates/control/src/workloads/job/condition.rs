@@ -18,8 +18,8 @@ pub(super) fn new(type_: &str, reason: &str, message: &str, now: Timestamp) -> J
         status: "True".to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
-        last_probe_time: Some(now.to_api()),
-        last_transition_time: Some(now.to_api()),
+        last_probe_time: Some(now.to_api_seconds()),
+        last_transition_time: Some(now.to_api_seconds()),
     }
 }
 

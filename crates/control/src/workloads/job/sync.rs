@@ -43,7 +43,7 @@ pub fn plan(view: View<'_>) -> Sync<'_> {
     let mut status = view.job.status.clone().unwrap_or_default();
     status.uncounted_terminated_pods.get_or_insert_default();
     if status.start_time.is_none() && !context.rules.is_suspended {
-        status.start_time = Some(view.now.to_api());
+        status.start_time = Some(view.now.to_api_seconds());
     }
     let start = status.start_time.as_ref().map(Timestamp::from_api);
     let finished = verdict(&context, start);
@@ -134,7 +134,7 @@ impl<'a> Sync<'a> {
         if !condition::ensure(&mut self.status, suspended) {
             return false;
         }
-        self.status.start_time = (!is_suspended).then(|| now.to_api());
+        self.status.start_time = (!is_suspended).then(|| now.to_api_seconds());
         notes.push(Note::normal(event, message));
         true
     }

@@ -116,7 +116,8 @@ impl World {
                     );
                     pod.metadata.name = Some(name.clone());
                     pod.metadata.uid = Some(name.clone());
-                    pod.metadata.creation_timestamp = Some(Timestamp::from_secs(self.now).to_api());
+                    pod.metadata.creation_timestamp =
+                        Some(Timestamp::from_secs(self.now).to_api_seconds());
                     self.pods.insert(name, pod);
                     done.created += 1;
                 }
@@ -149,7 +150,7 @@ impl World {
         let Some(pod) = self.pods.get_mut(name) else {
             return;
         };
-        pod.metadata.deletion_timestamp = Some(Timestamp::from_secs(self.now).to_api());
+        pod.metadata.deletion_timestamp = Some(Timestamp::from_secs(self.now).to_api_seconds());
         match is_tracked(pod) {
             true => pod.status.get_or_insert_default().phase = Some("Failed".to_owned()),
             false => drop(self.pods.remove(name)),
@@ -494,7 +495,7 @@ fn a_leaving_pod_is_replaced_at_once_or_only_when_it_has_failed() {
             World::new(json!({"parallelism": 1, "completions": 1, "podReplacementPolicy": policy}));
         world.step();
         let pod = world.pods.get_mut("j-00001").unwrap();
-        pod.metadata.deletion_timestamp = Some(Timestamp::from_secs(0).to_api());
+        pod.metadata.deletion_timestamp = Some(Timestamp::from_secs(0).to_api_seconds());
         world.now += 1;
         world.settle();
         assert_eq!(world.active().len(), expected, "{policy}");

@@ -27,7 +27,12 @@ pub mod writes;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::ReplicationController;
+use tokio_util::sync::CancellationToken;
+
 use crate::clock::Clock;
+use crate::informer::Informers;
 
 /// The settings of a workload loop.
 #[derive(Clone, Debug)]
@@ -45,6 +50,19 @@ impl Default for Options {
             clock: Clock::default(),
         }
     }
+}
+
+/// Runs all workload loops until `stop`.
+pub async fn run_all(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
+    let shared = || Arc::clone(&informers);
+    tokio::join!(
+        daemon_set::run(shared(), options.clone(), stop.clone()),
+        deployment::run(shared(), options.clone(), stop.clone()),
+        disruption::run(shared(), options.clone(), stop.clone()),
+        job::run(shared(), options.clone(), stop.clone()),
+        replica_set::run::<ReplicaSet>(shared(), options.clone(), stop.clone()),
+        replica_set::run::<ReplicationController>(shared(), options.clone(), stop.clone()),
+    );
 }
 
 /// The objects behind shared pointers.

@@ -9,7 +9,7 @@
 //! Reading order: `rules` (the spec), `indexes` (sets of numbers), `indexed_pod` (what an index
 //! means for pods), `back_off`, `failure_policy`, `success_policy`, `condition`, `context` (what a
 //! pass knows), `finish` (has the job ended), `manage` (pods to make and delete), `template`,
-//! `sync` and `accounting` (the pass).
+//! `sync` and `accounting` (the pass), `run` (the loop).
 //!
 //! Matches v1.36 pkg/controller/job.
 
@@ -23,6 +23,7 @@ mod indexed_pod;
 mod indexes;
 mod manage;
 mod rules;
+mod run;
 mod success_policy;
 mod sync;
 mod template;
@@ -34,6 +35,7 @@ pub use back_off::BackOff;
 pub use condition::is_finished;
 pub use context::View;
 pub use manage::PodWork;
+pub use run::{SyncError, run};
 pub use sync::{Done, Sync, plan};
 
 use k8s_openapi::api::batch::v1::Job;

@@ -69,3 +69,6 @@ pub async fn run_all(informers: Arc<Informers>, options: Options, stop: Cancella
 fn as_refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
     objects.iter().map(|object| &**object).collect()
 }
+
+#[cfg(test)]
+mod tests;

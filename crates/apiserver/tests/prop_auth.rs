@@ -12,6 +12,7 @@ use plimsoll_apiserver::auth::identity::{
 };
 use plimsoll_apiserver::auth::node::{Operation, Write, restrict};
 use plimsoll_apiserver::auth::rbac::{Policy, PolicyKind, PolicyWrite, check_write, rule_allows};
+use plimsoll_apiserver::auth::signing_request::SigningRequest;
 use plimsoll_apiserver::auth::token::{Authenticator, SigningKey, TokenRequestContext};
 use plimsoll_core::object::timestamp::Timestamp;
 use proptest::collection::vec;
@@ -211,6 +212,38 @@ fn a_damaged_certificate_never_panics_the_reader() {
         let mut bytes = der.to_vec();
         bytes[place] = byte;
         let _ = user_of_certificate(&bytes);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_damaged_signing_request_never_panics_nor_asks_for_something_else() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let request = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
+    let request = request.serialize_request(&key).unwrap();
+    let der = request.der();
+    let armoured = |der: &[u8]| {
+        use base64::Engine;
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN CERTIFICATE REQUEST-----\n{text}\n-----END CERTIFICATE REQUEST-----\n")
+    };
+    let whole = SigningRequest::from_pem(armoured(der).as_bytes()).unwrap();
+    assert_eq!(whole.check_signature(), Ok(()));
+    let damage = (0..der.len(), 1..=u8::MAX);
+    let mut runner = proptest::test_runner::TestRunner::default();
+    let outcome = runner.run(&damage, |(place, bits)| {
+        let mut bytes = der.to_vec();
+        bytes[place] ^= bits;
+        // The bytes around the signature are not signed; all that is asked for is.
+        if let Ok(read) = SigningRequest::from_pem(armoured(&bytes).as_bytes())
+            && read.check_signature().is_ok()
+        {
+            prop_assert_eq!(&read.common_name, &whole.common_name);
+            prop_assert_eq!(&read.organizations, &whole.organizations);
+            prop_assert_eq!(&read.dns_names, &whole.dns_names);
+            prop_assert_eq!(&read.ip_addresses, &whole.ip_addresses);
+        }
         Ok(())
     });
     outcome.unwrap();

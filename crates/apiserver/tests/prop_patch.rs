@@ -1,8 +1,7 @@
 //! Laws of patches and applies, and that no input makes them panic.
 
 use plimsoll_apiserver::machinery::apply::{FieldManager, FieldSet};
-use plimsoll_apiserver::machinery::decoding::FieldValidation;
-use plimsoll_apiserver::machinery::json as body;
+use plimsoll_apiserver::machinery::decoding::{FieldValidation, parse_json};
 use plimsoll_apiserver::machinery::patch::{
     PatchType, apply_patch, json_patch, merge_patch, strategic_merge_patch,
 };
@@ -373,7 +372,7 @@ proptest! {
     #[test]
     fn bodies_never_panic(bytes in vec(any::<u8>(), 0..64), text in "[\\[\\]{}\":,0-9a-z\\\\. -]{0,32}") {
         for bytes in [bytes.as_slice(), text.as_bytes()] {
-            let parsed = body::parse(bytes);
+            let parsed = parse_json(bytes);
             if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
                 prop_assert_eq!(parsed.expect("JSON").value, value);
             }

@@ -13,6 +13,7 @@
 //! 5. [`rbac`] – roles and bindings, indexed by subject; the standard ones; who may grant what.
 //! 6. [`node`] – what a kubelet may read, and what it may write.
 //! 7. [`authorize`] – the three authorizers in a row, the access reviews, impersonation.
+//! 8. [`signing_request`] and [`signer`] – what a signing request asks for, and who gets it.
 
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ pub mod authorize;
 pub mod identity;
 pub mod node;
 pub mod rbac;
+pub mod signer;
+pub mod signing_request;
 pub mod token;
 
 /// Where objects of the cluster are looked up.

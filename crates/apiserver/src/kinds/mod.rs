@@ -11,6 +11,7 @@ mod apps;
 mod authentication;
 mod authorization;
 mod batch;
+mod certificates;
 mod coordination;
 mod core;
 mod events;
@@ -66,6 +67,7 @@ pub const GROUPS: &[Group] = &[
     authentication::GROUP,
     authorization::GROUP,
     batch::GROUP,
+    certificates::GROUP,
     policy::GROUP,
     rbac::GROUP,
     storage::GROUP,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use k8s_openapi::api::{
-    apps, authentication, authorization, autoscaling, batch, coordination, core, events, node,
-    policy, rbac, resource, scheduling, storage,
+    apps, authentication, authorization, autoscaling, batch, certificates, coordination, core,
+    events, node, policy, rbac, resource, scheduling, storage,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta;
 use schemars::generate::SchemaSettings;
@@ -52,6 +52,7 @@ fn generate() -> BTreeMap<String, Value> {
         authorization::v1::SelfSubjectRulesReview, authorization::v1::SubjectAccessReview,
         autoscaling::v1::Scale,
         batch::v1::CronJob, batch::v1::Job,
+        certificates::v1::CertificateSigningRequest,
         coordination::v1::Lease,
         events::v1::Event,
         node::v1::RuntimeClass,

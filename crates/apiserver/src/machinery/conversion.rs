@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decoding::encode_base64;
-use super::go_types::{Schema, walk};
+use super::go::base64;
+use super::schema::{schema, walk};
+use crate::kinds::GroupVersionKind;
 
 type Object = Map<String, Value>;
 
@@ -19,22 +20,22 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
 ];
 
 /// Makes the fields agree that say the same thing. The object must have its defaults.
-pub fn round_trip(group: &str, kind: &str, object: &mut Value) {
-    let Some(id) = Schema::get().kind(group, kind) else {
+pub fn round_trip(of: GroupVersionKind, object: &mut Value) {
+    let Some(id) = schema().of(of) else {
         return;
     };
     walk(
         id,
         object,
-        &mut |fields, members| match fields.qualified_name {
-            "core.Pod" => pod(members),
-            "core.PodTemplateSpec" => drop_init_container_annotations(members),
-            "core.PodSpec" => pod_spec(members),
-            "core.PodStatus" => {
+        &mut |fields, members| match (fields.package, fields.name) {
+            ("core", "Pod") => pod(members),
+            ("core", "PodTemplateSpec") => drop_init_container_annotations(members),
+            ("core", "PodSpec") => pod_spec(members),
+            ("core", "PodStatus") => {
                 first_of_list(members, "podIP", "podIPs", |ip| json!({"ip": ip}), "ip")
             }
-            "core.NodeSpec" => node_spec(members),
-            "core.Secret" => secret(members),
+            ("core", "NodeSpec") => node_spec(members),
+            ("core", "Secret") => secret(members),
             _ => {}
         },
     );
@@ -122,7 +123,7 @@ fn secret(secret: &mut Object) {
     };
     let data = secret.entry("data").or_insert_with(|| json!({}));
     for (key, text) in texts {
-        data[key] = Value::from(encode_base64(text.as_str().unwrap_or_default().as_bytes()));
+        data[key] = Value::from(base64::encode(text.as_str().unwrap_or_default().as_bytes()));
     }
 }
 
@@ -130,23 +131,31 @@ fn secret(secret: &mut Object) {
 mod tests {
     use super::*;
 
+    fn core(kind: &'static str) -> GroupVersionKind {
+        GroupVersionKind {
+            group: "",
+            version: "v1",
+            kind,
+        }
+    }
+
     #[test]
     fn fields_with_two_names_agree() {
         let mut pod =
             json!({"spec": {"serviceAccount": "a"}, "status": {"podIPs": [{"ip": "1.2.3.4"}]}});
-        round_trip("", "Pod", &mut pod);
+        round_trip(core("Pod"), &mut pod);
         assert_eq!(pod["spec"]["serviceAccountName"], "a");
         assert_eq!(pod["status"]["podIP"], "1.2.3.4");
         let mut node =
             json!({"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.1.0.0/24", "x"]}});
-        round_trip("", "Node", &mut node);
+        round_trip(core("Node"), &mut node);
         assert_eq!(node["spec"]["podCIDRs"], json!(["10.0.0.0/24"]));
     }
 
     #[test]
     fn texts_of_secrets_become_data() {
         let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"a": "abc", "b": ""}});
-        round_trip("", "Secret", &mut secret);
+        round_trip(core("Secret"), &mut secret);
         assert_eq!(secret, json!({"data": {"a": "YWJj", "b": ""}}));
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! Matches v1.36 pkg/registry/*/strategy.go.
 
+pub mod certificates;
 mod pod;
+mod service;
+mod volume;
 
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
 
-use super::go_types::{Schema, canonicalize};
+use super::schema::{canonicalize, schema};
 use super::validation::Part;
 use crate::kinds::{Generation, GroupVersionKind, Kind};
 
@@ -26,6 +29,7 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
     }
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::prepare_for_create(object, now),
+        ("", "Service") => service::prepare_for_create(object),
         ("", "Namespace") => prepare_namespace(object),
         ("apps", "DaemonSet") => {
             let annotations = child(child(root(object), "metadata"), "annotations");
@@ -37,8 +41,15 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
             annotations.insert(TEMPLATE_GENERATION.to_owned(), generation);
         }
         ("batch", "Job") => generate_job_selector(object),
-        ("", "PersistentVolumeClaim" | "PersistentVolume") => {
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            certificates::prepare_for_create(object);
+        }
+        ("", "PersistentVolumeClaim") => {
             object["status"] = json!({"phase": "Pending"});
+            volume::match_data_sources(object, None);
+        }
+        ("", "PersistentVolume") => {
+            object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
         }
         _ => {}
     }
@@ -46,16 +57,22 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
 }
 
 /// Prepares a changed object, of which the request is about one part.
-pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value) {
+pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: &str) {
     new["metadata"]["generation"] = old["metadata"]["generation"].clone();
     match (part, kind.group, kind.kind) {
         (_, "", "Pod") => pod::prepare_for_update(part, new, old),
         (Part::Finalize, "", "Namespace") => copy(new, old, "status"),
+        (part, "certificates.k8s.io", "CertificateSigningRequest") => {
+            certificates::prepare_for_update(part, new, old);
+        }
         (Part::Status, group, name) => {
             copy(new, old, "spec");
             if (group, name) == ("apps", "Deployment") {
                 let labels = old["metadata"]["labels"].clone();
                 set(child(root(new), "metadata"), "labels", labels);
+            }
+            if (group, name) == ("", "PersistentVolume") {
+                volume::keep_transition_time(new, old, now);
             }
             if (group, name) == ("", "Node") && old["status"]["config"].is_null() {
                 child(root(new), "status").remove("config");
@@ -73,6 +90,13 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
                 ("", "Secret") if new["type"].as_str().unwrap_or_default().is_empty() => {
                     copy(new, old, "type")
                 }
+                ("", "Service") => {
+                    service::prepare_for_update(new, old);
+                    if new["spec"]["type"] != "LoadBalancer" {
+                        child(root(new), "status").remove("loadBalancer");
+                    }
+                }
+                ("", "PersistentVolumeClaim") => volume::match_data_sources(new, Some(old)),
                 ("apps", "DaemonSet") => count_template_changes(new, old),
                 _ => {}
             }
@@ -100,7 +124,7 @@ fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
 
 /// Puts the object into the form it is printed in.
 pub fn complete(of: GroupVersionKind, object: &mut Value) {
-    if let Some(id) = Schema::get().kind(of.group, of.kind) {
+    if let Some(id) = schema().of(of) {
         canonicalize(id, object);
     }
 }
@@ -200,11 +224,11 @@ mod tests {
         let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
         let mut new = old.clone();
         new["status"] = json!({"replicas": 5});
-        prepare_for_update(deployments(), Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old, "");
         assert_eq!(new["metadata"]["generation"], 3);
         assert_eq!(new["status"], json!({}));
         new["spec"]["replicas"] = json!(2);
-        prepare_for_update(deployments(), Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old, "");
         assert_eq!(new["metadata"]["generation"], 4);
     }
 
@@ -212,7 +236,7 @@ mod tests {
     fn a_status_update_leaves_the_spec_alone() {
         let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
         let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
-        prepare_for_update(deployments(), Part::Status, &mut new, &old);
+        prepare_for_update(deployments(), Part::Status, &mut new, &old, "");
         assert_eq!(new["spec"]["replicas"], 1);
         assert_eq!(new["status"]["replicas"], 1);
         assert_eq!(new["metadata"]["generation"], 3);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::quota::{Charges, charge};
 use super::service_account;
+use super::signing;
 use super::write::{name_of, namespace_of};
 use crate::auth::node::{self, Denial, Operation};
 use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
@@ -234,6 +235,10 @@ impl Admission for Gate<'_> {
             self.operation == Operation::Create && (kind.group, kind.kind) == ("", "Pod");
         if is_new_pod {
             service_account::admit(object, &self.call.target.namespace, self.call.server)
+                .map_err(|reason| self.forbidden(object, &reason))?;
+        }
+        if kind.kind == "CertificateSigningRequest" {
+            signing::admit(self.call, self.part, object, old)
                 .map_err(|reason| self.forbidden(object, &reason))?;
         }
         self.check_node(object, old)?;

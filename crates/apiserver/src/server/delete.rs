@@ -7,11 +7,11 @@ use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
 use super::admission::Gate;
-use super::body::Body;
 use super::call::{Call, time_text};
 use super::respond;
 use super::write::Change;
 use crate::auth::node::Operation;
+use crate::body::Body;
 use crate::http::negotiation::Endpoint;
 use crate::http::protobuf;
 use crate::http::query::{DeleteOptions, ListOptions, Preconditions, Propagation};

@@ -3,14 +3,13 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
 //! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
 //! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
-//! `access`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
+//! `access`, `signing`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
 //! same without a socket), `bootstrap` (what a new cluster starts with), `limits`, `metrics`,
 //! `audit`.
 
 mod access;
 mod admission;
 mod audit;
-mod body;
 mod bootstrap;
 mod call;
 mod delete;
@@ -27,6 +26,7 @@ mod quota;
 mod respond;
 mod route;
 mod service_account;
+mod signing;
 mod subresources;
 mod watch;
 mod write;
@@ -37,17 +37,21 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-pub use body::{Body, BodyError};
 pub use listener::{ListenError, serve};
 pub use metrics::Metrics;
 
 use crate::auth::Objects;
 use crate::auth::authority::{Authority, AuthorityError};
+use crate::auth::identity::MASTERS;
 use crate::auth::token::{Authenticator, KeyError, SigningKey};
 use crate::cache::Cache;
 use crate::kinds;
 use crate::machinery::write::Rules;
+use crate::node_proxy::{ConnectorError, NodeConnector};
 use crate::store::Store;
+
+/// Whom nodes see when the server asks them.
+const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -89,6 +93,7 @@ pub struct Server {
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
+    nodes: NodeConnector,
     limits: limits::Limits,
     metrics: Metrics,
     audit: Option<audit::Log>,
@@ -105,6 +110,9 @@ pub enum OpenError {
     /// The key for tokens.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// What nodes are reached with.
+    #[error(transparent)]
+    Nodes(#[from] ConnectorError),
     /// The store.
     #[error("the store cannot be read")]
     Store(#[from] crate::store::Error),
@@ -128,6 +136,9 @@ impl Server {
         let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
         let audiences = vec![options.issuer.clone()];
         let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
+        let introduced = authority.client(NODE_CLIENT, &[MASTERS], respond::now())?;
+        let nodes = NodeConnector::new(&introduced, authority.certificate_pem())?
+            .allowing_local_addresses();
         let cache = Cache::start(Arc::clone(&store)).await?;
         let audit = match &options.audit_log {
             None => None,
@@ -143,6 +154,7 @@ impl Server {
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,
+            nodes,
             limits: limits::Limits::new(options.max_reads, options.max_writes),
             metrics: Metrics::default(),
             audit,
@@ -153,6 +165,7 @@ impl Server {
             .await
             .map_err(OpenError::Bootstrap)?;
         bootstrap::follow_namespaces(&server);
+        signing::follow(&server);
         Ok(server)
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn check(case: &Value) -> Outcome {
         FieldValidation::Ignore,
     ) {
         Ok(mut decoded) => {
-            apply_defaults(kind.group, kind.kind, &mut decoded.object);
+            apply_defaults(kind.group_version_kind(), &mut decoded.object);
             json!({"ok": true, "output": decoded.object})
         }
         Err(DecodeError::Object { reason, .. }) => json!({"ok": false, "error": reason}),

@@ -201,7 +201,7 @@ impl Authority {
     }
 }
 
-fn failed(subject: &str, source: rcgen::Error) -> AuthorityError {
+pub(super) fn failed(subject: &str, source: rcgen::Error) -> AuthorityError {
     AuthorityError::Sign {
         subject: subject.to_owned(),
         source,
@@ -209,7 +209,7 @@ fn failed(subject: &str, source: rcgen::Error) -> AuthorityError {
 }
 
 /// The text form of a certificate: base64 in lines of 64 characters.
-fn pem_of(der: &[u8]) -> String {
+pub(super) fn pem_of(der: &[u8]) -> String {
     let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
     for line in STANDARD.encode(der).as_bytes().chunks(64) {
         pem.extend(line.iter().map(|&byte| char::from(byte)));
@@ -223,7 +223,7 @@ fn pem_of(der: &[u8]) -> String {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
     start: i64,
-    end: i64,
+    pub(super) end: i64,
 }
 
 impl Validity {

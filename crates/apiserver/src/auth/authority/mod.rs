@@ -5,7 +5,7 @@
 //! is renewed with its old key, so that certificates it has signed stay good.
 //!
 //! Reading order: `file` (writing what nobody else may read), `leaf` (certificates for servers and
-//! users), `subject` (users with several groups), `kubeconfig` (how kubectl is told).
+//! users), `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig` (how kubectl is told).
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,7 @@ use time::OffsetDateTime;
 mod file;
 mod kubeconfig;
 mod leaf;
+mod request;
 mod subject;
 
 pub use file::{FileError, read_or_create_private, write_private};
@@ -80,6 +81,9 @@ pub enum AuthorityError {
         #[source]
         source: rcgen::Error,
     },
+    /// The authority's own certificate is over.
+    #[error("the certificate of the authority has expired; open it again to have it renewed")]
+    Expired,
 }
 
 impl Authority {

@@ -29,6 +29,15 @@ pub(super) fn with_subject(
     groups: &[&str],
     key: &impl SigningKey,
 ) -> Option<Vec<u8>> {
+    with_name(certificate, &name(user, groups), key)
+}
+
+/// The same with a distinguished name that is DER already.
+pub(super) fn with_name(
+    certificate: &[u8],
+    subject: &[u8],
+    key: &impl SigningKey,
+) -> Option<Vec<u8>> {
     let (outer, _) = split_element(certificate)?;
     let (body, after_body) = split_element(contents(outer)?)?;
     let (algorithm, _) = split_element(after_body)?;
@@ -41,7 +50,7 @@ pub(super) fn with_subject(
     let before = &parts[..parts.len() - rest.len()];
     let (_, after) = split_element(rest)?;
 
-    let body = element(SEQUENCE, &[before, &name(user, groups), after].concat());
+    let body = element(SEQUENCE, &[before, subject, after].concat());
     let signature = key.sign(&body).ok()?;
     // The first byte of a bit string counts the bits that are left over.
     let signature = element(BIT_STRING, &[&[0], signature.as_slice()].concat());

@@ -4,13 +4,14 @@
 
 use plimsoll_core::problem::quoted;
 use serde_json::Value;
-use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
 use super::audience::check_audience;
 use super::mirror_pod::check_mirror_pod;
 use super::own_node::check_own_node;
 use crate::auth::authorize::Authorizer;
 use crate::auth::identity::User;
+use crate::auth::signer::{KUBELET_CLIENT, KUBELET_SERVING};
+use crate::auth::signing_request::SigningRequest;
 use crate::auth::{Objects, text};
 
 /// What is done to the object.
@@ -301,33 +302,14 @@ fn resource_slice(node: &str, write: &Write<'_>) -> Result<(), Denial> {
 
 fn signing_request(node: &str, write: &Write<'_>) -> Result<(), Denial> {
     let signer = text(write.object, "/spec/signerName");
-    let is_for_kubelets = matches!(
-        signer,
-        "kubernetes.io/kubelet-serving" | "kubernetes.io/kube-apiserver-client-kubelet"
-    );
+    let is_for_kubelets = [KUBELET_CLIENT, KUBELET_SERVING].contains(&signer);
     if write.operation != Operation::Create || !is_for_kubelets {
         return Ok(());
     }
     let wanted = format!("system:node:{node}");
-    match common_name(text(write.object, "/spec/request")) {
-        None => deny("unable to parse csr: PEM block type must be CERTIFICATE REQUEST"),
-        Some(name) if name == wanted => Ok(()),
-        Some(_) => deny(format!("can only create a node CSR with CN={wanted}")),
+    match SigningRequest::from_api(text(write.object, "/spec/request")) {
+        Err(error) => deny(format!("unable to parse csr: {error}")),
+        Ok(request) if request.common_name == wanted => Ok(()),
+        Ok(_) => deny(format!("can only create a node CSR with CN={wanted}")),
     }
-}
-
-/// The common name in a signing request: base64 of PEM, as the API has it.
-fn common_name(request: &str) -> Option<String> {
-    use base64::Engine;
-    let pem = base64::engine::general_purpose::STANDARD
-        .decode(request)
-        .ok()?;
-    let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).ok()?;
-    let is_request = pem.label == "CERTIFICATE REQUEST";
-    let contents = is_request.then_some(pem.contents)?;
-    let (_, request) = X509CertificationRequest::from_der(&contents).ok()?;
-    let subject = &request.certification_request_info.subject;
-    let name = subject.iter_common_name().last();
-    let name = name.map_or(Some(""), |name| name.as_str().ok());
-    name.map(str::to_owned)
 }

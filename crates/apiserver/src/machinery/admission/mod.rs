@@ -9,7 +9,7 @@ mod runtime_class;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use plimsoll_core::admission::default_toleration_seconds::DefaultTolerationSeconds;
@@ -25,7 +25,7 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::problem::joined;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::validation::Part;
 use super::write::Admission;
@@ -63,19 +63,24 @@ pub type Reason = String;
 /// Changes a new object.
 pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
-        ("", "Pod") => edit(object, |pod: &mut Pod| {
-            // A pod that does not parse has been refused by the decoder.
-            if let Ok(mut draft) = PodDraft::from_api(pod)
-                && !cluster.limit_ranges.is_empty()
-            {
-                limit_range::apply_defaults(&mut draft, &cluster.limit_ranges);
-                draft.write_to(pod);
+        ("", "Pod") => {
+            if !cluster.limit_ranges.is_empty() {
+                edit(object, |pod: &mut Pod| {
+                    // A pod that does not parse has been refused by the decoder.
+                    if let Ok(mut draft) = PodDraft::from_api(pod) {
+                        limit_range::apply_defaults(&mut draft, &cluster.limit_ranges);
+                        draft.write_to(pod);
+                    }
+                    Ok(())
+                })?;
             }
-            let spec = pod.spec.get_or_insert_default();
-            priority::admit_new_pod(spec, &cluster.priority_classes).map_err(|r| r.to_string())?;
-            cluster.toleration_seconds.admit(spec);
-            runtime_class::admit(spec, &cluster.runtime_classes)
-        }),
+            edit_spec(object, |spec| {
+                priority::admit_new_pod(spec, &cluster.priority_classes)
+                    .map_err(|r| r.to_string())?;
+                cluster.toleration_seconds.admit(spec);
+                runtime_class::admit(spec, &cluster.runtime_classes)
+            })
+        }
         ("", "Node") => edit(object, |node: &mut Node| {
             taint_new_node(node);
             Ok(())
@@ -95,12 +100,12 @@ pub fn admit_changed(
     if (kind.group, kind.kind, part) != ("", "Pod", Part::Main) {
         return Ok(());
     }
-    let before = Pod::deserialize(old)
-        .ok()
-        .and_then(|pod| pod.spec)
-        .unwrap_or_default();
-    edit(object, |pod: &mut Pod| {
-        let spec = pod.spec.get_or_insert_default();
+    let mut before = json!({});
+    for field in EDITED_FIELDS {
+        before[field] = old["spec"][field].clone();
+    }
+    let before = PodSpec::deserialize(before).unwrap_or_default();
+    edit_spec(object, |spec| {
         priority::admit_updated_pod(spec, &before);
         cluster.toleration_seconds.admit(spec);
         Ok(())
@@ -111,6 +116,11 @@ pub fn admit_changed(
 pub fn check_new(kind: &Kind, object: &Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
         ("", "Pod") => {
+            let spec = &object["spec"];
+            let has_runtime = !spec["runtimeClassName"].is_null() || !spec["overhead"].is_null();
+            if !has_runtime && cluster.limit_ranges.is_empty() {
+                return Ok(());
+            }
             let Ok(pod) = Pod::deserialize(object) else {
                 return Ok(());
             };
@@ -211,6 +221,43 @@ impl BuiltIn<'_> {
 
 fn reasons(refusal: &limit_range::Refusal) -> Reason {
     joined(refusal.violations.iter().map(ToString::to_string))
+}
+
+/// The fields of a pod's spec that rules other than LimitRanges read and write.
+const EDITED_FIELDS: [&str; 7] = [
+    "nodeSelector",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "runtimeClassName",
+    "tolerations",
+];
+
+/// Changes the part of a pod's spec that [`EDITED_FIELDS`] names. Containers are the bulk of a pod
+/// and stay as they are.
+fn edit_spec(
+    object: &mut Value,
+    change: impl FnOnce(&mut PodSpec) -> Result<(), Reason>,
+) -> Result<(), Reason> {
+    let Some(fields) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    let part: Map<String, Value> = EDITED_FIELDS
+        .into_iter()
+        .filter_map(|name| fields.remove_entry(name))
+        .collect();
+    let Ok(mut spec) = PodSpec::deserialize(&part) else {
+        fields.extend(part);
+        return Ok(());
+    };
+    change(&mut spec)?;
+    if let Ok(Value::Object(mut changed)) = serde_json::to_value(spec) {
+        // The type cannot be without containers.
+        changed.remove("containers");
+        fields.extend(changed);
+    }
+    Ok(())
 }
 
 /// Changes an object by its type.

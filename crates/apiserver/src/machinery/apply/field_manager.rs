@@ -16,7 +16,8 @@ use super::reset::ResetFields;
 use super::set::FieldSet;
 use super::updater::{Endpoint, Force};
 use super::validate::{Duplicates, validate};
-use crate::machinery::schema::decode::{Source, empty};
+use crate::machinery::schema::canonical::empty;
+use crate::machinery::schema::decode::Source;
 use crate::machinery::schema::{StructId, decode, schema};
 use crate::status::Status;
 
@@ -54,17 +55,16 @@ impl FieldManager {
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: &str) -> Value {
         let managers = self.managers_for_update(live, &new);
         set_managed_fields(&mut new, None);
-        let nothing = empty(self.kind);
-        let is_create = live.is_none();
-        let live = without_managed_fields(live.unwrap_or(&nothing));
         // Objects that nobody tracked before the first apply stay untracked until then.
-        if managers.0.is_empty() && !is_create {
+        if managers.0.is_empty() && live.is_some() {
             return new;
         }
+        let stripped = live.map(without_managed_fields);
+        let before = stripped.as_ref().unwrap_or_else(|| empty(self.kind));
         let is_sound = validate(self.atom(), &new, Duplicates::Allow).is_ok()
-            && validate(self.atom(), &live, Duplicates::Allow).is_ok();
+            && (live.is_none() || validate(self.atom(), before, Duplicates::Allow).is_ok());
         if is_sound {
-            let managers = self.track_update(&live, &new, managers, manager, now);
+            let managers = self.track_update(before, &new, managers, manager, now);
             set_managed_fields(&mut new, cap_updaters(managers).encode());
         }
         new
@@ -83,14 +83,14 @@ impl FieldManager {
     ) -> Result<Value, Status> {
         self.check_applied(applied)?;
         let nothing = empty(self.kind);
-        let tracked = live.unwrap_or(&nothing);
+        let tracked = live.unwrap_or(nothing);
         let managers = Managers::decode(managed_fields(tracked)).map_err(|error| {
             Status::unexpected(format!("failed to decode managed fields: {error}"))
         })?;
         let live = without_managed_fields(tracked);
         self.check_typed(applied, &live)?;
         let managers = if managers.0.is_empty() {
-            self.track_update(&nothing, &live, managers, BEFORE_FIRST_APPLY, now)
+            self.track_update(nothing, &live, managers, BEFORE_FIRST_APPLY, now)
         } else {
             managers
         };
@@ -213,7 +213,7 @@ impl FieldManager {
             .endpoint()
             .apply(live, applied, &mut managers, writer, force)?;
         if let Some(owned) = managers.0.get_mut(&id) {
-            owned.set = owned.set.difference(&NEVER_OWNED);
+            owned.set = std::mem::take(&mut owned.set).difference(&NEVER_OWNED);
             // An apply that changes nothing leaves the time as it is.
             if new.is_some() {
                 owned.time = Some(now.to_owned());

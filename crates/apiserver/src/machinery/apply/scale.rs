@@ -47,7 +47,7 @@ pub fn to_parent(
             continue;
         }
         if owns_replicas(&owned) && scale.0.remove(&id).is_none() {
-            owned.set = owned.set.difference(&replicas());
+            owned.set = std::mem::take(&mut owned.set).difference(&replicas());
             if owned.set.is_empty() {
                 continue;
             }

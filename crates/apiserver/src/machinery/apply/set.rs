@@ -68,6 +68,9 @@ impl FieldSet {
     /// With all members of `other`.
     #[must_use]
     pub(super) fn union(mut self, other: FieldSet) -> FieldSet {
+        if self.members.is_empty() && self.children.is_empty() {
+            return other;
+        }
         self.members.extend(other.members);
         for (element, set) in other.children {
             let own = self.children.remove(&element).unwrap_or_default();
@@ -88,18 +91,20 @@ impl FieldSet {
     }
 
     /// Without the members of `other`; what is within a field is a member of its own.
-    pub(super) fn difference(&self, other: &FieldSet) -> FieldSet {
-        let children = self.children.iter().filter_map(|(element, set)| {
-            let Some(others) = other.children.get(element) else {
-                return Some((element.clone(), set.clone()));
-            };
-            let rest = set.difference(others);
-            (!rest.is_empty()).then(|| (element.clone(), rest))
-        });
-        FieldSet {
-            members: self.members.difference(&other.members).cloned().collect(),
-            children: children.collect(),
+    #[must_use]
+    pub(super) fn difference(mut self, other: &FieldSet) -> FieldSet {
+        for element in &other.members {
+            self.members.remove(element);
         }
+        for (element, others) in &other.children {
+            if let Some(set) = self.children.remove(element) {
+                let rest = set.difference(others);
+                if !rest.is_empty() {
+                    self.children.insert(element.clone(), rest);
+                }
+            }
+        }
+        self
     }
 
     /// Without the members of `other` and all that is within them.

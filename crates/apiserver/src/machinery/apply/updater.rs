@@ -92,6 +92,9 @@ impl Endpoint<'_> {
         ] {
             *set = self.reset.filter(std::mem::take(set));
         }
+        if managers.0.keys().all(|id| id == writer) {
+            return Ok(compared);
+        }
         let changed = compared.modified.clone().union(compared.added.clone());
         if force == Force::No {
             let conflicts = conflicts_with(managers, writer, &changed);
@@ -102,7 +105,8 @@ impl Endpoint<'_> {
         for (id, owned) in &mut managers.0 {
             if id != writer {
                 let lost = owned.set.intersection(&changed);
-                owned.set = owned.set.difference(&lost).difference(&compared.removed);
+                let set = std::mem::take(&mut owned.set);
+                owned.set = set.difference(&lost).difference(&compared.removed);
             }
         }
         managers.0.retain(|_, owned| !owned.set.is_empty());
@@ -120,7 +124,9 @@ impl Endpoint<'_> {
         });
         let merged_set = named(&typed::fields_of(self.atom, merged));
         let pruned_set = named(&typed::fields_of(self.atom, &pruned));
-        let gone = merged_set.difference(&pruned_set.union(named(&owned)));
+        let gone = merged_set
+            .clone()
+            .difference(&pruned_set.union(named(&owned)));
         let pruned = typed::remove(self.atom, merged, &gone);
 
         // What the manager did not own before comes back too: it was inside of something removed.

@@ -1,5 +1,7 @@
 //! A parsed body, before anything is known about its type.
 
+use std::collections::BTreeSet;
+
 /// A JSON value that keeps what Go's decoder would see.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Document {
@@ -13,7 +15,40 @@ pub(super) enum Document {
     Object(Vec<(String, Document)>),
 }
 
+/// Upstream stops counting here.
+const MOST_DUPLICATES: usize = 100;
+
 impl Document {
+    /// Collects the paths of members that stand twice; `path` is the way to this value.
+    pub(super) fn find_duplicates(&self, path: &mut String, found: &mut Vec<String>) {
+        let length = path.len();
+        match self {
+            Document::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    path.push_str(&format!("[{index}]"));
+                    item.find_duplicates(path, found);
+                    path.truncate(length);
+                }
+            }
+            Document::Object(members) => {
+                let mut seen = BTreeSet::new();
+                for (key, value) in members {
+                    if length > 0 {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                    let is_new = !seen.insert(key) && !found.contains(path);
+                    if is_new && found.len() < MOST_DUPLICATES {
+                        found.push(path.clone());
+                    }
+                    value.find_duplicates(path, found);
+                    path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The last member of that name.
     pub(super) fn member(&self, name: &str) -> Option<&Document> {
         let Document::Object(members) = self else {

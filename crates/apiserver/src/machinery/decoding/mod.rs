@@ -6,12 +6,10 @@
 //! upstream would print it.
 //!
 //! Reading order: `document` (the tree), `json` (texts to trees), `yaml`, `typed` (trees to
-//! objects), `time` (Go's time texts), `base64`.
+//! objects).
 
-mod base64;
 mod document;
 mod json;
-mod time;
 mod typed;
 mod yaml;
 
@@ -22,9 +20,8 @@ use serde_json::Value;
 
 use crate::http::protobuf;
 use crate::kinds::GroupVersionKind;
-use crate::machinery::go_types::{Schema, canonicalize};
+use crate::machinery::schema::{canonicalize, schema};
 
-pub use base64::encode as encode_base64;
 use document::Document;
 
 /// What happens to fields that the kind does not have and to keys that stand twice.
@@ -149,7 +146,7 @@ pub fn decode(
     if !is_expected {
         return Err(other_kind(name, group, version, kind, error));
     }
-    let id = Schema::get().kind(kind.group, kind.kind);
+    let id = schema().of(kind);
     let id = id.ok_or_else(|| error(not_registered(name, group, version)))?;
     let mut read = typed::read(&document, id).map_err(error)?;
     let object = &mut read.object;
@@ -203,7 +200,7 @@ fn decode_protobuf(body: &[u8], kind: GroupVersionKind) -> Result<Decoded, Decod
     if (name.as_str(), group.as_str(), version.as_str()) != (kind.kind, kind.group, kind.version) {
         return Err(other_kind(&name, &group, &version, kind, error));
     }
-    let id = Schema::get().kind(kind.group, kind.kind);
+    let id = schema().of(kind);
     let id = id.ok_or_else(|| error(not_registered(&name, &group, &version)))?;
     canonicalize(id, &mut object);
     Ok(Decoded {
@@ -225,6 +222,26 @@ pub struct Configuration {
 /// Reads the body of an apply: YAML, of which JSON is a part.
 pub fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
     yaml::read_configuration(body)
+}
+
+/// JSON without a type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Json {
+    /// The content; of members that stand twice, the last.
+    pub value: Value,
+    /// The paths of members that stand twice, such as `spec.containers[0].name`.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads JSON whose type does not matter, such as a patch. Errors are in the words of Go's decoder.
+pub fn parse_json(body: &[u8]) -> Result<Json, String> {
+    let document = json::parse(body).map_err(|error| error.to_string())?;
+    let mut duplicates = Vec::new();
+    document.find_duplicates(&mut String::new(), &mut duplicates);
+    Ok(Json {
+        value: typed::untyped(&document),
+        duplicates,
+    })
 }
 
 /// Why bytes are no JSON object, in the words of Go's decoder.
@@ -250,7 +267,7 @@ fn other_kind(
     kind: GroupVersionKind,
     error: impl Fn(String) -> DecodeError,
 ) -> DecodeError {
-    if version != "v1" || Schema::get().kind(group, name).is_none() {
+    if schema().kind(&api_version(group, version), name).is_none() {
         return error(not_registered(name, group, version));
     }
     let given = api_version(group, version);

@@ -8,11 +8,11 @@ use plimsoll_core::problem::quoted;
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
 
-use crate::machinery::go_types::{Field, Schema, Shape, Struct, TypeId};
+use crate::machinery::go::base64;
+use crate::machinery::go::time::{self, Precision};
+use crate::machinery::schema::{Field, Shape, Struct, StructId, Type, schema};
 
-use super::base64;
 use super::document::Document;
-use super::time::{self, Precision};
 
 /// The most unknown and duplicate fields that are reported.
 const MAX_STRICT: usize = 100;
@@ -24,9 +24,17 @@ pub(super) struct Read {
 }
 
 /// Reads a document by its type.
-pub(super) fn read(document: &Document, id: TypeId) -> Result<Read, String> {
+pub(super) fn read(document: &Document, id: StructId) -> Result<Read, String> {
     let mut reader = Reader::default();
-    let object = reader.value(document, id)?;
+    let definition = schema().get(id);
+    let object = match document {
+        Document::Object(members) => reader.object(members, definition)?,
+        Document::Null => Value::Null,
+        other => {
+            reader.save_type_error(other.go_kind(), &format!("v1.{}", definition.name));
+            Value::Null
+        }
+    };
     match reader.first_error {
         Some(error) => Err(error),
         None => Ok(Read {
@@ -51,45 +59,43 @@ struct Reader {
 }
 
 impl Reader {
-    fn value(&mut self, document: &Document, id: TypeId) -> Result<Value, Fatal> {
-        let schema = Schema::get();
-        let id = if *document == Document::Null {
-            id
-        } else {
-            schema.without_pointer(id)
+    fn value(&mut self, document: &Document, ty: &'static Type) -> Result<Value, Fatal> {
+        let found = match document {
+            Document::Null => ty,
+            _ => ty.pointee(),
         };
-        let found = &schema[id];
         let read = match (&found.shape, document) {
             (Shape::Quantity, _) => return quantity(document),
             (
                 Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Struct(_),
                 Document::Null,
             ) => Some(Value::Null),
-            (Shape::Time | Shape::MicroTime | Shape::Duration | Shape::IntOrString, _) => {
+            (Shape::Time | Shape::MicroTime | Shape::IntOrString, _) => {
                 return self.self_reading(document, &found.shape);
             }
             (Shape::Raw, _) => Some(untyped(document)),
             (_, Document::Null) => Some(Value::Null),
-            (Shape::Struct(fields), Document::Object(members)) => {
-                Some(self.object(members, fields)?)
+            (Shape::Struct(id), Document::Object(members)) => {
+                Some(self.object(members, schema().get(*id))?)
             }
-            (Shape::Map(of), Document::Object(members)) => Some(self.map(members, *of)?),
-            (Shape::List(item), Document::Array(items)) => Some(self.list(items, *item)?),
-            (Shape::Bytes, Document::String(text)) => match base64::canonical(text) {
+            (Shape::Map(of), Document::Object(members)) => Some(self.map(members, of)?),
+            (Shape::List(item), Document::Array(items)) => Some(self.list(items, item)?),
+            (Shape::Bytes, Document::String(text)) => match base64::normalize(text) {
                 Ok(text) => Some(Value::from(text)),
-                Err(error) => {
+                Err(at) => {
+                    let error = format!("illegal base64 data at input byte {at}");
                     self.first_error.get_or_insert(error);
                     Some(Value::Null)
                 }
             },
             (Shape::String, Document::String(text)) => Some(Value::from(text.as_str())),
             (Shape::Bool, Document::Bool(value)) => Some(Value::from(*value)),
-            (Shape::Integer { bits }, Document::Number(text)) => integer(text, *bits),
+            (Shape::Int(bits), Document::Number(text)) => integer(text, *bits),
             (Shape::Float, Document::Number(text)) => float(text),
             _ => None,
         };
         Ok(read.unwrap_or_else(|| {
-            self.save_type_error(&value_name(document, &found.shape), &found.go_name);
+            self.save_type_error(&value_name(document, &found.shape), &found.go_name());
             Value::Null
         }))
     }
@@ -112,7 +118,7 @@ impl Reader {
             }
             seen.push(field.name);
             self.enter(fields, field);
-            let value = self.value(value, field.of)?;
+            let value = self.value(value, &field.ty)?;
             merge(&mut object, field.name, value);
             self.owner = owner;
             self.fields.truncate(depth);
@@ -128,7 +134,7 @@ impl Reader {
         self.push_key(field.name);
     }
 
-    fn map(&mut self, members: &[(String, Document)], of: TypeId) -> Result<Value, Fatal> {
+    fn map(&mut self, members: &[(String, Document)], of: &'static Type) -> Result<Value, Fatal> {
         let mut object = Map::new();
         let path = self.path.len();
         for (key, value) in members {
@@ -143,7 +149,7 @@ impl Reader {
         Ok(Value::Object(object))
     }
 
-    fn list(&mut self, items: &[Document], of: TypeId) -> Result<Value, Fatal> {
+    fn list(&mut self, items: &[Document], of: &'static Type) -> Result<Value, Fatal> {
         let mut list = Vec::with_capacity(items.len());
         let path = self.path.len();
         for (index, item) in items.iter().enumerate() {
@@ -172,10 +178,10 @@ impl Reader {
             }
             (Shape::IntOrString, _) => Err(wrong(document, "int32")),
             (Shape::Time, Document::String(text)) => {
-                time::canonical(text, Precision::Seconds).map(Value::from)
+                time::normalize(text, Precision::Seconds).map(Value::from)
             }
             (Shape::MicroTime, Document::String(text)) => {
-                time::canonical(text, Precision::Micros).map(Value::from)
+                time::normalize(text, Precision::Micros).map(Value::from)
             }
             (_, Document::String(text)) => Ok(Value::from(text.as_str())),
             _ => Err(wrong(document, "string")),
@@ -239,7 +245,7 @@ fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
 /// What an error calls the value: numbers that do not fit an integer are shown.
 fn value_name(document: &Document, shape: &Shape) -> String {
     match (document, shape) {
-        (Document::Number(text), Shape::Integer { .. } | Shape::Float) => format!("number {text}"),
+        (Document::Number(text), Shape::Int(_) | Shape::Float) => format!("number {text}"),
         _ => document.go_kind().to_owned(),
     }
 }
@@ -259,7 +265,7 @@ fn quantity(document: &Document) -> Result<Value, Fatal> {
     }
 }
 
-fn integer(text: &str, bits: u32) -> Option<Value> {
+fn integer(text: &str, bits: u8) -> Option<Value> {
     let number: i64 = text.parse().ok()?;
     let fits = bits == 64 || i32::try_from(number).is_ok();
     fits.then(|| Value::from(number))

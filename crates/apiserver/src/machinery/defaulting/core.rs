@@ -5,7 +5,7 @@ use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::machinery::go_types::{Schema, Shape, Struct};
+use crate::machinery::schema::{Shape, Struct};
 
 use super::{Object, child, default, text};
 
@@ -14,41 +14,40 @@ const MILLI: i32 = -3;
 
 pub(super) fn apply(name: &str, object: &mut Object) {
     match name {
-        "core.Secret" => default(object, "type", "Opaque"),
-        "core.Namespace" => label_namespace(object),
-        "core.NamespaceStatus" => default(object, "phase", "Active"),
-        "core.NodeStatus" => {
+        "Secret" => default(object, "type", "Opaque"),
+        "Namespace" => label_namespace(object),
+        "NamespaceStatus" => default(object, "phase", "Active"),
+        "NodeStatus" => {
             if let Some(capacity) = object.get("capacity").cloned() {
                 default(object, "allocatable", capacity);
             }
         }
-        "core.LimitRange" => limit_range(object),
-        "core.ReplicationController" => replication_controller(object),
-        "core.Service" => service(object),
-        "core.PersistentVolume" => {
+        "LimitRange" => limit_range(object),
+        "ReplicationController" => replication_controller(object),
+        "Service" => service(object),
+        "PersistentVolume" => {
             default(child(object, "status"), "phase", "Pending");
             let spec = child(object, "spec");
             default(spec, "persistentVolumeReclaimPolicy", "Retain");
             default(spec, "volumeMode", "Filesystem");
         }
-        "core.PersistentVolumeClaim" => default(child(object, "status"), "phase", "Pending"),
-        "core.PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
-        "core.EndpointPort" => default(object, "protocol", "TCP"),
+        "PersistentVolumeClaim" => default(child(object, "status"), "phase", "Pending"),
+        "PersistentVolumeClaimSpec" => default(object, "volumeMode", "Filesystem"),
+        "EndpointPort" => default(object, "protocol", "TCP"),
         _ => {}
     }
 }
 
 /// Rounds the amounts of each resource list in the struct.
 pub(super) fn round_resource_lists(fields: &Struct, object: &mut Object) {
-    let schema = Schema::get();
     for (name, value) in object {
         let Some(field) = fields.field(name) else {
             continue;
         };
-        let Shape::Map(of) = schema[field.of].shape else {
+        let Shape::Map(of) = &field.ty.shape else {
             continue;
         };
-        if matches!(schema[of].shape, Shape::Quantity) {
+        if matches!(of.shape, Shape::Quantity) {
             for amount in value
                 .as_object_mut()
                 .into_iter()

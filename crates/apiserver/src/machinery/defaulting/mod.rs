@@ -20,7 +20,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::machinery::go_types::{Schema, TypeId, walk};
+use crate::kinds::GroupVersionKind;
+use crate::machinery::schema::{StructId, schema, walk};
 
 /// A struct on its way.
 type Object = Map<String, Value>;
@@ -28,23 +29,23 @@ type Object = Map<String, Value>;
 /// Fills in the defaults of a kind that has any. The object must be canonical.
 ///
 /// Matches v1.36 pkg/apis/*/v1/defaults.go and the `+default` markers of the types.
-pub fn apply_defaults(group: &str, kind: &str, object: &mut Value) {
-    if let Some(id) = Schema::get().kind(group, kind) {
+pub fn apply_defaults(of: GroupVersionKind, object: &mut Value) {
+    if let Some(id) = schema().of(of) {
         apply_defaults_of_type(id, object);
     }
 }
 
-fn apply_defaults_of_type(id: TypeId, object: &mut Value) {
+fn apply_defaults_of_type(id: StructId, object: &mut Value) {
     walk(id, object, &mut |fields, members| {
-        let name = fields.qualified_name;
-        match name.split_once('.') {
-            Some(("core", _)) => {
+        let name = fields.name;
+        match fields.package {
+            "core" => {
                 core::apply(name, members);
                 pod::apply(name, members);
                 volume::apply(name, members);
             }
-            Some(("apps" | "batch", _)) => workload::apply(name, members),
-            _ => other::apply(name, members),
+            "apps" | "batch" => workload::apply(name, members),
+            package => other::apply(package, name, members),
         }
         core::round_resource_lists(fields, members);
     });

@@ -6,20 +6,22 @@ use super::{Object, child, default, text};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn apply(name: &str, object: &mut Object) {
-    match name {
-        "scheduling.PriorityClass" => default(object, "preemptionPolicy", "PreemptLowerPriority"),
-        "rbac.ClusterRoleBinding" | "rbac.RoleBinding" => {
+pub(super) fn apply(package: &str, name: &str, object: &mut Object) {
+    match (package, name) {
+        ("scheduling", "PriorityClass") => {
+            default(object, "preemptionPolicy", "PreemptLowerPriority")
+        }
+        ("rbac", "ClusterRoleBinding") | ("rbac", "RoleBinding") => {
             set_if_empty(child(object, "roleRef"), "apiGroup", RBAC_GROUP);
         }
-        "rbac.Subject" if ["User", "Group"].contains(&text(object, "kind")) => {
+        ("rbac", "Subject") if ["User", "Group"].contains(&text(object, "kind")) => {
             default(object, "apiGroup", RBAC_GROUP);
         }
-        "storage.StorageClass" => {
+        ("storage", "StorageClass") => {
             default(object, "reclaimPolicy", "Delete");
             default(object, "volumeBindingMode", "Immediate");
         }
-        "storage.CSIDriver" => {
+        ("storage", "CSIDriver") => {
             let spec = child(object, "spec");
             default(spec, "attachRequired", true);
             default(spec, "podInfoOnMount", false);
@@ -29,14 +31,14 @@ pub(super) fn apply(name: &str, object: &mut Object) {
             default(spec, "requiresRepublish", false);
             default(spec, "seLinuxMount", false);
         }
-        "resource.ExactDeviceRequest" | "resource.DeviceSubRequest" => {
+        ("resource", "ExactDeviceRequest") | ("resource", "DeviceSubRequest") => {
             default(object, "allocationMode", "ExactCount");
             if text(object, "allocationMode") == "ExactCount" {
                 default(object, "count", 1);
             }
         }
-        "resource.DeviceToleration" => default(object, "operator", "Equal"),
-        "resource.Device" => {
+        ("resource", "DeviceToleration") => default(object, "operator", "Equal"),
+        ("resource", "Device") => {
             let mappings = object.get_mut("nodeAllocatableResourceMappings");
             let mappings = mappings.and_then(Value::as_object_mut).into_iter();
             for mapping in mappings
@@ -46,7 +48,7 @@ pub(super) fn apply(name: &str, object: &mut Object) {
                 default(mapping, "allocationMultiplier", "1");
             }
         }
-        "autoscaling.HorizontalPodAutoscalerSpec" => default(object, "minReplicas", 1),
+        ("autoscaling", "HorizontalPodAutoscalerSpec") => default(object, "minReplicas", 1),
         _ => {}
     }
 }

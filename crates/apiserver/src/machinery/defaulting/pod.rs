@@ -10,36 +10,36 @@ use super::{Object, child, default, text};
 
 pub(super) fn apply(name: &str, object: &mut Object) {
     match name {
-        "core.Pod" => pod(object),
-        "core.PodSpec" => {
+        "Pod" => pod(object),
+        "PodSpec" => {
             default(object, "dnsPolicy", "ClusterFirst");
             default(object, "restartPolicy", "Always");
             default(object, "securityContext", json!({}));
             default(object, "terminationGracePeriodSeconds", 30);
             default(object, "schedulerName", "default-scheduler");
         }
-        "core.Container" | "core.EphemeralContainer" => {
+        "Container" | "EphemeralContainer" => {
             let policy = default_pull_policy(text(object, "image"));
             default(object, "imagePullPolicy", policy);
             default(object, "terminationMessagePath", "/dev/termination-log");
             default(object, "terminationMessagePolicy", "File");
         }
-        "core.ContainerPort" => default(object, "protocol", "TCP"),
-        "core.FileKeySelector" => default(object, "optional", false),
-        "core.Probe" => {
+        "ContainerPort" => default(object, "protocol", "TCP"),
+        "FileKeySelector" => default(object, "optional", false),
+        "Probe" => {
             default(object, "timeoutSeconds", 1);
             default(object, "periodSeconds", 10);
             default(object, "successThreshold", 1);
             default(object, "failureThreshold", 3);
         }
-        "core.GRPCAction" if object.get("service").is_none_or(Value::is_null) => {
+        "GRPCAction" if object.get("service").is_none_or(Value::is_null) => {
             object.insert("service".to_owned(), Value::from(""));
         }
-        "core.HTTPGetAction" => {
+        "HTTPGetAction" => {
             default(object, "path", "/");
             default(object, "scheme", "HTTP");
         }
-        "core.ObjectFieldSelector" => default(object, "apiVersion", "v1"),
+        "ObjectFieldSelector" => default(object, "apiVersion", "v1"),
         _ => {}
     }
 }

@@ -1,11 +1,16 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::machinery::go_types::canonicalize;
+use crate::machinery::schema::canonicalize;
 
-fn defaulted(group: &str, kind: &str, mut object: Value) -> Value {
-    canonicalize(Schema::get().kind(group, kind).unwrap(), &mut object);
-    apply_defaults(group, kind, &mut object);
+fn defaulted(group: &'static str, kind: &'static str, mut object: Value) -> Value {
+    let of = GroupVersionKind {
+        group,
+        version: "v1",
+        kind,
+    };
+    canonicalize(schema().of(of).unwrap(), &mut object);
+    apply_defaults(of, &mut object);
     object
 }
 

@@ -10,28 +10,28 @@ const DEFAULT_MODE: i32 = 0o644;
 
 pub(super) fn apply(name: &str, object: &mut Object) {
     match name {
-        "core.Volume" => volume(object),
-        "core.SecretVolumeSource"
-        | "core.ConfigMapVolumeSource"
-        | "core.DownwardAPIVolumeSource"
-        | "core.ProjectedVolumeSource" => default(object, "defaultMode", DEFAULT_MODE),
-        "core.ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
-        "core.HostPathVolumeSource" => default(object, "type", ""),
-        "core.ISCSIVolumeSource" | "core.ISCSIPersistentVolumeSource" => {
+        "Volume" => volume(object),
+        "SecretVolumeSource"
+        | "ConfigMapVolumeSource"
+        | "DownwardAPIVolumeSource"
+        | "ProjectedVolumeSource" => default(object, "defaultMode", DEFAULT_MODE),
+        "ServiceAccountTokenProjection" => default(object, "expirationSeconds", 3600),
+        "HostPathVolumeSource" => default(object, "type", ""),
+        "ISCSIVolumeSource" | "ISCSIPersistentVolumeSource" => {
             default(object, "iscsiInterface", "default");
         }
-        "core.RBDVolumeSource" | "core.RBDPersistentVolumeSource" => {
+        "RBDVolumeSource" | "RBDPersistentVolumeSource" => {
             default(object, "pool", "rbd");
             default(object, "user", "admin");
             default(object, "keyring", "/etc/ceph/keyring");
         }
-        "core.AzureDiskVolumeSource" => {
+        "AzureDiskVolumeSource" => {
             default(object, "cachingMode", "ReadWrite");
             default(object, "fsType", "ext4");
             default(object, "readOnly", false);
             default(object, "kind", "Shared");
         }
-        "core.ScaleIOVolumeSource" | "core.ScaleIOPersistentVolumeSource" => {
+        "ScaleIOVolumeSource" | "ScaleIOPersistentVolumeSource" => {
             default(object, "storageMode", "ThinProvisioned");
             default(object, "fsType", "xfs");
         }

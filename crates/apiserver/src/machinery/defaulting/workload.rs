@@ -6,19 +6,19 @@ use super::{Object, child, default, text};
 
 pub(super) fn apply(name: &str, object: &mut Object) {
     match name {
-        "apps.Deployment" => deployment(child(object, "spec")),
-        "apps.DaemonSet" => daemon_set(child(object, "spec")),
-        "apps.StatefulSet" => stateful_set(child(object, "spec")),
-        "apps.ReplicaSet" => default(child(object, "spec"), "replicas", 1),
-        "batch.Job" => job(object),
-        "batch.CronJob" => {
+        "Deployment" => deployment(child(object, "spec")),
+        "DaemonSet" => daemon_set(child(object, "spec")),
+        "StatefulSet" => stateful_set(child(object, "spec")),
+        "ReplicaSet" => default(child(object, "spec"), "replicas", 1),
+        "Job" => job(object),
+        "CronJob" => {
             let spec = child(object, "spec");
             default(spec, "concurrencyPolicy", "Allow");
             default(spec, "suspend", false);
             default(spec, "successfulJobsHistoryLimit", 3);
             default(spec, "failedJobsHistoryLimit", 1);
         }
-        "batch.PodFailurePolicyOnPodConditionsPattern" if text(object, "status").is_empty() => {
+        "PodFailurePolicyOnPodConditionsPattern" if text(object, "status").is_empty() => {
             object.insert("status".to_owned(), Value::from("True"));
         }
         _ => {}

@@ -2,5 +2,4 @@
 
 pub(crate) mod base64;
 pub(crate) mod print;
-pub(crate) mod syntax;
 pub(crate) mod time;

@@ -7,9 +7,8 @@ use serde_json::{Map, Value};
 
 use super::operations::{read_operations, touched_by};
 use super::{json_patch, merge_patch, strategic, strategic_merge_patch};
-use crate::machinery::decoding::FieldValidation;
+use crate::machinery::decoding::{FieldValidation, Json, parse_json};
 use crate::machinery::go::print;
-use crate::machinery::json::{self, Document};
 use crate::machinery::schema::{self, Decoded, StructId, encode, schema};
 use crate::status::Status;
 
@@ -76,8 +75,7 @@ fn apply_json(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
-    let document =
-        json::parse(body).map_err(|error| undecodable(&error.to_string(), validation))?;
+    let document = parse_json(body).map_err(|error| undecodable(&error, validation))?;
     let mut strict = duplicate_texts(&document, "json patch ");
     let operations = read_operations(document.value, validation, &mut strict)?;
     if operations.len() > MOST_OPERATIONS {
@@ -97,9 +95,9 @@ fn apply_merge(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
-    let document = json::parse(body).map_err(|error| match validation {
+    let document = parse_json(body).map_err(|error| match validation {
         FieldValidation::Ignore => Status::bad_request("Invalid JSON Patch"),
-        _ => undecodable(&error.to_string(), validation),
+        _ => undecodable(&error, validation),
     })?;
     let strict = duplicate_texts(&document, "");
     let patch = match document.value {
@@ -125,7 +123,7 @@ fn apply_strategic(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
-    let document = json::parse(body).map_err(|error| Status::bad_request(error.to_string()))?;
+    let document = parse_json(body).map_err(Status::bad_request)?;
     let mut strict = duplicate_texts(&document, "");
     let patch = match document.value {
         Value::Object(patch) => patch,
@@ -229,7 +227,7 @@ fn unknown_texts(decoded: &Decoded) -> impl Iterator<Item = String> {
         .map(|path| format!("unknown field {}", print::quote(path)))
 }
 
-pub(super) fn duplicate_texts(document: &Document, prefix: &str) -> Vec<String> {
+pub(super) fn duplicate_texts(document: &Json, prefix: &str) -> Vec<String> {
     document
         .duplicates
         .iter()

@@ -9,8 +9,10 @@ use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
-use super::structs::{Emit, Field, Shape, StructId, Type, schema};
-use crate::machinery::go::{base64, print, time};
+use super::canonical::{is_left_out, zero, zero_field};
+use super::structs::{Field, Shape, StructId, Type, schema};
+use crate::machinery::go::time::{self, Precision};
+use crate::machinery::go::{base64, print};
 
 /// An object as Go's structs hold it.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,11 +58,6 @@ pub fn decode(id: StructId, value: &Value, source: Source) -> Result<Decoded, De
     })
 }
 
-/// The object of a kind with nothing set, as Go writes it.
-pub fn empty(id: StructId) -> Value {
-    zero_struct(id)
-}
-
 fn root_type(id: StructId) -> Type {
     Type {
         shape: Shape::Struct(id),
@@ -99,8 +96,8 @@ impl Decoder {
                 .map_err(|at| self.refuse_bytes(at)),
             (Shape::Quantity, _) => read_quantity(value),
             (Shape::IntOrString, _) => read_int_or_string(value),
-            (Shape::Time, _) => read_time(value, time::normalize_seconds),
-            (Shape::MicroTime, _) => read_time(value, time::normalize_microseconds),
+            (Shape::Time, _) => read_time(value, Precision::Seconds),
+            (Shape::MicroTime, _) => read_time(value, Precision::Micros),
             _ => Err(self.mismatch(value, ty)),
         }
     }
@@ -126,9 +123,11 @@ impl Decoder {
             }
             self.path.truncate(length);
         }
-        for field in &definition.fields {
-            if !map.contains_key(field.name) {
-                emit(&mut out, field, zero(&field.ty));
+        for field in definition.printed_fields() {
+            if !map.contains_key(field.name)
+                && let Some(zero) = zero_field(field)
+            {
+                out.insert(field.name.to_owned(), zero);
             }
         }
         self.structs.pop();
@@ -245,53 +244,9 @@ fn mismatch_of_maps(value: &Value, ty: &Type) -> String {
 
 /// Adds the field unless its rule leaves the value out.
 fn emit(out: &mut Map<String, Value>, field: &Field, value: Value) {
-    let is_left_out = match field.emit {
-        Emit::Always => false,
-        Emit::OmitEmpty => is_empty(&field.ty, &value),
-        Emit::OmitZero => value == zero(&field.ty),
-    };
-    if !is_left_out {
+    if !is_left_out(field, &value) {
         out.insert(field.name.to_owned(), value);
     }
-}
-
-/// Go's `omitempty`: false, zero, "", nil and whatever has no items; structs are never empty.
-fn is_empty(ty: &Type, value: &Value) -> bool {
-    match (&ty.shape, value) {
-        (Shape::Pointer(_) | Shape::List(_) | Shape::Map(_) | Shape::Bytes, Value::Null)
-        | (Shape::Bool, Value::Bool(false)) => true,
-        (Shape::List(_), Value::Array(items)) => items.is_empty(),
-        (Shape::Map(_), Value::Object(map)) => map.is_empty(),
-        (Shape::String | Shape::Bytes, Value::String(text)) => text.is_empty(),
-        (Shape::Int(_) | Shape::Float, Value::Number(number)) => number.as_f64() == Some(0.0),
-        _ => false,
-    }
-}
-
-/// A type's zero value as Go writes it.
-fn zero(ty: &Type) -> Value {
-    match &ty.shape {
-        Shape::Bool => Value::Bool(false),
-        Shape::Int(_) | Shape::Float | Shape::IntOrString => Value::from(0),
-        Shape::String => Value::from(""),
-        Shape::Quantity => Value::from("0"),
-        Shape::Struct(id) => zero_struct(*id),
-        Shape::Bytes
-        | Shape::Time
-        | Shape::MicroTime
-        | Shape::Raw
-        | Shape::Pointer(_)
-        | Shape::List(_)
-        | Shape::Map(_) => Value::Null,
-    }
-}
-
-fn zero_struct(id: StructId) -> Value {
-    let mut out = Map::new();
-    for field in &schema().get(id).fields {
-        emit(&mut out, field, zero(&field.ty));
-    }
-    Value::Object(out)
 }
 
 fn read_quantity(value: &Value) -> Result<Value, DecodeError> {
@@ -319,13 +274,12 @@ fn read_int_or_string(value: &Value) -> Result<Value, DecodeError> {
     }
 }
 
-fn read_time(
-    value: &Value,
-    normalize: fn(&str) -> Result<String, String>,
-) -> Result<Value, DecodeError> {
+fn read_time(value: &Value, precision: Precision) -> Result<Value, DecodeError> {
     let what = match value {
         Value::String(text) => {
-            return normalize(text).map(Value::String).map_err(DecodeError);
+            return time::normalize(text, precision)
+                .map(Value::String)
+                .map_err(DecodeError);
         }
         Value::Number(_) => "number",
         Value::Bool(_) => "bool",

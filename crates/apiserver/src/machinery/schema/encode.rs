@@ -3,10 +3,24 @@
 //! Answers are objects, and clients do not care about the order of their members. Error texts that
 //! quote an object do: they show it as Go wrote it.
 
+use serde::Serialize;
 use serde_json::Value;
 
+use super::canonical::canonicalize;
 use super::structs::{Shape, StructId, Type, schema};
 use crate::machinery::go::print;
+
+/// The JSON text of a value of the named struct, such as `meta.LabelSelector`, as errors show it.
+pub fn go_json(name: &str, value: &impl Serialize) -> String {
+    let mut value = serde_json::to_value(value).unwrap_or_default();
+    match schema().named(name) {
+        Some(id) if !value.is_null() => {
+            canonicalize(id, &mut value);
+            encode(id, &value)
+        }
+        _ => print::json(&value),
+    }
+}
 
 /// The JSON text of an object of the struct `id`, fields in Go's order, unknown ones last.
 pub fn encode(id: StructId, value: &Value) -> String {
@@ -119,4 +133,22 @@ fn write_key(out: &mut String, key: &str) {
 
 fn write_plain(out: &mut String, value: &Value) {
     out.push_str(&print::json(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_stand_in_the_order_of_their_declaration() {
+        let selector = json!({"matchExpressions": [{"values": ["b"], "operator": "In", "key": "a"}],
+            "matchLabels": {"x": "<y>"}});
+        assert_eq!(
+            go_json("meta.LabelSelector", &selector),
+            "{\"matchLabels\":{\"x\":\"\\u003cy\\u003e\"},\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]}]}"
+        );
+        assert_eq!(go_json("meta.LabelSelector", &Value::Null), "null");
+    }
 }

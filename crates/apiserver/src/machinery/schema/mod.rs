@@ -3,8 +3,9 @@
 //! One table (the files in `tables/`, one per API group) drives decoding (JSON and protobuf), strategic merge
 //! patch and server-side apply. It keeps Go's field order and type names, because error texts show both.
 //!
-//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `decode` (what
-//! a round trip through Go's structs makes of an object), [`encode`] (JSON in Go's field order).
+//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `walk` (a visit to
+//! every struct), [`canonical`] (what is printed and what is left out), [`decode`] (what a round trip
+//! through Go's structs makes of an object), [`encode`] (JSON in Go's field order).
 //!
 //! A line of a table is `field type marks`:
 //!
@@ -17,15 +18,20 @@
 //! | `list=map:a,b` | server-side apply owns items by the keys `a` and `b` |
 //! | `list=set` | server-side apply owns each scalar; other lists have one owner |
 //! | `pb=2.1` | field 1 of the protobuf message in field 2, which JSON inlines |
+//! | `in=VolumeSource` | Go has it in an embedded struct, which errors name |
 //! | `atomic` | this map or struct has one owner |
 //! | `default="TCP"` | the key field's value where an item leaves it out |
 
+pub mod canonical;
 pub mod decode;
 pub mod encode;
 mod parse;
 pub mod structs;
 #[cfg(test)]
 mod tests;
+mod walk;
 
+pub use canonical::canonicalize;
 pub use decode::{Decoded, decode};
 pub use structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type, schema};
+pub use walk::walk;

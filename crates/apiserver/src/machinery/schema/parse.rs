@@ -4,6 +4,7 @@
 //! first test that touches them.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use super::structs::{Emit, Field, ListType, Patch, Schema, Shape, Struct, StructId, Type};
 
@@ -40,16 +41,25 @@ pub(super) fn parse_tables() -> Schema {
     let mut schema = Schema {
         structs: Vec::with_capacity(names.structs.len()),
         kinds: BTreeMap::new(),
+        packages: BTreeMap::new(),
     };
+    for ((package, name), id) in &names.structs {
+        schema
+            .packages
+            .entry(package)
+            .or_default()
+            .insert(name, *id);
+    }
     for table in TABLES {
-        let (mut package, mut api_version) = ("", "");
+        let (mut package, mut api_version, mut is_kind) = ("", "", false);
         for line in table.lines() {
             let words: Vec<&'static str> = line.split_whitespace().collect();
             match words.as_slice() {
                 ["package", name, version] => (package, api_version) = (name, version),
                 ["alias", ..] => {}
                 ["struct", name, marks @ ..] => {
-                    if marks.contains(&"kind") {
+                    is_kind = marks.contains(&"kind");
+                    if is_kind {
                         let id = StructId(schema.structs.len());
                         schema
                             .kinds
@@ -58,16 +68,25 @@ pub(super) fn parse_tables() -> Schema {
                             .insert(name, id);
                     }
                     schema.structs.push(Struct {
+                        package,
                         name,
                         is_atomic: marks.contains(&"atomic"),
                         fields: Vec::new(),
                         by_name: BTreeMap::new(),
+                        printed: Vec::new(),
+                        empty: OnceLock::new(),
                     });
                 }
                 [name, ty, marks @ ..] => {
-                    let field = parse_field(name, parse_type(&names, package, ty), marks);
+                    let mut field = parse_field(name, parse_type(&names, package, ty), marks);
+                    if is_kind && matches!(*name, "kind" | "apiVersion") {
+                        field.embedded_in.push("TypeMeta");
+                    }
                     let last = schema.structs.last_mut().expect("a field follows a struct");
                     last.by_name.insert(name, last.fields.len());
+                    if field.is_printed_unset() {
+                        last.printed.push(last.fields.len());
+                    }
                     last.fields.push(field);
                 }
                 _ => unreachable!("table line {line:?}"),
@@ -107,6 +126,7 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
         list: ListType::Atomic,
         is_atomic: false,
         key_default: None,
+        embedded_in: Vec::new(),
         numbers: Vec::new(),
     };
     for mark in marks {
@@ -120,6 +140,7 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
                 let keys = keys.trim_start_matches("map:");
                 field.list = ListType::Map(keys.split(',').collect());
             }
+            Some(("in", structs)) => field.embedded_in = structs.split('.').collect(),
             Some(("pb", numbers)) => {
                 let numbers = numbers.split('.').map(str::parse);
                 let numbers: Result<Vec<u32>, _> = numbers.collect();

@@ -1,11 +1,12 @@
 //! The table in memory.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value;
 
 use super::parse;
+use crate::kinds::GroupVersionKind;
 
 /// All types that the server knows.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Schema {
     pub(super) structs: Vec<Struct>,
     /// apiVersion -> kind -> struct.
     pub(super) kinds: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
+    /// package -> name -> struct.
+    pub(super) packages: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
 }
 
 /// A struct's place in the table.
@@ -22,6 +25,8 @@ pub struct StructId(pub(super) usize);
 /// A Go struct: named fields in the order they are written in.
 #[derive(Debug)]
 pub struct Struct {
+    /// The group's short name, such as `core`.
+    pub package: &'static str,
     /// The Go name, such as `PodSpec`.
     pub name: &'static str,
     /// Server-side apply gives the whole value one owner.
@@ -29,6 +34,10 @@ pub struct Struct {
     /// In Go's order, which is the order of the JSON text.
     pub fields: Vec<Field>,
     pub(super) by_name: BTreeMap<&'static str, usize>,
+    /// The places of the fields that are printed even when nothing is set.
+    pub(super) printed: Vec<usize>,
+    /// The struct with nothing set, made on first use.
+    pub(super) empty: OnceLock<Value>,
 }
 
 /// One field of a struct.
@@ -48,6 +57,8 @@ pub struct Field {
     pub is_atomic: bool,
     /// What a key field counts as in an item that leaves it out.
     pub key_default: Option<Value>,
+    /// The embedded structs that it comes from, outermost first.
+    pub embedded_in: Vec<&'static str>,
     /// Its number in protobuf, behind the numbers of the structs it is inlined from; empty for
     /// fields that protobuf does not carry.
     pub numbers: Vec<u32>,
@@ -141,6 +152,22 @@ impl Schema {
         self.kinds.get(api_version)?.get(kind).copied()
     }
 
+    /// The struct of a kind, if the server knows it.
+    pub fn of(&self, kind: GroupVersionKind) -> Option<StructId> {
+        let same = |version: &str| match version.split_once('/') {
+            Some(parts) => parts == (kind.group, kind.version),
+            None => kind.group.is_empty() && version == kind.version,
+        };
+        let (_, kinds) = self.kinds.iter().find(|(version, _)| same(version))?;
+        kinds.get(kind.kind).copied()
+    }
+
+    /// The struct of a name with its package: `meta.LabelSelector`.
+    pub fn named(&self, name: &str) -> Option<StructId> {
+        let (package, name) = name.split_once('.')?;
+        self.packages.get(package)?.get(name).copied()
+    }
+
     /// The struct at a place.
     pub fn get(&self, id: StructId) -> &Struct {
         &self.structs[id.0]
@@ -155,6 +182,11 @@ impl Schema {
 }
 
 impl Struct {
+    /// The fields that are printed even when nothing is set.
+    pub(super) fn printed_fields(&self) -> impl Iterator<Item = &Field> {
+        self.printed.iter().map(|index| &self.fields[*index])
+    }
+
     /// The field of this JSON name; case matters.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.by_name.get(name).map(|&index| &self.fields[index])
@@ -167,6 +199,26 @@ impl Struct {
                 .iter()
                 .find(|field| field.name.eq_ignore_ascii_case(name))
         })
+    }
+}
+
+impl Field {
+    /// Whether Go prints it when it is not set: if it must, or if it is a struct to Go, which
+    /// `omitempty` never takes for empty.
+    pub(super) fn is_printed_unset(&self) -> bool {
+        match self.emit {
+            Emit::Always => true,
+            Emit::OmitZero => false,
+            Emit::OmitEmpty => matches!(
+                self.ty.shape,
+                Shape::Quantity
+                    | Shape::IntOrString
+                    | Shape::Time
+                    | Shape::MicroTime
+                    | Shape::Raw
+                    | Shape::Struct(_)
+            ),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use super::decode::{Source, empty};
+use super::canonical::empty;
+use super::decode::Source;
 use super::*;
 
 fn read(version: &str, kind: &str, object: &Value) -> Result<Decoded, String> {
@@ -53,7 +54,7 @@ fn list_keys_are_fields_of_the_items() {
 fn a_new_node_has_what_go_always_writes() {
     let id = schema().kind("v1", "Node").unwrap();
     assert_eq!(
-        empty(id),
+        *empty(id),
         json!({
             "metadata": {},
             "spec": {},

@@ -1,17 +1,17 @@
 //! Pods.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use plimsoll_core::object::pod::PodView;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::validation::Part;
 use super::{Object, child, copy, root, set};
 
 pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
-    let class = serde_json::from_value::<Pod>(object.clone())
-        .ok()
-        .and_then(|pod| PodView::from_api(&pod).ok())
-        .map(|pod| pod.compute_qos_class().as_str());
+    let class = PodView::from_api(&resources_of(&object["spec"]))
+        .map(|pod| pod.compute_qos_class().as_str())
+        .ok();
     object["status"] = json!({"phase": "Pending", "qosClass": class.unwrap_or_default()});
     if object["spec"]["schedulingGates"]
         .as_array()
@@ -28,6 +28,31 @@ pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
     let labels = object["metadata"]["labels"].clone();
     for term in terms_with_label_keys(&mut object["spec"]) {
         merge_label_keys(term, &labels);
+    }
+}
+
+/// A pod with nothing but the resources that decide on its class.
+fn resources_of(spec: &Value) -> Pod {
+    let resources = |value: &Value| Deserialize::deserialize(value).ok();
+    let containers = |field: &str| -> Vec<Container> {
+        let list = spec[field].as_array().into_iter().flatten();
+        let containers = list.map(|container| Container {
+            name: container["name"].as_str().unwrap_or_default().to_owned(),
+            restart_policy: container["restartPolicy"].as_str().map(str::to_owned),
+            resources: resources(&container["resources"]),
+            ..Container::default()
+        });
+        containers.collect()
+    };
+    let spec = PodSpec {
+        containers: containers("containers"),
+        init_containers: Some(containers("initContainers")),
+        resources: resources(&spec["resources"]),
+        ..PodSpec::default()
+    };
+    Pod {
+        spec: Some(spec),
+        ..Pod::default()
     }
 }
 
@@ -104,7 +129,7 @@ pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
             copy(new, old, "spec");
             set(child(root(new), "spec"), "ephemeralContainers", containers);
         }
-        Part::Main | Part::Finalize | Part::Scale => copy(new, old, "status"),
+        Part::Main | Part::Finalize | Part::Scale | Part::Approval => copy(new, old, "status"),
     }
 }
 

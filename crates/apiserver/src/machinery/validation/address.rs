@@ -58,6 +58,41 @@ pub(super) fn check_cidr(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
+/// Whether the text is an address, be it oddly spelled.
+pub(super) fn is_ip(text: &str) -> bool {
+    parse_sloppily(text).is_some()
+}
+
+/// An address that traffic can be sent to from elsewhere.
+pub(super) fn check_endpoint_ip(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    let Some(address) = parse_sloppily(text) else {
+        return problems.invalid(path, text, "must be a valid IP address");
+    };
+    let is_link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let is_link_local_multicast = match address {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
+    };
+    if address.is_unspecified() {
+        problems.invalid(path, text, format!("may not be unspecified ({text})"));
+    }
+    if address.is_loopback() {
+        let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        problems.invalid(path, text, detail);
+    }
+    if is_link_local {
+        let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+        problems.invalid(path, text, detail);
+    }
+    if is_link_local_multicast {
+        let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+        problems.invalid(path, text, detail);
+    }
+}
+
 /// Whether the texts are addresses or networks of both families; `None` if one is neither.
 pub(super) fn is_dual_stack<'a>(texts: impl Iterator<Item = &'a str>) -> Option<bool> {
     let mut families = (false, false);

@@ -1,6 +1,7 @@
 //! Objects as upstream's errors show them: its internal types, which have no JSON names.
 
 use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::api::storage::v1 as storage;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
 
@@ -109,4 +110,54 @@ pub(super) struct Address<'a> {
 pub(super) struct NodeAddress<'a> {
     pub(super) r#type: &'a str,
     pub(super) address: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct CsiNodeDriver<'a> {
+    name: &'a str,
+    #[serde(rename = "NodeID")]
+    node_id: &'a str,
+    topology_keys: Option<&'a [String]>,
+    allocatable: Option<()>,
+}
+
+/// Limits may change and are left out before drivers are compared.
+impl<'a> From<&'a storage::CSINodeDriver> for CsiNodeDriver<'a> {
+    fn from(driver: &'a storage::CSINodeDriver) -> CsiNodeDriver<'a> {
+        CsiNodeDriver {
+            name: &driver.name,
+            node_id: &driver.node_id,
+            topology_keys: driver.topology_keys.as_deref(),
+            allocatable: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct VolumeAttachmentSpec<'a> {
+    attacher: &'a str,
+    source: VolumeAttachmentSource<'a>,
+    node_name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct VolumeAttachmentSource<'a> {
+    persistent_volume_name: Option<&'a str>,
+    inline_volume_spec: Option<&'a api::PersistentVolumeSpec>,
+}
+
+impl<'a> From<&'a storage::VolumeAttachmentSpec> for VolumeAttachmentSpec<'a> {
+    fn from(spec: &'a storage::VolumeAttachmentSpec) -> VolumeAttachmentSpec<'a> {
+        VolumeAttachmentSpec {
+            attacher: &spec.attacher,
+            source: VolumeAttachmentSource {
+                persistent_volume_name: spec.source.persistent_volume_name.as_deref(),
+                inline_volume_spec: spec.source.inline_volume_spec.as_ref(),
+            },
+            node_name: &spec.node_name,
+        }
+    }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use plimsoll_core::object::syntax::{check_label_key, check_label_value};
 
-use crate::machinery::go_types::go_json;
+use crate::machinery::schema::encode::go_json;
 
 use super::names::{NameRule, dns_label};
 use super::path::Path;

@@ -7,9 +7,11 @@
 //!
 //! Reading order: [`path`] and [`problems`] (how problems are said), `names`, `metadata`,
 //! `selector`, `address`, `file_path`, `signer` (what texts may look like), then one file per kind or
-//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `small_kinds`.
+//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `certificates`,
+//! `small_kinds`.
 
 mod address;
+mod certificates;
 mod claim;
 mod config;
 mod event;
@@ -20,19 +22,24 @@ mod metadata;
 mod names;
 mod node;
 pub mod path;
+mod persistent_volume;
 mod pod;
 pub mod problems;
 mod quota;
 mod rbac;
 mod schedule;
 mod selector;
+mod service;
 mod signer;
 mod small_kinds;
+mod storage;
 mod warnings;
 mod workload;
 
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::problem::Problem;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -43,7 +50,9 @@ use names::NameRule;
 use path::Path;
 use problems::Problems;
 
-pub use warnings::{warnings_on_create, warnings_on_update};
+use warnings::warnings_on_create;
+
+pub use warnings::warnings_on_update;
 
 /// What a cluster allows beyond what the API means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +85,8 @@ pub enum Part {
     Finalize,
     /// The number of replicas, which is sent as a kind of its own.
     Scale,
+    /// Whether a certificate signing request is approved.
+    Approval,
 }
 
 impl Part {
@@ -88,6 +99,7 @@ impl Part {
             Part::EphemeralContainers => "ephemeralcontainers",
             Part::Finalize => "finalize",
             Part::Scale => "scale",
+            Part::Approval => "approval",
         }
     }
 }
@@ -97,12 +109,50 @@ fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
+/// What is to be said about an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// What is wrong with it.
+    pub problems: Vec<Problem>,
+    /// What is odd about it; nobody looks where something is wrong.
+    pub warnings: Vec<String>,
+}
+
+/// Judges a new object. Pods are read once for all there is to say about them: they are the
+/// objects that are created most.
+pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
+    if (kind.group, kind.kind) == ("", "Pod")
+        && let Ok(pod) = Pod::deserialize(object)
+    {
+        let mut problems = Problems::default();
+        pod::validate(&pod, rules, &mut problems);
+        if problems.is_empty() {
+            metadata::check_common(&pod.metadata, scope(kind), &mut problems);
+        }
+        let warnings = if problems.is_empty() {
+            warnings::pod_warnings(&pod)
+        } else {
+            Vec::new()
+        };
+        return Verdict {
+            problems: problems.into_vec(),
+            warnings,
+        };
+    }
+    let problems = validate_create(kind, object, rules);
+    let warnings = if problems.is_empty() {
+        warnings_on_create(kind, object)
+    } else {
+        Vec::new()
+    };
+    Verdict { problems, warnings }
+}
+
 /// What is wrong with a new object.
-pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
+fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
     let mut problems = Problems::default();
     let found = &mut problems;
     match (kind.group, kind.kind) {
-        ("", "Pod") => with(object, found, |o, p| pod::validate(o, rules, p)),
         ("", "Node") => with(object, found, node::validate),
         ("", "Namespace") => with(object, found, small_kinds::validate_namespace),
         ("", "LimitRange") => with(object, found, quota::validate_limit_range),
@@ -112,6 +162,20 @@ pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem
         ("", "Event") => with(object, found, event::validate),
         ("events.k8s.io", "Event") => with(object, found, event::validate_v1),
         ("", "PersistentVolumeClaim") => with(object, found, claim::validate),
+        ("", "Service") => with(object, found, service::validate),
+        ("", "ReplicationController") => with(object, found, |o, p| {
+            workload::validate_replication_controller(o, rules, p);
+        }),
+        ("", "PersistentVolume") => with(object, found, persistent_volume::validate),
+        ("storage.k8s.io", "StorageClass") => with(object, found, storage::validate_class),
+        ("storage.k8s.io", "CSIDriver") => with(object, found, storage::validate_driver),
+        ("storage.k8s.io", "CSINode") => with(object, found, storage::validate_node),
+        ("storage.k8s.io", "CSIStorageCapacity") => {
+            with(object, found, storage::validate_capacity);
+        }
+        ("storage.k8s.io", "VolumeAttachment") => {
+            with(object, found, storage::validate_attachment);
+        }
         ("apps", "Deployment") => with(object, found, |o, p| {
             workload::validate_deployment(o, selector_of(object), rules, p)
         }),
@@ -127,6 +191,9 @@ pub fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem
         ("apps", "ControllerRevision") => with(object, found, small_kinds::validate_revision),
         ("batch", "Job") => with(object, found, |o, p| job::validate(o, rules, p)),
         ("batch", "CronJob") => with(object, found, |o, p| job::validate_cron_job(o, rules, p)),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            with(object, found, certificates::validate);
+        }
         ("coordination.k8s.io", "Lease") => with(object, found, small_kinds::validate_lease),
         ("node.k8s.io", "RuntimeClass") => with(object, found, small_kinds::validate_runtime_class),
         ("policy", "PodDisruptionBudget") => with(object, found, small_kinds::validate_budget),
@@ -206,6 +273,35 @@ pub fn validate_update(
         }
         ("", "Event", _) => with(new, found, event::validate),
         ("events.k8s.io", "Event", _) => with_both(new, old, found, event::validate_v1_update),
+        ("", "Service", Part::Status) => {
+            with_both(new, old, found, service::validate_status_update);
+        }
+        ("", "Service", _) => with_both(new, old, found, service::validate_update),
+        ("", "ReplicationController", part) => with_both(new, old, found, |n, o, p| {
+            workload::validate_replication_controller_update(n, o, part, rules, p);
+        }),
+        ("", "PersistentVolumeClaim", Part::Status) => {
+            with_both(new, old, found, claim::validate_status_update);
+        }
+        ("", "PersistentVolumeClaim", _) => with_both(new, old, found, claim::validate_update),
+        ("", "PersistentVolume", part) if part != Part::Status => {
+            with_both(new, old, found, persistent_volume::validate_update);
+        }
+        ("storage.k8s.io", "StorageClass", _) => {
+            with_both(new, old, found, storage::validate_class_update);
+        }
+        ("storage.k8s.io", "CSIDriver", _) => {
+            with_both(new, old, found, storage::validate_driver_update);
+        }
+        ("storage.k8s.io", "CSINode", _) => {
+            with_both(new, old, found, storage::validate_node_update);
+        }
+        ("storage.k8s.io", "CSIStorageCapacity", _) => {
+            with_both(new, old, found, storage::validate_capacity_update);
+        }
+        ("storage.k8s.io", "VolumeAttachment", _) => {
+            with_both(new, old, found, storage::validate_attachment_update);
+        }
         ("apps", "Deployment", part) => with_both(new, old, found, |n, o, p| {
             workload::validate_deployment_update(n, o, part, selector_of(new), rules, p);
         }),
@@ -230,6 +326,11 @@ pub fn validate_update(
         ("batch", "CronJob", _) => {
             with_both(new, old, found, |n, o, p| {
                 job::validate_cron_job_update(n, o, rules, p)
+            });
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest", part) => {
+            with_both(new, old, found, |n, o, p| {
+                certificates::validate_update(n, o, part, p);
             });
         }
         ("coordination.k8s.io", "Lease", _) => {
@@ -323,5 +424,5 @@ fn selector_of(object: &Value) -> workload::Selector {
 }
 
 fn meta_of(object: &Value) -> ObjectMeta {
-    serde::Deserialize::deserialize(&object["metadata"]).unwrap_or_default()
+    ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default()
 }

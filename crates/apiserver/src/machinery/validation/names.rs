@@ -32,6 +32,8 @@ pub(super) enum NameRule {
     Label,
     /// Whatever can be part of a path, the rule of roles.
     PathSegment,
+    /// None beyond what holds for every kind.
+    Any,
 }
 
 impl NameRule {
@@ -41,6 +43,7 @@ impl NameRule {
             NameRule::Subdomain => dns_subdomain(name),
             NameRule::Label => dns_label(name),
             NameRule::PathSegment => path_segment(name),
+            NameRule::Any => Vec::new(),
         }
     }
 

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use plimsoll_core::problem::{Problem, json_text, quoted};
+use plimsoll_core::quantity::Quantity;
 use serde::Serialize;
 
-use crate::machinery::go_types::go_json;
+use crate::machinery::schema::encode::go_json;
 
 use super::path::Path;
 
@@ -136,12 +137,28 @@ impl Problems {
         self.push(Problem::duplicate(path.to_string(), value));
     }
 
+    /// A value that is no text.
+    pub(super) fn duplicate_bare(&mut self, path: &Path<'_>, Shown(value): Shown) {
+        self.push(Problem::duplicate(path.to_string(), "").with_value(value));
+    }
+
     pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.push(Problem::not_found(path.to_string(), value));
     }
 
     pub(super) fn not_supported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.push(Problem::not_supported(path.to_string(), value, supported));
+    }
+
+    /// As [`Problems::not_supported`], for values that are no texts.
+    pub(super) fn not_supported_value(
+        &mut self,
+        path: &Path<'_>,
+        Shown(value): Shown,
+        supported: &[&str],
+    ) {
+        let problem = Problem::not_supported(path.to_string(), "", supported);
+        self.push(problem.with_value(value));
     }
 
     /// Refuses a text that is none of the supported ones.
@@ -185,6 +202,26 @@ impl Problems {
         let value = value.into();
         if value <= 0 {
             self.invalid(path, value, "must be greater than zero");
+        }
+    }
+
+    /// An amount that must not be negative; one that does not parse was refused before.
+    pub(super) fn nonnegative_quantity(&mut self, path: &Path<'_>, amount: &str) {
+        if let Ok(quantity) = amount.parse::<Quantity>()
+            && quantity.signum() < 0
+        {
+            let shown = quantity.to_string();
+            self.invalid(path, &shown, "must be greater than or equal to 0");
+        }
+    }
+
+    /// An amount of something that must be there.
+    pub(super) fn positive_quantity(&mut self, path: &Path<'_>, amount: &str) {
+        self.nonnegative_quantity(path, amount);
+        if let Ok(quantity) = amount.parse::<Quantity>()
+            && quantity.signum() <= 0
+        {
+            self.invalid(path, &quantity.to_string(), "must be greater than zero");
         }
     }
 

@@ -18,11 +18,21 @@ use super::names::dns_label;
 use super::path::Path;
 use super::text;
 
-/// Warnings about a new object, in upstream's order.
-pub fn warnings_on_create(kind: &Kind, object: &Value) -> Vec<String> {
+/// Warnings about a new pod, in upstream's order.
+pub(super) fn pod_warnings(pod: &Pod) -> Vec<String> {
+    let name = text(&pod.metadata.name);
+    let mut warnings = hostname_warning(name, "this is used in the Pod's hostname");
+    if let Some(spec) = &pod.spec {
+        let meta = Some(&pod.metadata);
+        warnings.extend(pod::warnings(spec, meta, pod::Of::Pod, &Path::ROOT));
+    }
+    warnings
+}
+
+/// Warnings about a new object of another kind, in upstream's order.
+pub(super) fn warnings_on_create(kind: &Kind, object: &Value) -> Vec<String> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut warnings = match (kind.group, kind.kind) {
-        ("", "Pod") => hostname_warning(name, "this is used in the Pod's hostname"),
         ("apps", "Deployment" | "ReplicaSet") | ("batch", "Job" | "CronJob") => {
             hostname_warning(name, "this is used in Pod names and hostnames")
         }
@@ -49,10 +59,6 @@ fn body_warnings(kind: &Kind, object: &Value) -> Vec<String> {
     let spec = Path::new("spec");
     let template = spec.child("template");
     match (kind.group, kind.kind) {
-        ("", "Pod") => read::<Pod>(object).map(|pod| {
-            let spec = pod.spec.unwrap_or_default();
-            pod::warnings(&spec, Some(&pod.metadata), pod::Of::Pod, &Path::ROOT)
-        }),
         ("", "Node") => read(object).map(|node| node_warnings(&node)),
         ("apps", "Deployment") => read::<Deployment>(object)
             .and_then(|d| Some(pod::template_warnings(&d.spec?.template, &template))),

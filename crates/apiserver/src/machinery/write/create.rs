@@ -6,9 +6,11 @@ use super::identity::{match_name, match_namespace, match_uid, version};
 use super::owners::{Found, remove_duplicates};
 use super::pass::{Given, Pass};
 use super::read::read;
-use super::{Accepted, Admission, Body, Identity, Request, metadata, remove, text};
+use super::{
+    Accepted, Admission, Body, Identity, Request, metadata, remove, text, without_field_sets,
+};
 use crate::machinery::strategy::prepare_for_create;
-use crate::machinery::validation::{validate_create, warnings_on_create};
+use crate::machinery::validation::judge_create;
 use crate::status::Status;
 
 /// The longest beginning of a name; what is added to it has five characters.
@@ -91,8 +93,10 @@ pub(super) fn finish(
         meta["name"] = json!(format!("{prefix}{}", identity.name_suffix));
     }
     prepare_for_create(kind, &mut object, request.now);
-    pass.check(&object, validate_create(kind, &object, request.rules))?;
-    pass.warnings.extend(warnings_on_create(kind, &object));
+    let rules = request.rules;
+    let verdict = without_field_sets(&mut object, |object| judge_create(kind, object, rules));
+    pass.check(&object, verdict.problems)?;
+    pass.warnings.extend(verdict.warnings);
     if (kind.group, kind.kind) == ("", "Namespace") {
         // A generated name was not known when defaults were set.
         let meta = metadata(&mut object);

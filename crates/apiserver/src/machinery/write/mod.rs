@@ -157,6 +157,31 @@ fn metadata(object: &mut Value) -> &mut Value {
     metadata
 }
 
+/// Runs something on the object that does not care who manages which field. The sets of fields are
+/// often half of an object, and reading them into types takes as long.
+fn without_field_sets<T>(object: &mut Value, run: impl FnOnce(&Value) -> T) -> T {
+    let sets: Vec<Option<Value>> = entries(object)
+        .map(|entry| entry.as_object_mut()?.remove(FIELDS))
+        .collect();
+    let outcome = run(object);
+    for (entry, set) in entries(object).zip(sets) {
+        if let (Some(entry), Some(set)) = (entry.as_object_mut(), set) {
+            entry.insert(FIELDS.to_owned(), set);
+        }
+    }
+    outcome
+}
+
+const FIELDS: &str = "fieldsV1";
+
+fn entries(object: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let entries = object
+        .get_mut("metadata")
+        .and_then(|meta| meta.get_mut("managedFields"))
+        .and_then(Value::as_array_mut);
+    entries.into_iter().flatten()
+}
+
 fn name_of(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }

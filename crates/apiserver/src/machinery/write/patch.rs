@@ -97,9 +97,7 @@ fn computed(
 ) -> Result<Value, Status> {
     let request = pass.request;
     let of = request.body_type();
-    let id = schema()
-        .kind(&of.api_version(), of.kind)
-        .ok_or_else(Status::unrouted_media_type)?;
+    let id = schema().of(of).ok_or_else(Status::unrouted_media_type)?;
     let patched = apply_patch(id, patch, old, body.bytes, request.validation)?;
     let mut object = patched.object;
     set_defaults(of, &mut object);

@@ -28,8 +28,8 @@ pub(super) fn read(pass: &mut Pass<'_>, body: Body<'_>) -> Result<Value, Status>
 
 /// Defaults, and what the way through upstream's internal form adds.
 pub(super) fn set_defaults(of: GroupVersionKind, object: &mut Value) {
-    apply_defaults(of.group, of.kind, object);
-    round_trip(of.group, of.kind, object);
+    apply_defaults(of, object);
+    round_trip(of, object);
     complete(of, object);
 }
 

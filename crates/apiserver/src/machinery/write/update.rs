@@ -6,7 +6,9 @@ use super::identity::{match_name, match_namespace, match_uid, match_version};
 use super::owners::{Found, remove_duplicates};
 use super::pass::{Given, Pass};
 use super::read::read;
-use super::{Accepted, Admission, Body, Part, Request, metadata, remove, scale, text};
+use super::{
+    Accepted, Admission, Body, Part, Request, metadata, remove, scale, text, without_field_sets,
+};
 use crate::machinery::strategy::{complete, prepare_for_update};
 use crate::machinery::validation::{validate_update, warnings_on_update};
 use crate::status::Status;
@@ -86,9 +88,12 @@ pub(super) fn settle(
 ) -> Result<(), Status> {
     let (kind, rules) = (pass.request.kind, pass.request.rules);
     metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    prepare_for_update(kind, part, object, old);
+    prepare_for_update(kind, part, object, old, pass.request.now);
     keep_identity(metadata(object), &old["metadata"]);
-    pass.check(object, validate_update(kind, part, object, old, rules))?;
+    let problems = without_field_sets(object, |object| {
+        validate_update(kind, part, object, old, rules)
+    });
+    pass.check(object, problems)?;
     pass.warnings.extend(warnings_on_update(kind, object, old));
     keep_times_of_managers(object, old);
     Ok(())

@@ -31,7 +31,18 @@ pub(in super::super) fn compare(atom: Atom, left: &Value, right: &Value) -> Comp
     compare_at(atom, Some(left), Some(right)).1
 }
 
-fn compare_at(atom: Atom, left: Option<&Value>, right: Option<&Value>) -> (Change, Comparison) {
+/// What was found at a place: a change of the field itself, and those within.
+type Found = (Change, Comparison);
+
+fn is_nothing((change, within): &Found) -> bool {
+    let is_empty = |set: &FieldSet| set.members.is_empty() && set.children.is_empty();
+    *change == Change::None
+        && is_empty(&within.removed)
+        && is_empty(&within.modified)
+        && is_empty(&within.added)
+}
+
+fn compare_at(atom: Atom, left: Option<&Value>, right: Option<&Value>) -> Found {
     let mut within = Comparison::default();
     let mut change = match (left, right) {
         (None, Some(_)) => Change::Added,
@@ -52,7 +63,9 @@ fn compare_at(atom: Atom, left: Option<&Value>, right: Option<&Value>) -> (Chang
                 continue;
             };
             let found = compare_at(inner, member_of(left, name), member_of(right, name));
-            within.put(PathElement::Field(name.clone()), found);
+            if !is_nothing(&found) {
+                within.put(PathElement::Field(name.clone()), found);
+            }
         }
     }
     (change, within)
@@ -60,7 +73,7 @@ fn compare_at(atom: Atom, left: Option<&Value>, right: Option<&Value>) -> (Chang
 
 impl Comparison {
     /// Adds what was found at `element`.
-    fn put(&mut self, element: PathElement, (change, within): (Change, Comparison)) {
+    fn put(&mut self, element: PathElement, (change, within): Found) {
         self.removed.put_within(&element, within.removed);
         self.modified.put_within(&element, within.modified);
         self.added.put_within(&element, within.added);

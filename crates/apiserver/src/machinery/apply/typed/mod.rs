@@ -7,7 +7,7 @@ mod compare;
 mod merge;
 mod remove;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -95,16 +95,17 @@ pub(super) fn member_of<'a>(value: Option<&'a Value>, name: &str) -> Option<&'a 
     value.and_then(|value| value.get(name))
 }
 
+/// The names of both, each once: those on the left, then what only the right has.
 pub(super) fn names_of<'a>(
     left: Option<&'a Value>,
     right: Option<&'a Value>,
-) -> BTreeSet<&'a String> {
-    [left, right]
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
-        .flat_map(Map::keys)
-        .collect()
+) -> impl Iterator<Item = &'a String> {
+    let members = |value: Option<&'a Value>| value.and_then(Value::as_object);
+    let (left, right) = (members(left), members(right));
+    let only_right = right.into_iter().flat_map(Map::keys);
+    let only_right =
+        only_right.filter(move |name| !left.is_some_and(|left| left.contains_key(*name)));
+    left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
 /// A set made for an older table: what has become one owner's whole is owned as a whole.

@@ -3,6 +3,7 @@
 
 mod access;
 mod batch;
+mod certificates;
 mod cluster;
 mod configuration;
 mod event;
@@ -42,6 +43,7 @@ pub(super) fn printer(group: &str, kind: &str) -> Printer {
         ("autoscaling", "Scale") => workload::SCALE,
         ("batch", "CronJob") => batch::CRON_JOB,
         ("batch", "Job") => batch::JOB,
+        ("certificates.k8s.io", "CertificateSigningRequest") => certificates::SIGNING_REQUEST,
         ("coordination.k8s.io", "Lease") => cluster::LEASE,
         ("node.k8s.io", "RuntimeClass") => cluster::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => cluster::POD_DISRUPTION_BUDGET,

@@ -81,7 +81,11 @@ enum Values {
     Any,
 }
 
-fn check_node_selector(selector: &NodeSelector, path: &Path<'_>, problems: &mut Problems) {
+pub(in super::super) fn check_node_selector(
+    selector: &NodeSelector,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let path = path.child("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
         return problems.required(&path, "must have at least one node selector term");

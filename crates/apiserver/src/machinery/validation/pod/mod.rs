@@ -41,9 +41,11 @@ use super::{Rules, internal, text};
 
 use mounts::Volumes;
 
+pub(super) use affinity::check_node_selector;
 pub(super) use resize::validate_resize;
 pub(super) use status::validate_status_update;
 pub(super) use update::{validate_ephemeral_containers_update, validate_update};
+pub(super) use volumes::check_sources;
 
 /// A new pod.
 pub(super) fn validate(pod: &Pod, rules: Rules, problems: &mut Problems) {

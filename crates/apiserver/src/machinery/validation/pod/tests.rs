@@ -4,7 +4,10 @@ use super::*;
 
 fn pod(spec: Value) -> Pod {
     let mut object = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec});
-    crate::machinery::defaulting::apply_defaults("", "Pod", &mut object);
+    let of = crate::kinds::by_kind("v1", "Pod")
+        .unwrap()
+        .group_version_kind();
+    crate::machinery::defaulting::apply_defaults(of, &mut object);
     serde_json::from_value(object).unwrap()
 }
 

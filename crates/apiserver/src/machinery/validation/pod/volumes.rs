@@ -15,6 +15,7 @@ use super::super::metadata::{check_annotations, check_labels};
 use super::super::names::{dns_label, dns_subdomain};
 use super::super::path::Path;
 use super::super::problems::Problems;
+use super::super::storage::check_driver_name;
 use super::super::text;
 use super::containers::check_pull_policy;
 use super::mounts::Volumes;
@@ -31,7 +32,6 @@ const HOST_PATH_TYPES: [&str; 8] = [
     "Socket",
 ];
 const MODE_RULE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
-const MAX_DRIVER_BYTES: usize = 63;
 
 /// Checks the volumes and returns those that mounts may name.
 pub(super) fn check<'a>(
@@ -114,21 +114,41 @@ fn check_source(
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
-    let mut is_first = true;
-    for (name, check) in sources(volume, pod_name, is_pod).into_iter().flatten() {
-        if is_first {
+    let sources = sources(volume, pod_name, is_pod);
+    if check_first(volume, sources, path, problems) == 0 {
+        problems.required(path, "must specify a volume type");
+    }
+}
+
+/// Checks the sources of something else than a pod and says how many there are.
+pub(in super::super) fn check_sources(
+    volume: &Volume,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> usize {
+    check_first(volume, sources(volume, None, false), path, problems)
+}
+
+/// Checks the first source and refuses the others; says how many there are.
+fn check_first(
+    volume: &Volume,
+    sources: Vec<Source<'_>>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> usize {
+    let mut count = 0;
+    for (name, check) in sources.into_iter().flatten() {
+        if count == 0 {
             check(path, problems);
         } else {
             problems.forbidden(&path.child(name), "may not specify more than 1 volume type");
         }
-        is_first = false;
+        count += 1;
         if name == "iscsi" {
             legacy_volumes::check_iscsi_name(volume, path, problems);
         }
     }
-    if is_first {
-        problems.required(path, "must specify a volume type");
-    }
+    count
 }
 
 /// All sources that are given, in upstream's order.
@@ -255,16 +275,7 @@ pub(super) fn check_key_to_path(item: &KeyToPath, path: &Path<'_>, problems: &mu
 }
 
 fn check_csi(source: &CSIVolumeSource, path: &Path<'_>, problems: &mut Problems) {
-    let driver_path = path.child("driver");
-    let driver = source.driver.as_str();
-    if driver.is_empty() {
-        problems.required(&driver_path, "");
-    } else {
-        if driver.len() > MAX_DRIVER_BYTES {
-            problems.too_long(&driver_path, MAX_DRIVER_BYTES);
-        }
-        problems.invalid_each(&driver_path, driver, dns_subdomain(&driver.to_lowercase()));
-    }
+    check_driver_name(&source.driver, &path.child("driver"), problems);
     let secret = source
         .node_publish_secret_ref
         .as_ref()

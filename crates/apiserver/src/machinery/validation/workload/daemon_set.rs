@@ -10,8 +10,8 @@ use super::super::problems::{Problems, api, json};
 use super::super::{Part, Rules, internal, pod, selector, text};
 use super::{
     Selector, amount, check_at_most_100_percent, check_collisions, check_counts,
-    check_int_or_percent, check_runs_always, check_selector_unchanged, not_supported, parsed,
-    show_mismatch, template_labels,
+    check_int_or_percent, check_runs_always, check_selector_unchanged, parsed, show_mismatch,
+    template_labels,
 };
 
 pub(in super::super) fn validate_daemon_set(
@@ -171,7 +171,7 @@ fn check_daemon_strategy(
                     }
                 }),
             };
-            not_supported(path, &shown, &["RollingUpdate", "OnDelete"], problems);
+            problems.not_supported_value(path, json(&shown), &["RollingUpdate", "OnDelete"]);
         }
     }
 }

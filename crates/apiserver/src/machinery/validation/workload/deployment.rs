@@ -13,9 +13,9 @@ use super::super::path::Path;
 use super::super::problems::{Problems, api, json};
 use super::super::{Part, Rules, internal, pod, text};
 use super::{
-    ABOVE_REPLICAS, Selector, amount, check_at_most_100_percent, check_collisions, check_counts,
-    check_int_or_percent, check_labels_match, check_runs_always, check_selector,
-    check_selector_unchanged, not_supported, parsed,
+    Selector, amount, check_at_most_100_percent, check_collisions, check_counts,
+    check_int_or_percent, check_labels_match, check_not_above, check_runs_always, check_selector,
+    check_selector_unchanged, parsed,
 };
 
 pub(in super::super) fn validate_deployment(
@@ -170,7 +170,7 @@ fn check_deployment_strategy(
                     }
                 }),
             };
-            not_supported(path, &shown, &["Recreate", "RollingUpdate"], problems);
+            problems.not_supported_value(path, json(&shown), &["Recreate", "RollingUpdate"]);
         }
     }
 }
@@ -288,27 +288,5 @@ fn check_replicated(
             pod::check_template(template, rules, &template_path, problems);
             check_runs_always(template, "ReplicaSet", &template_path, problems);
         }
-    }
-}
-
-/// The last of the counts is the available ones, the one before it the ready ones.
-fn check_not_above(
-    fields: &[&str; 3],
-    counts: &[Option<i32>; 3],
-    replicas: Option<i32>,
-    above_ready: &str,
-    path: &Path<'_>,
-    problems: &mut Problems,
-) {
-    let replicas = replicas.unwrap_or_default();
-    let counts = counts.map(Option::unwrap_or_default);
-    for (field, count) in fields.iter().zip(counts) {
-        if count > replicas {
-            problems.invalid(&path.child(field), count, ABOVE_REPLICAS);
-        }
-    }
-    let [_, ready, available] = counts;
-    if available > ready {
-        problems.invalid(&path.child(fields[2]), available, above_ready);
     }
 }

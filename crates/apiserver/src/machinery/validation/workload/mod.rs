@@ -1,10 +1,11 @@
-//! Deployments, ReplicaSets, DaemonSets and StatefulSets.
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers.
 //!
 //! Matches v1.36 pkg/apis/apps/validation/validation.go. API types cannot tell a missing selector
 //! from an empty one, so callers say which it is.
 
 mod daemon_set;
 mod deployment;
+mod replication_controller;
 mod stateful_set;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ pub(super) use deployment::{
     validate_deployment, validate_deployment_update, validate_replica_set,
     validate_replica_set_update,
 };
+pub(super) use replication_controller::{
+    validate_replication_controller, validate_replication_controller_update,
+};
 pub(super) use stateful_set::{validate_stateful_set, validate_stateful_set_update};
 
 /// Whether the object has a selector at all.
@@ -36,17 +40,6 @@ pub(super) enum Selector {
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 const ABOVE_REPLICAS: &str = "cannot be greater than status.replicas";
-
-/// A whole strategy that is none of the supported ones.
-fn not_supported(
-    path: &Path<'_>,
-    shown: &impl serde::Serialize,
-    supported: &[&str],
-    problems: &mut Problems,
-) {
-    let problem = plimsoll_core::problem::Problem::not_supported(path.to_string(), "", supported);
-    problems.push(problem.with_value(plimsoll_core::problem::json_text(shown)));
-}
 
 fn check_selector(
     labels: &ApiLabelSelector,
@@ -149,6 +142,28 @@ fn check_collisions(new: Option<i32>, old: Option<i32>, path: &Path<'_>, problem
             new_count,
             "cannot be decremented",
         );
+    }
+}
+
+/// The last of the counts is the available ones, the one before it the ready ones.
+fn check_not_above(
+    fields: &[&str; 3],
+    counts: &[Option<i32>; 3],
+    replicas: Option<i32>,
+    above_ready: &str,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let replicas = replicas.unwrap_or_default();
+    let counts = counts.map(Option::unwrap_or_default);
+    for (field, count) in fields.iter().zip(counts) {
+        if count > replicas {
+            problems.invalid(&path.child(field), count, ABOVE_REPLICAS);
+        }
+    }
+    let [_, ready, available] = counts;
+    if available > ready {
+        problems.invalid(&path.child(fields[2]), available, above_ready);
     }
 }
 

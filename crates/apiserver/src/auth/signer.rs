@@ -1,0 +1,286 @@
+//! CertificateSigningRequests: which are approved without a person, and which are signed.
+//!
+//! Matches v1.36 pkg/controller/certificates (approver/sarapprove.go, signer/signer.go,
+//! authority/policies.go), pkg/apis/certificates/helpers.go, and the admission plugins below
+//! plugin/pkg/admission/certificates. Everything is a function of the object; who may do what is
+//! asked of the caller.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::problem::quoted;
+use serde_json::{Value, json};
+
+use super::authority::{Authority, AuthorityError};
+use super::identity::{MASTERS, NODE_USER_PREFIX, NODES};
+use super::signing_request::{SigningRequest, SigningRequestError};
+use super::{list, text};
+
+/// Signs what kubelets show to the API server.
+pub const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+/// Signs what kubelets show to the API server as servers.
+pub const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
+/// Signs what anybody shows to the API server.
+pub const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+
+/// How long certificates are good for at most; upstream's `--cluster-signing-duration`.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Twice as long as they are dated back, so that none is over before it begins.
+const SHORTEST: Duration = Duration::from_secs(10 * 60);
+
+/// What to do about a request that nobody has decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Approve it, with this message.
+    Approve(&'static str),
+    /// Leave it to a person.
+    Ignore,
+}
+
+/// What became of a request for a signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signature {
+    /// The certificate, as PEM.
+    Issued(String),
+    /// The request is against the signer's rules and will never be signed.
+    Failed(String),
+    /// Not approved yet, done already, or another signer's.
+    NotDue,
+}
+
+/// A request cannot be signed for a reason that may go away.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// It cannot be read. No such request is accepted by the API.
+    #[error("unable to parse csr {}: {source}", quoted(name))]
+    Request {
+        /// The object's name.
+        name: String,
+        /// Why.
+        #[source]
+        source: SigningRequestError,
+    },
+    /// The authority cannot sign.
+    #[error("error auto signing csr")]
+    Authority(#[from] AuthorityError),
+}
+
+/// Whether a kubelet's request for a client certificate is approved at once. `may` says whether
+/// the requester may create `certificatesigningrequests/<subresource>`.
+pub fn decide(csr: &Value, may: impl Fn(&str) -> bool) -> Decision {
+    let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
+    if is_decided || has_certificate(csr) || text(csr, "/spec/signerName") != KUBELET_CLIENT {
+        return Decision::Ignore;
+    }
+    let Ok(request) = SigningRequest::from_api(text(csr, "/spec/request")) else {
+        return Decision::Ignore;
+    };
+    if check_kubelet_client(&request, &usages(csr)).is_err() {
+        return Decision::Ignore;
+    }
+    if text(csr, "/spec/username") == request.common_name && may("selfnodeclient") {
+        return Decision::Approve(
+            "Auto approving self kubelet client certificate after SubjectAccessReview.",
+        );
+    }
+    if may("nodeclient") {
+        return Decision::Approve(
+            "Auto approving kubelet client certificate after SubjectAccessReview.",
+        );
+    }
+    Decision::Ignore
+}
+
+/// The condition by which a request is approved without a person. The strategy adds the times.
+pub fn approval(message: &str) -> Value {
+    json!({
+        "type": "Approved",
+        "status": "True",
+        "reason": "AutoApproved",
+        "message": message,
+    })
+}
+
+/// The condition by which a request is told that it will never be signed.
+pub fn failure(message: &str) -> Value {
+    json!({
+        "type": "Failed",
+        "status": "True",
+        "reason": "SignerValidationFailure",
+        "message": message,
+    })
+}
+
+/// Signs an approved request of one of the three signers. The key stays where it was made; of
+/// what is asked for, subject and alternative names are taken over, usages come from the object.
+pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signature, SignError> {
+    let is_approved = has_condition(csr, "Approved") && !has_condition(csr, "Denied");
+    if !is_approved || has_true_condition(csr, "Failed") || has_certificate(csr) {
+        return Ok(Signature::NotDue);
+    }
+    let check: fn(&SigningRequest, &BTreeSet<&str>) -> Result<(), String> =
+        match text(csr, "/spec/signerName") {
+            KUBELET_CLIENT => check_kubelet_client,
+            KUBELET_SERVING => check_kubelet_serving,
+            API_CLIENT => |_, usages| check_api_client(usages),
+            _ => return Ok(Signature::NotDue),
+        };
+    let request = SigningRequest::from_api(text(csr, "/spec/request"));
+    let request = request.and_then(|request| request.check_signature().map(|()| request));
+    let request = request.map_err(|source| SignError::Request {
+        name: text(csr, "/metadata/name").to_owned(),
+        source,
+    })?;
+    let usages = usages(csr);
+    if let Err(message) = check(&request, &usages) {
+        return Ok(Signature::Failed(message));
+    }
+    let lifetime = lifetime(
+        csr.pointer("/spec/expirationSeconds")
+            .and_then(Value::as_u64),
+    );
+    let signed = authority.sign_request(&request, &usages, lifetime, now)?;
+    Ok(Signature::Issued(signed))
+}
+
+fn lifetime(asked: Option<u64>) -> Duration {
+    let asked = asked.map_or(LONGEST, Duration::from_secs);
+    asked.clamp(SHORTEST, LONGEST)
+}
+
+/// Whether somebody may approve requests of a signer. `may` says whether they may `approve` the
+/// `signers` of that name; a whole domain is called `example.com/*`. The error is why not.
+pub fn check_approver(old: &Value, may: impl Fn(&str) -> bool) -> Result<(), String> {
+    check_signer(old, may, "approve")
+}
+
+/// The same for `sign`: whoever changes a request's status.
+pub fn check_status_writer(
+    new: &Value,
+    old: &Value,
+    may: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let is_same = |pointer| new.pointer(pointer) == old.pointer(pointer);
+    if is_same("/status/certificate") && is_same("/status/conditions") {
+        return Ok(());
+    }
+    check_signer(old, may, "sign")
+}
+
+fn check_signer(old: &Value, may: impl Fn(&str) -> bool, verb: &str) -> Result<(), String> {
+    let signer = text(old, "/spec/signerName");
+    let domain = signer.split('/').next().unwrap_or_default();
+    if may(signer) || may(&format!("{domain}/*")) {
+        return Ok(());
+    }
+    let signer = quoted(signer);
+    Err(format!(
+        "user not permitted to {verb} requests with signerName {signer}"
+    ))
+}
+
+/// Nobody becomes an administrator by way of a signing request.
+pub fn check_subject(csr: &Value) -> Result<(), String> {
+    if text(csr, "/spec/signerName") != API_CLIENT {
+        return Ok(());
+    }
+    let request = SigningRequest::from_api(text(csr, "/spec/request"))
+        .map_err(|error| format!("failed to parse CSR: {error}"))?;
+    if request.organizations.iter().any(|group| group == MASTERS) {
+        return Err(format!(
+            "use of {API_CLIENT} signer with {MASTERS} group is not allowed"
+        ));
+    }
+    Ok(())
+}
+
+fn has_certificate(csr: &Value) -> bool {
+    !text(csr, "/status/certificate").is_empty()
+}
+
+fn has_condition(csr: &Value, sort: &str) -> bool {
+    let mut conditions = list(csr, "/status/conditions").iter();
+    conditions.any(|condition| condition["type"] == sort)
+}
+
+fn has_true_condition(csr: &Value, sort: &str) -> bool {
+    let mut conditions = list(csr, "/status/conditions").iter();
+    conditions.any(|condition| {
+        condition["type"] == sort && matches!(text(condition, "/status"), "" | "True")
+    })
+}
+
+fn usages(csr: &Value) -> BTreeSet<&str> {
+    let usages = list(csr, "/spec/usages").iter();
+    usages.filter_map(Value::as_str).collect()
+}
+
+fn check_kubelet_client(request: &SigningRequest, usages: &BTreeSet<&str>) -> Result<(), String> {
+    check_organization(request)?;
+    refuse_names(&request.dns_names, "DNS")?;
+    refuse_names(&request.email_addresses, "Email")?;
+    refuse_names(&request.ip_addresses, "IP")?;
+    refuse_names(&request.uris, "URI")?;
+    check_common_name(request)?;
+    check_usages(usages, "client auth")
+}
+
+fn check_kubelet_serving(request: &SigningRequest, usages: &BTreeSet<&str>) -> Result<(), String> {
+    check_organization(request)?;
+    if request.dns_names.is_empty() && request.ip_addresses.is_empty() {
+        return Err("DNS or IP subjectAltName is required".to_owned());
+    }
+    refuse_names(&request.email_addresses, "Email")?;
+    refuse_names(&request.uris, "URI")?;
+    check_usages(usages, "server auth")?;
+    check_common_name(request)
+}
+
+fn check_api_client(usages: &BTreeSet<&str>) -> Result<(), String> {
+    let allowed = ["digital signature", "key encipherment", "client auth"];
+    if let Some(wrong) = usages.iter().find(|usage| !allowed.contains(usage)) {
+        return Err(format!("invalid usage for client certificate: {wrong}"));
+    }
+    if !usages.contains("client auth") {
+        return Err("missing required usage for client certificate: client auth".to_owned());
+    }
+    Ok(())
+}
+
+fn check_organization(request: &SigningRequest) -> Result<(), String> {
+    if request.organizations == [NODES] {
+        return Ok(());
+    }
+    Err(format!("subject organization is not {NODES}"))
+}
+
+fn check_common_name(request: &SigningRequest) -> Result<(), String> {
+    if request.common_name.starts_with(NODE_USER_PREFIX) {
+        return Ok(());
+    }
+    Err(format!(
+        "subject common name does not begin with {NODE_USER_PREFIX}"
+    ))
+}
+
+fn refuse_names<T>(names: &[T], sort: &str) -> Result<(), String> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{sort} subjectAltNames are not allowed"))
+}
+
+/// Keys that are not RSA cannot encipher other keys.
+fn check_usages(usages: &BTreeSet<&str>, purpose: &str) -> Result<(), String> {
+    let needed = BTreeSet::from(["digital signature", purpose]);
+    let with_rsa = BTreeSet::from(["digital signature", "key encipherment", purpose]);
+    if *usages == needed || *usages == with_rsa {
+        return Ok(());
+    }
+    let names: Vec<&str> = with_rsa.into_iter().collect();
+    Err(format!("usages did not match [{}]", names.join(" ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
+use x509_parser::pem::parse_x509_pem;
+
+use super::*;
+use crate::auth::identity::user_of_certificate;
+
+const NOW: Timestamp = Timestamp::from_secs(1_767_225_600);
+const CLIENT: [&str; 2] = ["digital signature", "client auth"];
+const SERVER: [&str; 2] = ["digital signature", "server auth"];
+
+fn request(common_name: &str, organization: &str, names: Vec<SanType>) -> String {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    let subject = &mut params.distinguished_name;
+    subject.push(DnType::OrganizationName, organization);
+    subject.push(DnType::CommonName, common_name);
+    params.subject_alt_names = names;
+    let key = KeyPair::generate().unwrap();
+    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+    STANDARD.encode(pem)
+}
+
+fn csr(signer: &str, request: &str, usages: &[&str]) -> Value {
+    json!({
+        "metadata": {"name": "csr-1"},
+        "spec": {
+            "signerName": signer, "request": request, "usages": usages,
+            "username": "system:bootstrap:abcdef",
+        },
+        "status": {},
+    })
+}
+
+fn approved(mut csr: Value) -> Value {
+    csr["status"]["conditions"] = json!([approval("yes")]);
+    csr
+}
+
+fn kubelet() -> Value {
+    let request = request("system:node:n1", "system:nodes", vec![]);
+    csr(KUBELET_CLIENT, &request, &CLIENT)
+}
+
+#[test]
+fn a_kubelets_request_is_approved_for_whoever_may_ask() {
+    let csr = kubelet();
+    let message = "Auto approving kubelet client certificate after SubjectAccessReview.";
+    assert_eq!(
+        decide(&csr, |what| what == "nodeclient"),
+        Decision::Approve(message)
+    );
+    // A bootstrap token is not the node itself.
+    assert_eq!(
+        decide(&csr, |what| what == "selfnodeclient"),
+        Decision::Ignore
+    );
+    let mut own = csr;
+    own["spec"]["username"] = json!("system:node:n1");
+    let message = "Auto approving self kubelet client certificate after SubjectAccessReview.";
+    assert_eq!(decide(&own, |_| true), Decision::Approve(message));
+    assert_eq!(decide(&own, |_| false), Decision::Ignore);
+}
+
+#[test]
+fn what_is_decided_or_not_a_kubelets_is_left_alone() {
+    assert_eq!(decide(&approved(kubelet()), |_| true), Decision::Ignore);
+    let mut issued = kubelet();
+    issued["status"]["certificate"] = json!("YQ==");
+    assert_eq!(decide(&issued, |_| true), Decision::Ignore);
+    let named = vec![SanType::DnsName("a".try_into().unwrap())];
+    for wrong in [
+        csr(
+            API_CLIENT,
+            &request("system:node:n1", NODES, vec![]),
+            &CLIENT,
+        ),
+        csr(KUBELET_CLIENT, &request("alice", NODES, vec![]), &CLIENT),
+        csr(
+            KUBELET_CLIENT,
+            &request("system:node:n1", MASTERS, vec![]),
+            &CLIENT,
+        ),
+        csr(
+            KUBELET_CLIENT,
+            &request("system:node:n1", NODES, vec![]),
+            &SERVER,
+        ),
+        csr(
+            KUBELET_CLIENT,
+            &request("system:node:n1", NODES, named),
+            &CLIENT,
+        ),
+        csr(KUBELET_CLIENT, "bm90aGluZw==", &CLIENT),
+    ] {
+        assert_eq!(decide(&wrong, |_| true), Decision::Ignore);
+    }
+}
+
+fn authority() -> (Authority, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    (Authority::open(directory.path(), NOW).unwrap(), directory)
+}
+
+/// Start and end relative to [`NOW`], whether it is for clients and for servers, and its names.
+struct Issued {
+    der: Vec<u8>,
+    start: i64,
+    end: i64,
+    is_client: bool,
+    is_server: bool,
+    names: String,
+}
+
+fn issued(csr: &Value) -> Issued {
+    let (authority, _directory) = authority();
+    let Signature::Issued(pem) = sign(&authority, csr, NOW).unwrap() else {
+        panic!("the request is signed");
+    };
+    let (_, pem) = parse_x509_pem(pem.as_bytes()).unwrap();
+    let certificate = pem.parse_x509().unwrap();
+    let (_, ca) = parse_x509_pem(authority.certificate_pem().as_bytes()).unwrap();
+    let ca = ca.parse_x509().unwrap();
+    certificate.verify_signature(Some(ca.public_key())).unwrap();
+    assert_eq!(certificate.issuer(), ca.subject());
+    assert!(!certificate.is_ca());
+    assert!(certificate.basic_constraints().unwrap().is_some());
+    let usage = certificate.extended_key_usage().unwrap().unwrap().value;
+    let names = certificate.subject_alternative_name().unwrap();
+    let now = NOW.as_nanos() / 1_000_000_000;
+    Issued {
+        start: certificate.validity().not_before.timestamp() - now,
+        end: certificate.validity().not_after.timestamp() - now,
+        is_client: usage.client_auth,
+        is_server: usage.server_auth,
+        names: names.map_or_else(String::new, |n| format!("{:?}", n.value.general_names)),
+        der: pem.contents.clone(),
+    }
+}
+
+#[test]
+fn an_approved_kubelet_gets_a_certificate_of_its_name() {
+    let issued = issued(&approved(kubelet()));
+    let user = user_of_certificate(&issued.der).unwrap().unwrap();
+    assert_eq!(user.name, "system:node:n1");
+    assert!(user.groups.contains(&NODES.to_owned()));
+    assert!(issued.is_client && !issued.is_server);
+    assert_eq!(issued.names, "");
+    // A year, both ends five minutes early.
+    assert_eq!((issued.start, issued.end), (-300, 365 * 86400 - 300));
+}
+
+#[test]
+fn a_short_life_is_granted_and_ends_on_time() {
+    let mut csr = approved(kubelet());
+    for (asked, end) in [
+        (3600, 3600),
+        (1, 600),
+        (86400, 86400 - 300),
+        (i32::MAX, 365 * 86400 - 300),
+    ] {
+        csr["spec"]["expirationSeconds"] = json!(asked);
+        assert_eq!(issued(&csr).end, i64::from(end));
+    }
+}
+
+#[test]
+fn a_serving_certificate_keeps_its_names() {
+    let names = vec![
+        SanType::DnsName("n1".try_into().unwrap()),
+        SanType::IpAddress(IpAddr::from([10, 0, 0, 1])),
+    ];
+    let request = request("system:node:n1", NODES, names);
+    let issued = issued(&approved(csr(KUBELET_SERVING, &request, &SERVER)));
+    assert!(issued.is_server && !issued.is_client);
+    assert_eq!(issued.names, r#"[DNSName("n1"), IPAddress([10, 0, 0, 1])]"#);
+}
+
+#[test]
+fn requests_against_a_signers_rules_fail_for_good() {
+    let (authority, _directory) = authority();
+    for (csr, message) in [
+        (
+            csr(
+                KUBELET_SERVING,
+                &request("system:node:n1", NODES, vec![]),
+                &SERVER,
+            ),
+            "DNS or IP subjectAltName is required",
+        ),
+        (
+            csr(KUBELET_CLIENT, &request("n1", NODES, vec![]), &CLIENT),
+            "subject common name does not begin with system:node:",
+        ),
+        (
+            csr(
+                KUBELET_CLIENT,
+                &request("system:node:n1", NODES, vec![]),
+                &SERVER,
+            ),
+            "usages did not match [client auth digital signature key encipherment]",
+        ),
+        (
+            csr(API_CLIENT, &request("alice", "dev", vec![]), &SERVER),
+            "invalid usage for client certificate: server auth",
+        ),
+        (
+            csr(
+                API_CLIENT,
+                &request("alice", "dev", vec![]),
+                &["key encipherment"],
+            ),
+            "missing required usage for client certificate: client auth",
+        ),
+    ] {
+        let failed = sign(&authority, &approved(csr), NOW).unwrap();
+        assert_eq!(failed, Signature::Failed(message.to_owned()));
+    }
+}
+
+#[test]
+fn nothing_is_signed_before_it_is_approved_nor_twice() {
+    let (authority, _directory) = authority();
+    let not_due = |csr: &Value| sign(&authority, csr, NOW).unwrap() == Signature::NotDue;
+    assert!(not_due(&kubelet()));
+    let mut denied = approved(kubelet());
+    denied["status"]["conditions"] = json!([approval("yes"), {"type": "Denied", "status": "True"}]);
+    assert!(not_due(&denied));
+    let mut failed = approved(kubelet());
+    failed["status"]["conditions"] = json!([approval("yes"), failure("no")]);
+    assert!(not_due(&failed));
+    let mut done = approved(kubelet());
+    done["status"]["certificate"] = json!("YQ==");
+    assert!(not_due(&done));
+    assert!(not_due(&approved(csr("example.com/x", "", &CLIENT))));
+}
+
+#[test]
+fn a_request_that_was_tampered_with_is_not_signed() {
+    let (authority, _directory) = authority();
+    let pem = STANDARD
+        .decode(request("system:node:n1", NODES, vec![]))
+        .unwrap();
+    let (_, pem) = parse_x509_pem(&pem).unwrap();
+    let mut der = pem.contents;
+    let at = der.windows(2).position(|pair| pair == b"n1").unwrap();
+    der[at + 1] = b'2';
+    let text = STANDARD.encode(&der);
+    let pem =
+        format!("-----BEGIN CERTIFICATE REQUEST-----\n{text}\n-----END CERTIFICATE REQUEST-----\n");
+    let csr = approved(csr(KUBELET_CLIENT, &STANDARD.encode(pem), &CLIENT));
+    let error = sign(&authority, &csr, NOW).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unable to parse csr \"csr-1\": x509: ECDSA verification failure"
+    );
+}
+
+#[test]
+fn signers_are_guarded_one_by_one_or_by_domain() {
+    let csr = kubelet();
+    assert_eq!(
+        check_approver(&csr, |signer| signer == KUBELET_CLIENT),
+        Ok(())
+    );
+    assert_eq!(
+        check_approver(&csr, |signer| signer == "kubernetes.io/*"),
+        Ok(())
+    );
+    assert_eq!(
+        check_approver(&csr, |_| false),
+        Err("user not permitted to approve requests with signerName \
+             \"kubernetes.io/kube-apiserver-client-kubelet\""
+            .to_owned())
+    );
+    assert_eq!(check_status_writer(&csr, &csr, |_| false), Ok(()));
+    assert!(check_status_writer(&approved(csr.clone()), &csr, |_| false).is_err());
+}
+
+#[test]
+fn nobody_asks_to_be_an_administrator() {
+    let csr = csr(API_CLIENT, &request("eve", MASTERS, vec![]), &CLIENT);
+    assert_eq!(
+        check_subject(&csr),
+        Err(
+            "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not \
+             allowed"
+                .to_owned()
+        )
+    );
+    assert_eq!(check_subject(&kubelet()), Ok(()));
+}

@@ -27,7 +27,7 @@ const fn of_cluster(plural: &'static str, name: &'static str) -> Kind {
 }
 
 /// All of them have version `v1`.
-pub(super) static KINDS: [Kind; 18] = [
+pub(super) static KINDS: [Kind; 19] = [
     of_cluster("nodes", "Node"),
     of_cluster("namespaces", "Namespace"),
     kind("", "pods", "Pod"),
@@ -37,6 +37,7 @@ pub(super) static KINDS: [Kind; 18] = [
     kind("", "services", "Service"),
     kind("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     kind("", "resourcequotas", "ResourceQuota"),
+    kind("", "replicationcontrollers", "ReplicationController"),
     kind("apps", "replicasets", "ReplicaSet"),
     kind("apps", "deployments", "Deployment"),
     kind("apps", "daemonsets", "DaemonSet"),

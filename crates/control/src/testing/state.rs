@@ -140,6 +140,10 @@ impl State {
             Some("status") => {
                 stored = known.clone();
                 stored["status"] = object["status"].clone();
+                // Deployments have their revision written with their status.
+                if let Some(annotations) = object["metadata"].get("annotations") {
+                    stored["metadata"]["annotations"] = annotations.clone();
+                }
             }
             Some("finalize") => {
                 stored = known.clone();

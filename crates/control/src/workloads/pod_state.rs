@@ -72,8 +72,7 @@ pub fn after(time: Timestamp, seconds: i64) -> Timestamp {
 
 /// How long from one time to a later one; nothing if it is not later.
 pub fn until(from: Timestamp, to: Timestamp) -> Duration {
-    let nanos = to.as_nanos().saturating_sub(from.as_nanos());
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    to.saturating_since(from)
 }
 
 /// How long until the next of the ready pods becomes available; `None` if none will.

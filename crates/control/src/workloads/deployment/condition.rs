@@ -30,8 +30,8 @@ pub(super) fn new(
         status: status.to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.into()),
-        last_transition_time: Some(now.to_api()),
-        last_update_time: Some(now.to_api()),
+        last_transition_time: Some(now.to_api_seconds()),
+        last_update_time: Some(now.to_api_seconds()),
     }
 }
 

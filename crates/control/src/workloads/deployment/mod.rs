@@ -6,7 +6,7 @@
 //!
 //! Reading order: `wanted` (what the spec asks for), `annotations` (what is remembered on sets),
 //! `rollout` (the pass as a whole), then its ways: `revision` (which set is the newest), `scale`,
-//! `rolling`, `recreate`, `rollback`; and `condition` and `status` (what is reported).
+//! `rolling`, `recreate`, `rollback`; and `condition` and `status` (what is reported); `run` (the loop).
 //!
 //! Matches v1.36 pkg/controller/deployment.
 
@@ -17,6 +17,7 @@ mod revision;
 mod rollback;
 mod rolling;
 mod rollout;
+mod run;
 mod scale;
 mod status;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod wanted;
 
 pub use revision::{is_same_template, on_failed_creation, on_hash_collision};
 pub use rollout::{Action, Plan, View, reconcile};
+pub use run::{SyncError, run};
 
 use super::ownership::ControllerKind;
 

@@ -74,7 +74,8 @@ impl World {
                     set.metadata.uid = set.metadata.name.clone();
                     set.metadata.generation = Some(1);
                     self.now += 1;
-                    set.metadata.creation_timestamp = Some(Timestamp::from_secs(self.now).to_api());
+                    set.metadata.creation_timestamp =
+                        Some(Timestamp::from_secs(self.now).to_api_seconds());
                     self.sets.push(set);
                     self.told.extend(notes);
                 }

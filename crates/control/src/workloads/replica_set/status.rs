@@ -70,7 +70,7 @@ fn conditions(input: StatusInput<'_>) -> Option<Vec<ReplicaSetCondition>> {
             conditions.push(ReplicaSetCondition {
                 type_: REPLICA_FAILURE.to_owned(),
                 status: "True".to_owned(),
-                last_transition_time: Some(input.now.to_api()),
+                last_transition_time: Some(input.now.to_api_seconds()),
                 reason,
                 message: Some(failure.to_owned()),
             });

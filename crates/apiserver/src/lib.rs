@@ -4,7 +4,10 @@
 //! the store. It never talks to a node or runs a controller.
 
 pub mod auth;
+pub mod cache;
 pub mod http;
 pub mod kinds;
 pub mod machinery;
+pub mod server;
+pub mod status;
 pub mod store;

@@ -1,12 +1,13 @@
 //! Laws of patches and applies, and that no input makes them panic.
 
 use plimsoll_apiserver::machinery::apply::{FieldManager, FieldSet};
+use plimsoll_apiserver::machinery::decoding::FieldValidation;
+use plimsoll_apiserver::machinery::json as body;
 use plimsoll_apiserver::machinery::patch::{
-    FieldValidation, PatchType, apply_patch, json_patch, merge_patch, strategic_merge_patch,
+    PatchType, apply_patch, json_patch, merge_patch, strategic_merge_patch,
 };
 use plimsoll_apiserver::machinery::schema::decode::Source;
 use plimsoll_apiserver::machinery::schema::{StructId, decode, schema};
-use plimsoll_apiserver::machinery::{json as body, patch};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -391,9 +392,7 @@ proptest! {
         let current = Value::Object(current);
         for patch_type in [PatchType::Json, PatchType::Merge, PatchType::Strategic] {
             for bytes in [patch.to_string(), text.clone()] {
-                if let Ok(mut patched) = apply_patch(kind, patch_type, &current, bytes.as_bytes(), validation) {
-                    let _ = patch::check_identity(&mut patched.object, "n", "p");
-                }
+                let _ = apply_patch(kind, patch_type, &current, bytes.as_bytes(), validation);
             }
         }
     }

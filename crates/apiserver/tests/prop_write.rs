@@ -1,38 +1,14 @@
 //! Nothing that can be sent makes the way into the store panic.
 
-use plimsoll_apiserver::http::status::Status;
-use plimsoll_apiserver::machinery::admission::Cluster;
-use plimsoll_apiserver::machinery::decoding::{BodyFormat, FieldValidation};
-use plimsoll_apiserver::machinery::kind::Kind;
-use plimsoll_apiserver::machinery::validation::{Part, Rules};
-use plimsoll_apiserver::machinery::write::{Body, Identity, Target, create, update};
+use plimsoll_apiserver::kinds::{self, Kind};
+use plimsoll_apiserver::machinery::admission::{BuiltIn, Cluster};
+use plimsoll_apiserver::machinery::decoding::decode;
+use plimsoll_apiserver::machinery::write::{
+    Body, BodyFormat, FieldValidation, Identity, Part, PatchType, Request, Rules, create, patch,
+    update,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-const KINDS: [(&str, &str, &str); 22] = [
-    ("", "Pod", "pods"),
-    ("", "Node", "nodes"),
-    ("", "Namespace", "namespaces"),
-    ("", "LimitRange", "limitranges"),
-    ("", "ResourceQuota", "resourcequotas"),
-    ("", "ConfigMap", "configmaps"),
-    ("", "Secret", "secrets"),
-    ("", "ServiceAccount", "serviceaccounts"),
-    ("", "Event", "events"),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims"),
-    ("apps", "Deployment", "deployments"),
-    ("apps", "ReplicaSet", "replicasets"),
-    ("apps", "DaemonSet", "daemonsets"),
-    ("apps", "StatefulSet", "statefulsets"),
-    ("batch", "Job", "jobs"),
-    ("batch", "CronJob", "cronjobs"),
-    ("coordination.k8s.io", "Lease", "leases"),
-    ("events.k8s.io", "Event", "events"),
-    ("node.k8s.io", "RuntimeClass", "runtimeclasses"),
-    ("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
-    ("rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
-    ("scheduling.k8s.io", "PriorityClass", "priorityclasses"),
-];
 
 /// Field names that lead somewhere, so that random objects reach the rules.
 const FIELDS: &[&str] = &[
@@ -144,68 +120,74 @@ fn object() -> impl Strategy<Value = Value> {
     })
 }
 
-fn write(
-    body: &[u8],
-    old: &Value,
-    (group, kind, resource): (&'static str, &'static str, &'static str),
-) {
-    let is_namespaced = ![
-        "Node",
-        "Namespace",
-        "ClusterRole",
-        "PriorityClass",
-        "RuntimeClass",
-    ]
-    .contains(&kind);
-    let kind = Kind {
-        group,
-        version: "v1",
-        kind,
-        resource,
-        is_namespaced,
-    };
+fn kinds() -> Vec<&'static Kind> {
+    kinds::all().filter(|kind| kind.storage.is_some()).collect()
+}
+
+/// What could be in the store: an object of its kind.
+fn stored(object: &Value, kind: &Kind) -> Value {
+    let text = object.to_string();
+    let of = kind.group_version_kind();
+    let ignore = FieldValidation::Ignore;
+    match decode(text.as_bytes(), BodyFormat::Json, of, ignore) {
+        Ok(decoded) => decoded.object,
+        Err(_) => json!({"metadata": {"name": "p", "resourceVersion": "1"}, "spec": {}}),
+    }
+}
+
+fn write(bytes: &[u8], old: &Value, kind: &'static Kind) {
+    let cluster = Cluster::default();
     let identity = Identity {
         uid: "u",
-        now: "2026-01-01T00:00:00Z",
         name_suffix: "bcdfg",
     };
-    for format in [BodyFormat::Json, BodyFormat::Yaml] {
-        let body = Body {
-            bytes: body,
-            format,
+    for part in [
+        Part::Main,
+        Part::Status,
+        Part::Resize,
+        Part::EphemeralContainers,
+        Part::Finalize,
+        Part::Scale,
+    ] {
+        let request = Request {
+            kind,
+            part,
+            namespace: "n",
+            name: "p",
+            manager: "m",
+            now: "2026-01-01T00:00:00Z",
             validation: FieldValidation::Warn,
+            rules: Rules::default(),
         };
-        let created = create(
-            &kind,
-            "n",
-            body,
-            identity,
-            &Cluster::default(),
-            Rules::default(),
-        );
-        if let Err(refusal) = created {
-            assert!(Status::of_refusal(&kind, &refusal).to_json().is_object());
-        }
-        for part in [
-            Part::Main,
-            Part::Status,
-            Part::Resize,
-            Part::EphemeralContainers,
-            Part::Finalize,
-        ] {
-            let target = Target {
-                namespace: "n",
+        let admission = &mut BuiltIn {
+            kind,
+            part,
+            cluster: &cluster,
+        };
+        for format in [BodyFormat::Json, BodyFormat::Yaml, BodyFormat::Protobuf] {
+            let body = Body { bytes, format };
+            let post = Request {
                 name: "",
-                part,
+                ..request
             };
-            let _ = update(
-                &kind,
-                target,
-                body,
-                old,
-                &Cluster::default(),
-                Rules::default(),
-            );
+            if let Err(status) = create(&post, body, identity, admission) {
+                assert!(status.to_json().is_object());
+            }
+            let _ = update(&request, body, old, admission);
+        }
+        let body = Body {
+            bytes,
+            format: BodyFormat::Json,
+        };
+        for patch_type in [
+            PatchType::Json,
+            PatchType::Merge,
+            PatchType::Strategic,
+            PatchType::Apply,
+        ] {
+            for old in [Some(old), None] {
+                let _ = patch(&request, patch_type, false, body, old, identity, admission);
+            }
         }
     }
 }
@@ -214,17 +196,26 @@ proptest! {
     #[test]
     fn any_bytes_are_answered(
         bytes in prop::collection::vec(any::<u8>(), 0..80),
-        kind in prop::sample::select(&KINDS[..]),
+        kind in prop::sample::select(kinds()),
     ) {
         write(&bytes, &json!({}), kind);
     }
 
     #[test]
     fn any_object_is_answered(
-        (new, old) in (object(), object()),
-        kind in prop::sample::select(&KINDS[..]),
+        (mut new, mut old) in (object(), object()),
+        kind in prop::sample::select(kinds()),
     ) {
-        write(new.to_string().as_bytes(), &old, kind);
-        write(old.to_string().as_bytes(), &new, kind);
+        for object in [&mut new, &mut old] {
+            if object.is_object() {
+                let meta = &mut object["metadata"];
+                if !meta.is_object() {
+                    *meta = json!({"resourceVersion": "1"});
+                }
+                meta["name"] = json!("p");
+            }
+        }
+        write(new.to_string().as_bytes(), &stored(&old, kind), kind);
+        write(old.to_string().as_bytes(), &stored(&new, kind), kind);
     }
 }

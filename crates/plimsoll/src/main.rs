@@ -9,10 +9,14 @@ mod convert;
 mod input;
 mod machine;
 mod print;
+mod server;
+mod signals;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// A Kubernetes-compatible node-resource plane in one binary.
 #[derive(Debug, Parser)]
@@ -31,6 +35,8 @@ enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Serve the Kubernetes API.
+    Server(server::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -40,16 +46,29 @@ enum ConfigCommand {
 }
 
 fn main() -> ExitCode {
+    start_logging();
     let result = match Cli::parse().command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Config {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(&arguments),
+        Command::Server(arguments) => server::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         report(&error);
         ExitCode::from(2)
     })
+}
+
+/// What happens is told on standard error; `RUST_LOG` says how much of it.
+fn start_logging() {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::WARN.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 #[expect(clippy::print_stderr, reason = "this is where errors reach people")]

@@ -109,6 +109,24 @@ const STORED: &[Verb] = &[
     Verb::Watch,
 ];
 
+/// The name of a type of objects, whether it is served as a resource or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupVersionKind {
+    /// The API group, empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+}
+
+impl GroupVersionKind {
+    /// As objects have it: `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        super::group_version(self.group, self.version)
+    }
+}
+
 /// One kind: its names, its verbs, how it is selected and written.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -255,6 +273,15 @@ impl Kind {
         super::group_version(self.group, self.version)
     }
 
+    /// The name of its objects' type.
+    pub fn group_version_kind(&self) -> GroupVersionKind {
+        GroupVersionKind {
+            group: self.group,
+            version: self.version,
+            kind: self.kind,
+        }
+    }
+
     /// The kind of a list of these.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.kind)
@@ -262,11 +289,12 @@ impl Kind {
 
     /// `deployments.apps`, as errors name a resource; without a dot for the core group.
     pub fn group_resource(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.to_owned()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        super::qualified(self.plural, self.group)
+    }
+
+    /// `Deployment.apps`, as errors name a kind; without a dot for the core group.
+    pub fn qualified_kind(&self) -> String {
+        super::qualified(self.kind, self.group)
     }
 
     /// Whether objects live in namespaces.

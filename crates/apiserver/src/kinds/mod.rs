@@ -27,7 +27,7 @@ mod storage;
 mod strategy;
 
 pub(crate) use kind::definition;
-pub use kind::{Kind, Scope, Subresource, Verb};
+pub use kind::{GroupVersionKind, Kind, Scope, Subresource, Verb};
 pub use selectable::{Selectable, UnsupportedField};
 pub use strategy::{Cascade, Generation, Strategy};
 
@@ -105,6 +105,15 @@ pub(crate) fn group_version(group: &str, version: &str) -> String {
         version.to_owned()
     } else {
         format!("{group}/{version}")
+    }
+}
+
+/// A resource or kind with its group, as errors name it: `deployments.apps`, `pods`.
+pub(crate) fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}.{group}")
     }
 }
 

@@ -39,6 +39,17 @@ impl Read {
         }
     }
 
+    /// The JSON pointers that are read.
+    fn pointers(&self) -> &[&'static str] {
+        match self {
+            Read::Text(pointer) | Read::Flag(pointer) | Read::Count(pointer) => {
+                std::slice::from_ref(pointer)
+            }
+            Read::First(pointers) => pointers,
+            Read::Nothing => &[],
+        }
+    }
+
     fn count(self, object: &Value) -> Option<String> {
         let Read::Count(pointer) = self else {
             return None;
@@ -161,6 +172,13 @@ impl Selectable {
             .into_iter()
             .take(1 + usize::from(self.by_namespace));
         metadata.chain(self.fields.iter().map(|(label, _)| *label))
+    }
+
+    /// The JSON pointers of all fields but the name and the namespace.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = &'static str> {
+        self.fields
+            .iter()
+            .flat_map(|(_, read)| read.pointers().iter().copied())
     }
 
     /// The selector in the labels that [`Selectable::of`] knows, or the first label that the kind

@@ -2,11 +2,11 @@
 //!
 //! Nothing here reads a clock, a file or a socket, or rolls dice; callers pass what is needed.
 //!
-//! Reading order: [`kind`], [`go_types`] (the Go types behind the kinds), [`decoding`] (bodies to
+//! Reading order: [`go_types`] (the Go types behind the kinds), [`decoding`] (bodies to
 //! objects), [`defaulting`], [`conversion`], [`strategy`], [`validation`], [`admission`], and
 //! [`write`](mod@write), which runs them all. For patches: [`schema`] (how types merge), [`json`]
 //! (bodies and what is odd in them), [`patch`] (the three patches that clients compute), [`apply`]
-//! (server-side apply and who manages which field), [`status`] (how a refusal is told). Beside
+//! (server-side apply and who manages which field). Beside
 //! them: [`table`] (objects as `kubectl get` shows them), [`event_encoding`] (one store, two
 //! groups).
 
@@ -19,10 +19,8 @@ pub mod event_encoding;
 mod go;
 pub mod go_types;
 pub mod json;
-pub mod kind;
 pub mod patch;
 pub mod schema;
-pub mod status;
 pub mod strategy;
 pub mod table;
 pub mod validation;

@@ -8,59 +8,20 @@ use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
 
 use super::go_types::{Schema, canonicalize};
-use super::kind::Kind;
 use super::validation::Part;
+use crate::kinds::{Generation, GroupVersionKind, Kind};
 
 type Object = Map<String, Value>;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Whether changes of the spec are counted.
-pub fn has_generation(kind: &Kind) -> bool {
-    matches!(
-        (kind.group, kind.kind),
-        ("", "Pod" | "ReplicationController" | "PodTemplate")
-            | (
-                "apps",
-                "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
-            )
-            | ("batch", "Job" | "CronJob")
-            | ("policy", "PodDisruptionBudget")
-            | ("scheduling.k8s.io", "PriorityClass")
-            | ("storage.k8s.io", "CSIDriver")
-            | ("resource.k8s.io", "DeviceClass" | "ResourceSlice")
-            | ("discovery.k8s.io", "EndpointSlice")
-            | ("networking.k8s.io", "Ingress" | "NetworkPolicy")
-    )
-}
-
-/// Whether the status is not the caller's to give.
-fn has_status_of_its_own(kind: &Kind) -> bool {
-    matches!(
-        (kind.group, kind.kind),
-        (
-            "",
-            "Pod"
-                | "Namespace"
-                | "ResourceQuota"
-                | "ReplicationController"
-                | "Service"
-                | "PersistentVolume"
-                | "PersistentVolumeClaim"
-        ) | (
-            "apps",
-            "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"
-        ) | ("batch", "Job" | "CronJob")
-            | ("policy", "PodDisruptionBudget")
-    )
-}
-
 /// Prepares a new object. It has its name and uid; `now` is the time as objects print it.
 pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
-    if has_generation(kind) {
+    if let Generation::One | Generation::Counts(_) = kind.strategy.generation {
         object["metadata"]["generation"] = json!(1);
     }
-    if has_status_of_its_own(kind) {
+    // A node brings its status along.
+    if kind.has_status() && (kind.group, kind.kind) != ("", "Node") {
         object["status"] = json!({});
     }
     match (kind.group, kind.kind) {
@@ -81,7 +42,7 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
         }
         _ => {}
     }
-    complete(kind, object);
+    complete(kind.group_version_kind(), object);
 }
 
 /// Prepares a changed object, of which the request is about one part.
@@ -101,7 +62,7 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
             }
         }
         (_, group, name) => {
-            if has_status_of_its_own(kind) || (group, name) == ("", "Node") {
+            if kind.has_status() {
                 copy(new, old, "status");
             }
             match (group, name) {
@@ -117,27 +78,29 @@ pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value)
             }
         }
     }
-    complete(kind, new);
-    if part != Part::Status && has_generation(kind) && is_generation_raised(kind, new, old) {
+    complete(kind.group_version_kind(), new);
+    if part != Part::Status && is_generation_raised(kind, new, old) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
         new["metadata"]["generation"] = json!(generation.saturating_add(1));
     }
 }
 
 fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
-    if (kind.group, kind.kind) == ("scheduling.k8s.io", "PriorityClass") {
+    let (Generation::Counts(counted) | Generation::CountsFromZero(counted)) =
+        kind.strategy.generation
+    else {
         return false;
-    }
+    };
     let mut old = old.clone();
-    complete(kind, &mut old);
-    let is_annotated = (kind.group, kind.kind) == ("apps", "Deployment");
-    let annotations = |object: &Value| object["metadata"]["annotations"].clone();
-    new["spec"] != old["spec"] || is_annotated && annotations(new) != annotations(&old)
+    complete(kind.group_version_kind(), &mut old);
+    counted
+        .iter()
+        .any(|pointer| new.pointer(pointer) != old.pointer(pointer))
 }
 
 /// Puts the object into the form it is printed in.
-pub fn complete(kind: &Kind, object: &mut Value) {
-    if let Some(id) = Schema::get().kind(kind.group, kind.kind) {
+pub fn complete(of: GroupVersionKind, object: &mut Value) {
+    if let Some(id) = Schema::get().kind(of.group, of.kind) {
         canonicalize(id, object);
     }
 }
@@ -228,24 +191,20 @@ fn child<'a>(object: &'a mut Object, field: &str) -> &'a mut Object {
 mod tests {
     use super::*;
 
-    const DEPLOYMENT: Kind = Kind {
-        group: "apps",
-        version: "v1",
-        kind: "Deployment",
-        resource: "deployments",
-        is_namespaced: true,
-    };
+    fn deployments() -> &'static Kind {
+        crate::kinds::by_kind("apps/v1", "Deployment").unwrap()
+    }
 
     #[test]
     fn only_changes_of_the_spec_are_counted() {
         let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
         let mut new = old.clone();
         new["status"] = json!({"replicas": 5});
-        prepare_for_update(&DEPLOYMENT, Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old);
         assert_eq!(new["metadata"]["generation"], 3);
         assert_eq!(new["status"], json!({}));
         new["spec"]["replicas"] = json!(2);
-        prepare_for_update(&DEPLOYMENT, Part::Main, &mut new, &old);
+        prepare_for_update(deployments(), Part::Main, &mut new, &old);
         assert_eq!(new["metadata"]["generation"], 4);
     }
 
@@ -253,7 +212,7 @@ mod tests {
     fn a_status_update_leaves_the_spec_alone() {
         let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
         let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
-        prepare_for_update(&DEPLOYMENT, Part::Status, &mut new, &old);
+        prepare_for_update(deployments(), Part::Status, &mut new, &old);
         assert_eq!(new["spec"]["replicas"], 1);
         assert_eq!(new["status"]["replicas"], 1);
         assert_eq!(new["metadata"]["generation"], 3);

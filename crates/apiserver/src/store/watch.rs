@@ -91,6 +91,20 @@ impl Watch {
         }
     }
 
+    /// Waits for the next change and gives all that are there with it, transactions whole; none of
+    /// them and the revision alone when only progress was made.
+    pub async fn next_changes(&mut self) -> Result<(Vec<Change>, Revision), Error> {
+        match self.next().await? {
+            Update::Change(first) => {
+                let mut changes = vec![first];
+                changes.extend(self.ready.drain(..));
+                let last = changes.last().map_or(self.after, |change| change.revision);
+                Ok((changes, last))
+            }
+            Update::Progress(revision) => Ok((Vec::new(), revision)),
+        }
+    }
+
     /// Asks for an [`Update::Progress`] as soon as everything up to `at_least` has been seen, even
     /// if nothing of it concerned this watch. A later request replaces an unanswered one.
     pub fn request_progress(&self, at_least: Revision) {

@@ -5,7 +5,7 @@ use plimsoll_apiserver::machinery::defaulting::apply_defaults;
 use plimsoll_testkit::vectors::{Outcome, compare};
 use serde_json::{Value, json};
 
-use crate::kinds::kind_of;
+use crate::recording_server::kind_of;
 
 /// The pods of DaemonSets are core's, whose own suite has them.
 pub(crate) fn applies(case: &Value) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn check(case: &Value) -> Outcome {
     let got = match decode(
         body.as_bytes(),
         BodyFormat::Json,
-        &kind,
+        kind.group_version_kind(),
         FieldValidation::Ignore,
     ) {
         Ok(mut decoded) => {

@@ -7,14 +7,12 @@
 mod answer;
 mod create_defaulted;
 mod defaulting_scheme;
-mod kinds;
 mod patch_http;
 mod patch_json;
 mod patch_merge;
 mod patch_strategic;
 mod recording_server;
 mod server_side_apply;
-mod stand_in;
 mod table;
 mod validation;
 
@@ -25,12 +23,11 @@ fn main() -> std::process::ExitCode {
         Suite::new("api", "create-defaulted", create_defaulted::check),
         Suite::new("api", "defaulting-scheme", defaulting_scheme::check)
             .only(defaulting_scheme::applies),
-        Suite::new("api", "patch-http", patch_http::check).only(patch_http::applies),
+        Suite::new("api", "patch-http", patch_http::check),
         Suite::new("api", "patch-json", patch_json::check),
         Suite::new("api", "patch-merge", patch_merge::check),
         Suite::new("api", "patch-strategic", patch_strategic::check),
-        Suite::new("api", "server-side-apply", server_side_apply::check)
-            .only(server_side_apply::applies),
+        Suite::new("api", "server-side-apply", server_side_apply::check),
         Suite::new("api", "table", table::check),
         Suite::new("api", "validation", validation::check),
     ])

@@ -1,11 +1,14 @@
 //! The server that the HTTP cases were recorded from.
 
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use plimsoll_apiserver::http::status::Status;
 use plimsoll_apiserver::http::warning::header_value;
-use plimsoll_apiserver::machinery::admission::Cluster;
-use plimsoll_apiserver::machinery::kind::Kind;
-use plimsoll_apiserver::machinery::write::{Accepted, Refusal};
+use plimsoll_apiserver::kinds::{self, Kind};
+use plimsoll_apiserver::machinery::admission::{BuiltIn, Cluster};
+use plimsoll_apiserver::machinery::decoding::decode;
+use plimsoll_apiserver::machinery::write::{
+    Accepted, Body, BodyFormat, FieldValidation, Identity, Part, Request, Rules,
+};
+use plimsoll_apiserver::status::Status;
 use plimsoll_core::admission::priority::PriorityClasses;
 use serde_json::{Value, json};
 
@@ -30,23 +33,109 @@ pub(crate) fn cluster() -> Cluster {
 /// The uid that new objects get here; recorded answers have `<uid>` wherever one stood.
 pub(crate) const UID: &str = "00000000-0000-4000-8000-000000000000";
 
+/// The time of all writes.
+pub(crate) const NOW: &str = "2026-01-01T00:00:00Z";
+
+pub(crate) const IDENTITY: Identity<'static> = Identity {
+    uid: UID,
+    name_suffix: "bcdfg",
+};
+
+/// The kind of an object of a case.
+pub(crate) fn kind_of(object: &Value) -> &'static Kind {
+    let text = |key: &str| object[key].as_str().unwrap();
+    kinds::by_kind(text("apiVersion"), text("kind")).unwrap()
+}
+
+/// A request for a new object of a kind.
+pub(crate) fn request<'a>(kind: &'static Kind, namespace: &'a str) -> Request<'a> {
+    Request {
+        kind,
+        part: Part::Main,
+        namespace,
+        name: "",
+        manager: "recorder",
+        now: NOW,
+        validation: FieldValidation::Warn,
+        rules: Rules::default(),
+    }
+}
+
+/// A request about the object, of which the case names a subresource or none.
+pub(crate) fn request_for<'a>(object: &'a Value, subresource: &str) -> Request<'a> {
+    let parts = [
+        Part::Main,
+        Part::Status,
+        Part::Resize,
+        Part::EphemeralContainers,
+        Part::Finalize,
+        Part::Scale,
+    ];
+    let mut parts = parts.into_iter();
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    Request {
+        part: parts
+            .find(|part| part.subresource() == subresource)
+            .unwrap(),
+        name: text("name"),
+        ..request(kind_of(object), text("namespace"))
+    }
+}
+
+/// The built-in admission for a request.
+pub(crate) fn admission<'a>(request: &Request<'_>, cluster: &'a Cluster) -> BuiltIn<'a> {
+    BuiltIn {
+        kind: request.kind,
+        part: request.part,
+        cluster,
+    }
+}
+
+pub(crate) fn json_body(text: &str) -> Body<'_> {
+    Body {
+        bytes: text.as_bytes(),
+        format: BodyFormat::Json,
+    }
+}
+
+/// A recorded live object as the store has it, with what a server invents.
+pub(crate) fn stored(object: &Value) -> Value {
+    let text = object.to_string();
+    let of = kind_of(object).group_version_kind();
+    let decoded = decode(
+        text.as_bytes(),
+        BodyFormat::Json,
+        of,
+        FieldValidation::Ignore,
+    );
+    let mut object = decoded.unwrap().object;
+    let meta = object["metadata"].as_object_mut().unwrap();
+    for (field, invented) in [
+        ("uid", UID),
+        ("resourceVersion", "1"),
+        ("creationTimestamp", NOW),
+    ] {
+        meta.entry(field).or_insert(json!(invented));
+    }
+    object
+}
+
 /// Without what differs from one recording to the next.
 pub(crate) fn without_times(mut answer: Value) -> Value {
-    let conditions = answer.pointer_mut("/response/status/conditions");
-    for condition in conditions
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        if let Some(condition) = condition.as_object_mut() {
-            condition.remove("lastTransitionTime");
+    for (list, time) in [
+        ("/response/metadata/managedFields", "time"),
+        ("/response/status/conditions", "lastTransitionTime"),
+    ] {
+        let items = answer.pointer_mut(list).and_then(Value::as_array_mut);
+        for item in items.into_iter().flatten() {
+            item.as_object_mut().unwrap().remove(time);
         }
     }
     answer
 }
 
 /// The answer to a write: code, body without what a server invents, warnings.
-pub(crate) fn answer(kind: &Kind, written: Result<Accepted, Refusal>, code: u16) -> Value {
+pub(crate) fn answer(written: Result<Accepted, Status>) -> Value {
     match written {
         Ok(accepted) => {
             let text = accepted.object.to_string().replace(UID, "<uid>");
@@ -56,11 +145,22 @@ pub(crate) fn answer(kind: &Kind, written: Result<Accepted, Refusal>, code: u16)
                 meta.remove(invented);
             }
             let warnings: Vec<String> = accepted.warnings.iter().map(|w| header_value(w)).collect();
+            let code = if accepted.is_new { 201 } else { 200 };
             json!({"code": code, "response": object, "warnings": warnings})
         }
-        Err(refusal) => {
-            let status = Status::of_refusal(kind, &refusal);
-            json!({"code": status.code, "response": status.to_json(), "warnings": []})
+        Err(status) => {
+            let warnings: Vec<String> = status.warnings.iter().map(|w| header_value(w)).collect();
+            let text = status.to_json().to_string().replace(UID, "<uid>");
+            let status: Value = serde_json::from_str(&text).unwrap();
+            json!({"code": status["code"], "response": status, "warnings": warnings})
         }
     }
+}
+
+/// Recorded objects of writes whose managers were left out.
+pub(crate) fn without_managers(mut answer: Value) -> Value {
+    if let Some(meta) = answer.pointer_mut("/response/metadata") {
+        meta.as_object_mut().unwrap().remove("managedFields");
+    }
+    answer
 }

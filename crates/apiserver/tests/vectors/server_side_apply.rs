@@ -1,41 +1,37 @@
 //! Sequences of writes by several managers to one object.
 
-use plimsoll_apiserver::machinery::apply::FieldManager;
-use plimsoll_apiserver::machinery::patch::{
-    FieldValidation, PatchType, apply_patch, check_identity,
-};
-use plimsoll_apiserver::machinery::status::Status;
+use plimsoll_apiserver::http::query::{PatchOptions, Query};
+use plimsoll_apiserver::machinery::write::{Accepted, PatchType, Request, create, patch, update};
+use plimsoll_apiserver::status::Status;
 use plimsoll_testkit::vectors::{Outcome, compare};
 use serde_json::{Value, json};
 
-use super::stand_in;
+use crate::recording_server::{
+    IDENTITY, admission, answer, cluster, json_body, request_for, without_times,
+};
 
-const NOW: &str = "2026-01-01T00:00:00Z";
-
-/// Options and resource versions are checked elsewhere.
-pub(super) fn applies(case: &Value) -> bool {
-    let steps = case["steps"].as_array().expect("steps");
-    steps.iter().all(|step| {
-        step["manager"] != "" && step.pointer("/body/metadata/resourceVersion").is_none()
-    })
-}
+/// The version of a new object. It grows by one with each write that changes something.
+const FIRST_VERSION: u64 = 1000;
 
 pub(super) fn check(case: &Value) -> Outcome {
-    let mut stored: Option<Value> = None;
+    let mut live: Option<Value> = None;
+    let mut version = FIRST_VERSION;
     let mut problems = Vec::new();
-    for (index, step) in case["steps"].as_array().expect("steps").iter().enumerate() {
-        let (code, answer) = match run(case, step, &stored) {
-            Ok(object) => {
-                let code = if stored.is_none() { 201 } else { 200 };
-                stored = Some(object.clone());
-                (code, object)
+    for (index, step) in case["steps"].as_array().unwrap().iter().enumerate() {
+        let written = run(step, live.as_ref());
+        if let Ok(accepted) = &written {
+            let mut object = accepted.object.clone();
+            object["metadata"]["resourceVersion"] = json!(version.to_string());
+            if live.as_ref() != Some(&object) {
+                version += 1;
+                object["metadata"]["resourceVersion"] = json!(version.to_string());
             }
-            Err(status) => (status.code, status.to_json()),
-        };
-        let got = json!({"code": code, "response": without_times(answer)});
-        let want =
-            json!({"code": step["code"], "response": without_times(step["response"].clone())});
-        if let Err(lines) = compare(&got, &want) {
+            live = Some(object);
+        }
+        let want = json!({"code": step["code"], "response": step["response"]});
+        let mut got = answer(written);
+        got.as_object_mut().unwrap().remove("warnings");
+        if let Err(lines) = compare(&without_times(got), &without_times(want)) {
             problems.extend(lines.into_iter().map(|line| format!("step {index} {line}")));
         }
     }
@@ -46,80 +42,51 @@ pub(super) fn check(case: &Value) -> Outcome {
     }
 }
 
-fn run(case: &Value, step: &Value, stored: &Option<Value>) -> Result<Value, Status> {
+fn run(step: &Value, live: Option<&Value>) -> Result<Accepted, Status> {
     let text = |key: &str| step[key].as_str().unwrap_or_default();
-    let live = stored.as_ref();
     let body = &step["body"];
-    let version = live.unwrap_or(body)["apiVersion"]
-        .as_str()
-        .expect("a version");
-    let kind = case["kind"].as_str().expect("a kind");
-    let manager = FieldManager::new(version, kind, text("sub")).expect("a known kind");
-    let (subresource, name) = (text("sub"), text("manager"));
-    match text("op") {
-        "get" => Ok(live.expect("the object was created").clone()),
-        "create" => {
-            let mut object = manager.update(None, stand_in::read(body), name, NOW);
-            stand_in::admit_create(&mut object);
-            Ok(object)
-        }
-        "apply" => {
-            let force = step["force"] == true;
-            let mut object = manager.apply(live, body, name, force, NOW)?;
-            stand_in::default(&mut object);
-            match live {
-                None => stand_in::admit_create(&mut object),
-                Some(live) => stand_in::admit_update(&mut object, live, subresource),
-            }
-            Ok(object)
-        }
-        "update" => {
-            let live = live.expect("the object was created");
-            let mut object = stand_in::read(body);
-            object = manager.update(Some(live), object, name, NOW);
-            stand_in::admit_update(&mut object, live, subresource);
-            Ok(object)
-        }
-        "patch" => {
-            let live = live.expect("the object was created");
-            let header = match text("ct") {
-                "json" => "application/json-patch+json",
-                "merge" => "application/merge-patch+json",
-                _ => "application/strategic-merge-patch+json",
+    if text("op") == "get" {
+        return Ok(Accepted {
+            object: live.unwrap().clone(),
+            warnings: Vec::new(),
+            is_new: false,
+            resource_version: None,
+        });
+    }
+    let request = Request {
+        manager: text("manager"),
+        ..request_for(live.unwrap_or(body), text("sub"))
+    };
+    let cluster = cluster();
+    let admission = &mut admission(&request, &cluster);
+    let bytes = body.to_string();
+    let body = json_body(&bytes);
+    let patch_type = match (text("op"), text("ct")) {
+        ("create", _) => {
+            let request = Request {
+                name: "",
+                ..request
             };
-            let patched = apply_patch(
-                stand_in::struct_of(live),
-                PatchType::from_content_type(header)?,
-                live,
-                body.to_string().as_bytes(),
-                FieldValidation::Warn,
-            )?;
-            let mut object = patched.object;
-            let namespace = live["metadata"]["namespace"].as_str().unwrap_or_default();
-            check_identity(
-                &mut object,
-                namespace,
-                case["name"].as_str().expect("a name"),
-            )?;
-            stand_in::default(&mut object);
-            object = manager.update(Some(live), object, name, NOW);
-            stand_in::admit_update(&mut object, live, subresource);
-            Ok(object)
+            return create(&request, body, IDENTITY, admission);
         }
-        op => panic!("unknown op {op}"),
+        ("update", _) => return update(&request, body, live.unwrap(), admission),
+        ("apply", _) => PatchType::Apply,
+        (_, "json") => PatchType::Json,
+        (_, "merge") => PatchType::Merge,
+        _ => PatchType::Strategic,
+    };
+    let mut query = format!("fieldManager={}", text("manager"));
+    if step["force"] == true {
+        query.push_str("&force=true");
     }
-}
-
-/// Times are the server's: the set has none of entries, and those of conditions differ.
-fn without_times(mut answer: Value) -> Value {
-    for (list, time) in [
-        ("/metadata/managedFields", "time"),
-        ("/status/conditions", "lastTransitionTime"),
-    ] {
-        let items = answer.pointer_mut(list).and_then(Value::as_array_mut);
-        for item in items.into_iter().flatten() {
-            item.as_object_mut().expect("an object").remove(time);
-        }
-    }
-    answer
+    let options = PatchOptions::from_query(&Query::parse(&query), patch_type)?;
+    patch(
+        &request,
+        patch_type,
+        options.force,
+        body,
+        live,
+        IDENTITY,
+        admission,
+    )
 }

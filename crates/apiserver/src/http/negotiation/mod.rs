@@ -6,6 +6,7 @@ mod clause;
 
 use clause::{Clause, parse_accept};
 
+use crate::machinery::decoding::BodyFormat;
 use crate::machinery::table::MetaVersion;
 
 /// How an answer is written.
@@ -222,18 +223,7 @@ pub fn is_pretty(pretty: Option<&str>, user_agent: &str) -> bool {
     }
 }
 
-/// How a body is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyFormat {
-    /// JSON; also what a body without a type is taken for.
-    Json,
-    /// YAML.
-    Yaml,
-    /// Protobuf in Kubernetes' envelope.
-    Protobuf,
-}
-
-/// Reads the `Content-Type` of an object, empty when there is none.
+/// Reads the `Content-Type` of an object, empty when there is none; that is taken for JSON.
 pub fn body_format(content_type: &str) -> Result<BodyFormat, UnsupportedMediaType> {
     match media_type(content_type).as_str() {
         "application/json" => Ok(BodyFormat::Json),

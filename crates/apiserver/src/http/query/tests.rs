@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 use crate::kinds;
-use crate::machinery::patch::{FieldValidation, PatchType};
+use crate::machinery::decoding::FieldValidation;
+use crate::machinery::patch::PatchType;
 use crate::machinery::table::IncludeObject;
 
 fn list(text: &str) -> Result<ListOptions, OptionsError> {

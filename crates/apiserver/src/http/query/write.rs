@@ -5,7 +5,8 @@
 use plimsoll_core::problem::{Kind as ProblemKind, Problem, is_printable};
 
 use super::{Malformed, OptionsError, Query};
-use crate::machinery::patch::{FieldValidation, PatchType};
+use crate::machinery::decoding::FieldValidation;
+use crate::machinery::patch::PatchType;
 use crate::machinery::table::IncludeObject;
 
 /// How an object is written.

@@ -7,6 +7,7 @@
 mod runtime_class;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -26,18 +27,20 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::kind::Kind;
 use super::validation::Part;
+use super::write::Admission;
+use crate::kinds::Kind;
+use crate::status::Status;
 
 /// What admission has to know about the cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// All PriorityClasses.
-    pub priority_classes: PriorityClasses,
+    pub priority_classes: Arc<PriorityClasses>,
     /// The LimitRanges of the object's namespace.
-    pub limit_ranges: Vec<LimitRangeView>,
+    pub limit_ranges: Arc<Vec<LimitRangeView>>,
     /// All RuntimeClasses by name.
-    pub runtime_classes: BTreeMap<String, RuntimeClass>,
+    pub runtime_classes: Arc<BTreeMap<String, RuntimeClass>>,
     /// How long pods stay on nodes that are gone.
     pub toleration_seconds: DefaultTolerationSeconds,
 }
@@ -46,9 +49,9 @@ pub struct Cluster {
 impl Default for Cluster {
     fn default() -> Cluster {
         Cluster {
-            priority_classes: PriorityClasses::from_api(&[]),
-            limit_ranges: Vec::new(),
-            runtime_classes: BTreeMap::new(),
+            priority_classes: Arc::new(PriorityClasses::from_api(&[])),
+            limit_ranges: Arc::default(),
+            runtime_classes: Arc::default(),
             toleration_seconds: DefaultTolerationSeconds::default(),
         }
     }
@@ -163,6 +166,46 @@ pub fn check_changed(
             validate_updated_class(&class, &cluster.priority_classes).map_err(|r| r.to_string())
         }
         _ => Ok(()),
+    }
+}
+
+/// The rules as one of those who have a say about objects of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn<'a> {
+    /// The kind of the objects.
+    pub kind: &'static Kind,
+    /// The part that a request is about.
+    pub part: Part,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+}
+
+impl Admission for BuiltIn<'_> {
+    fn admit(&mut self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        let admitted = match old {
+            None => admit_new(self.kind, object, self.cluster),
+            Some(old) => admit_changed(self.kind, self.part, object, old, self.cluster),
+        };
+        admitted.map_err(|reason| self.forbid(object, &reason))
+    }
+
+    fn check(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let checked = match old {
+            None => check_new(self.kind, object, self.cluster),
+            Some(_) => check_changed(self.kind, self.part, object, self.cluster),
+        };
+        checked.map_err(|reason| self.forbid(object, &reason))
+    }
+}
+
+impl BuiltIn<'_> {
+    fn forbid(&self, object: &Value, reason: &str) -> Status {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let name = match text("name") {
+            "" => text("generateName"),
+            name => name,
+        };
+        Status::forbidden(self.kind, name, reason)
     }
 }
 

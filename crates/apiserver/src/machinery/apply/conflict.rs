@@ -1,10 +1,8 @@
 //! Two managers want one field to be different things.
 
-use serde_json::{Value, json};
-
 use super::managers::Manager;
 use super::path::{PathElement, show_path};
-use crate::machinery::status::Status;
+use crate::status::{Cause, Details, Status};
 
 /// A field that another manager owns and the applied configuration changes.
 #[derive(Clone, Debug)]
@@ -15,20 +13,12 @@ pub(super) struct Conflict {
 
 /// 409, with a cause per field. The conflicts come grouped by manager.
 pub(super) fn refuse(conflicts: &[Conflict]) -> Status {
-    let causes: Vec<Value> = conflicts
-        .iter()
-        .map(|conflict| {
-            json!({
-                "reason": "FieldManagerConflict",
-                "message": format!("conflict with {}", conflict.manager.describe()),
-                "field": show_path(&conflict.path),
-            })
-        })
-        .collect();
-    Status {
-        details: Some(json!({"causes": causes})),
-        ..Status::new(409, "Conflict", message(conflicts))
-    }
+    let causes = conflicts.iter().map(|conflict| Cause {
+        reason: "FieldManagerConflict",
+        message: format!("conflict with {}", conflict.manager.describe()),
+        field: show_path(&conflict.path),
+    });
+    Status::new(409, "Conflict", message(conflicts)).about(Details::of_causes(causes.collect()))
 }
 
 fn message(conflicts: &[Conflict]) -> String {

@@ -18,7 +18,7 @@ use super::updater::{Endpoint, Force};
 use super::validate::{Duplicates, validate};
 use crate::machinery::schema::decode::{Source, empty};
 use crate::machinery::schema::{StructId, decode, schema};
-use crate::machinery::status::Status;
+use crate::status::Status;
 
 /// Who owns what was there before anyone's fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

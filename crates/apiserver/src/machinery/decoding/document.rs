@@ -14,6 +14,15 @@ pub(super) enum Document {
 }
 
 impl Document {
+    /// The last member of that name.
+    pub(super) fn member(&self, name: &str) -> Option<&Document> {
+        let Document::Object(members) = self else {
+            return None;
+        };
+        let mut members = members.iter().rev();
+        members.find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
     /// What Go's errors call it.
     pub(super) fn go_kind(&self) -> &'static str {
         match self {

@@ -20,8 +20,9 @@ mod tests;
 
 use serde_json::Value;
 
+use crate::http::protobuf;
+use crate::kinds::GroupVersionKind;
 use crate::machinery::go_types::{Schema, canonicalize};
-use crate::machinery::kind::Kind;
 
 pub use base64::encode as encode_base64;
 use document::Document;
@@ -57,6 +58,8 @@ pub enum BodyFormat {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`: protobuf in an envelope.
+    Protobuf,
 }
 
 /// A decoded body.
@@ -66,6 +69,8 @@ pub struct Decoded {
     pub object: Value,
     /// What [`FieldValidation::Warn`] has to say.
     pub warnings: Vec<String>,
+    /// Whether the body has an empty list of managers, which the object does not show.
+    pub resets_managers: bool,
 }
 
 /// Why a body is not an object of the kind; each is a 400 with this text.
@@ -111,9 +116,12 @@ pub enum DecodeError {
 pub fn decode(
     body: &[u8],
     format: BodyFormat,
-    kind: &Kind,
+    kind: GroupVersionKind,
     validation: FieldValidation,
 ) -> Result<Decoded, DecodeError> {
+    if format == BodyFormat::Protobuf {
+        return decode_protobuf(body, kind);
+    }
     let unrecognized = |reason: String| DecodeError::Unrecognized {
         expected: kind.kind.to_owned(),
         reason,
@@ -122,7 +130,7 @@ pub fn decode(
     let document = match format {
         BodyFormat::Json => json::parse(body)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}")),
-        BodyFormat::Yaml => yaml::parse(body),
+        BodyFormat::Yaml | BodyFormat::Protobuf => yaml::parse(body),
     };
     let document = document.map_err(unrecognized)?;
     let given = given_type(&document).map_err(unrecognized)?;
@@ -159,7 +167,64 @@ pub fn decode(
     Ok(Decoded {
         object: read.object,
         warnings,
+        resets_managers: resets_managers(&document),
     })
+}
+
+/// An empty list, unlike none, is the wish to start over.
+fn resets_managers(document: &Document) -> bool {
+    let entries = document
+        .member("metadata")
+        .and_then(|meta| meta.member("managedFields"));
+    matches!(entries, Some(Document::Array(entries)) if entries.is_empty())
+}
+
+/// Protobuf has no fields that could be unknown or stand twice.
+fn decode_protobuf(body: &[u8], kind: GroupVersionKind) -> Result<Decoded, DecodeError> {
+    let mut object = protobuf::decode(body, &kind.api_version(), kind.kind).map_err(|error| {
+        DecodeError::Unrecognized {
+            expected: kind.kind.to_owned(),
+            reason: error.to_string(),
+            start: summary(body),
+        }
+    })?;
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    let name = text("kind").to_owned();
+    let (group, version) = match text("apiVersion").split_once('/') {
+        Some((group, version)) => (group.to_owned(), version.to_owned()),
+        None => (String::new(), text("apiVersion").to_owned()),
+    };
+    let error = |reason: String| DecodeError::Object {
+        given: name.clone(),
+        version: version.clone(),
+        expected: kind.kind.to_owned(),
+        reason,
+    };
+    if (name.as_str(), group.as_str(), version.as_str()) != (kind.kind, kind.group, kind.version) {
+        return Err(other_kind(&name, &group, &version, kind, error));
+    }
+    let id = Schema::get().kind(kind.group, kind.kind);
+    let id = id.ok_or_else(|| error(not_registered(&name, &group, &version)))?;
+    canonicalize(id, &mut object);
+    Ok(Decoded {
+        object,
+        warnings: Vec::new(),
+        resets_managers: false,
+    })
+}
+
+/// What server-side apply is given: some fields of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// The fields, read without their types.
+    pub value: Value,
+    /// What strict decoding has against it: members that stand twice.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads the body of an apply: YAML, of which JSON is a part.
+pub fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
+    yaml::read_configuration(body)
 }
 
 /// Why bytes are no JSON object, in the words of Go's decoder.
@@ -182,7 +247,7 @@ fn other_kind(
     name: &str,
     group: &str,
     version: &str,
-    kind: &Kind,
+    kind: GroupVersionKind,
     error: impl Fn(String) -> DecodeError,
 ) -> DecodeError {
     if version != "v1" || Schema::get().kind(group, name).is_none() {

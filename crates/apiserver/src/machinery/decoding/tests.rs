@@ -2,16 +2,14 @@ use serde_json::json;
 
 use super::*;
 
-const POD: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Pod",
-    resource: "pods",
-    is_namespaced: true,
-};
+fn pods() -> GroupVersionKind {
+    crate::kinds::by_kind("v1", "Pod")
+        .unwrap()
+        .group_version_kind()
+}
 
 fn decode_pod(body: &str, validation: FieldValidation) -> Result<Decoded, String> {
-    decode(body.as_bytes(), BodyFormat::Json, &POD, validation).map_err(|error| error.to_string())
+    decode(body.as_bytes(), BodyFormat::Json, pods(), validation).map_err(|error| error.to_string())
 }
 
 fn reason(spec: &str) -> String {
@@ -109,7 +107,7 @@ fn another_kind_is_refused() {
 #[test]
 fn yaml_bodies_are_read_too() {
     let body = b"kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - name: a\n    resources: {limits: {cpu: 1}}\n";
-    let decoded = decode(body, BodyFormat::Yaml, &POD, FieldValidation::Strict).unwrap();
+    let decoded = decode(body, BodyFormat::Yaml, pods(), FieldValidation::Strict).unwrap();
     assert_eq!(
         decoded.object["spec"]["containers"][0]["resources"]["limits"],
         json!({"cpu": "1"})

@@ -273,7 +273,7 @@ fn float(text: &str) -> Option<Value> {
 }
 
 /// Any JSON as it stands; of keys that stand twice the last one counts.
-fn untyped(document: &Document) -> Value {
+pub(super) fn untyped(document: &Document) -> Value {
     match document {
         Document::Null => Value::Null,
         Document::Bool(value) => Value::from(*value),

@@ -1,9 +1,15 @@
 //! YAML texts to documents.
 
-use plimsoll_core::config::document::{self, Content, Node, ScalarValue};
-use serde_json::Value;
+use std::collections::BTreeSet;
 
+use plimsoll_core::config::document::{self, Content, Node, ScalarValue};
+use plimsoll_core::problem::quoted;
+use serde_json::{Map, Value};
+
+use super::Configuration;
 use super::document::Document;
+use super::typed::untyped;
+use crate::machinery::patch::request::json_word;
 
 /// Parses the first document of a text; an empty text is null.
 pub(super) fn parse(body: &[u8]) -> Result<Document, String> {
@@ -12,6 +18,48 @@ pub(super) fn parse(body: &[u8]) -> Result<Document, String> {
         (None, Some(problem)) => Err(format!("error converting YAML to JSON: {problem}")),
         (None, None) => Ok(Document::Null),
         (Some(node), _) => Ok(to_document(node)),
+    }
+}
+
+/// Reads a text as JSON without a type, as `sigs.k8s.io/yaml` does.
+pub(super) fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
+    let parsed = document::parse(body);
+    let mut duplicates = Vec::new();
+    let value = match (parsed.documents.first(), parsed.problems.first()) {
+        (None, Some(problem)) => return Err(format!("error converting YAML to JSON: {problem}")),
+        (None, None) => Value::Null,
+        (Some(node), _) => {
+            find_duplicates(node, &mut duplicates);
+            untyped(&to_document(node))
+        }
+    };
+    match value {
+        Value::Object(_) => Ok(Configuration { value, duplicates }),
+        Value::Null => Ok(Configuration {
+            value: Value::Object(Map::new()),
+            duplicates,
+        }),
+        other => {
+            let found = json_word(&other);
+            Err(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into \
+                 Go value of type map[string]interface {{}}"
+            ))
+        }
+    }
+}
+
+fn find_duplicates(node: &Node, found: &mut Vec<String>) {
+    for item in node.as_sequence().unwrap_or_default() {
+        find_duplicates(item, found);
+    }
+    let mut keys = BTreeSet::new();
+    for entry in node.as_mapping().unwrap_or_default() {
+        if !keys.insert(entry.key.as_str()) {
+            let (line, key) = (entry.key_position.line, quoted(&entry.key));
+            found.push(format!("line {line}: key {key} already set in map"));
+        }
+        find_duplicates(&entry.value, found);
     }
 }
 

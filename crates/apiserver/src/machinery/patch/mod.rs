@@ -1,17 +1,15 @@
 //! The three patches that a client computes: JSON patch, merge patch, strategic merge patch.
 //!
 //! Reading order: `json_patch`, `merge_patch`, [`strategic`] (the pure functions), then
-//! [`request`], which reads a request's body, applies it and answers as upstream does, and [`identity`].
+//! [`request`], which reads a request's body, applies it and answers as upstream does.
 
-pub mod identity;
 pub mod json_patch;
 pub mod merge_patch;
 mod operations;
 pub mod request;
 pub mod strategic;
 
-pub use identity::check_identity;
 pub use json_patch::json_patch;
 pub use merge_patch::merge_patch;
-pub use request::{FieldValidation, PatchType, Patched, apply_patch};
+pub use request::{PatchType, Patched, apply_patch};
 pub use strategic::strategic_merge_patch;

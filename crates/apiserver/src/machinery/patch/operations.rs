@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::json_patch::Operation;
-use super::request::{FieldValidation, json_word, undecodable};
-use crate::machinery::status::Status;
+use super::request::{json_word, undecodable};
+use crate::machinery::decoding::FieldValidation;
+use crate::status::Status;
 
 /// Reads the operations; members that an operation does not have are added to `strict`.
 pub(super) fn read_operations(

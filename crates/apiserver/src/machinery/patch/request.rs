@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 
 use super::operations::{read_operations, touched_by};
 use super::{json_patch, merge_patch, strategic, strategic_merge_patch};
+use crate::machinery::decoding::FieldValidation;
 use crate::machinery::go::print;
 use crate::machinery::json::{self, Document};
 use crate::machinery::schema::{self, Decoded, StructId, encode, schema};
-use crate::machinery::status::Status;
+use crate::status::Status;
 
 /// A JSON patch may have so many operations.
 const MOST_OPERATIONS: usize = 10_000;
@@ -37,21 +38,9 @@ impl PatchType {
             "application/merge-patch+json" => Ok(PatchType::Merge),
             "application/strategic-merge-patch+json" => Ok(PatchType::Strategic),
             "application/apply-patch+yaml" => Ok(PatchType::Apply),
-            _ => Err(Status::unsupported_media_type()),
+            _ => Err(Status::unrouted_media_type()),
         }
     }
-}
-
-/// What to do about fields that no struct has and members that stand twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    /// Drop them silently.
-    Ignore,
-    /// Drop them and warn.
-    #[default]
-    Warn,
-    /// Refuse them.
-    Strict,
 }
 
 /// A changed object.
@@ -61,6 +50,8 @@ pub struct Patched {
     pub object: Value,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
+    /// What the patch made, before it was an object of its kind: with its empty lists and maps.
+    pub given: Value,
 }
 
 /// Applies a patch to `current`, an object of the struct `kind`.
@@ -75,7 +66,7 @@ pub fn apply_patch(
         PatchType::Json => apply_json(kind, current, body, validation),
         PatchType::Merge => apply_merge(kind, current, body, validation),
         PatchType::Strategic => apply_strategic(kind, current, body, validation),
-        PatchType::Apply => Err(Status::unsupported_media_type()),
+        PatchType::Apply => Err(Status::unrouted_media_type()),
     }
 }
 
@@ -90,14 +81,14 @@ fn apply_json(
     let mut strict = duplicate_texts(&document, "json patch ");
     let operations = read_operations(document.value, validation, &mut strict)?;
     if operations.len() > MOST_OPERATIONS {
-        return Err(Status::too_large(format!(
+        return Err(Status::too_large(&format!(
             "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
             operations.len()
         )));
     }
     let patched = json_patch(current.clone(), &operations).map_err(|_| Status::rejected())?;
     let shape = touched_by(&operations);
-    finish_text(kind, &patched, &shape, strict, validation)
+    finish_text(kind, patched, &shape, strict, validation)
 }
 
 fn apply_merge(
@@ -125,7 +116,7 @@ fn apply_merge(
     };
     let patch = Value::Object(patch);
     let patched = merge_patch(current.clone(), patch.clone());
-    finish_text(kind, &patched, &patch, strict, validation)
+    finish_text(kind, patched, &patch, strict, validation)
 }
 
 fn apply_strategic(
@@ -149,11 +140,12 @@ fn apply_strategic(
     let original = current.as_object().cloned().unwrap_or_default();
     let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(refusal)?;
     // The merge has taken the directives of the top level out of the patch that errors show.
-    let shown = || print::quote(&print::sprint(&Value::Object(patch.clone())));
-    let decoded = schema::decode(kind, &Value::Object(merged), schema::decode::Source::Maps)
-        .map_err(|error| Status::invalid_patch(&shown(), &error.to_string()))?;
+    let shown = |_: &Value| print::quote(&print::sprint(&Value::Object(patch.clone())));
+    let merged = Value::Object(merged);
+    let decoded = schema::decode(kind, &merged, schema::decode::Source::Maps)
+        .map_err(|error| Status::invalid_patch(&shown(&merged), &error.to_string()))?;
     strict.extend(unknown_texts(&decoded));
-    finish(decoded, strict, shown, validation)
+    finish(decoded, merged, strict, shown, validation)
 }
 
 /// How upstream answers the errors of the merge.
@@ -171,17 +163,17 @@ fn refusal(error: strategic::StrategicError) -> Status {
 /// Reads the result as its kind; `patch` tells which objects Go has held as maps.
 fn finish_text(
     kind: StructId,
-    patched: &Value,
+    patched: Value,
     patch: &Value,
     mut strict: Vec<String>,
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
-    let shown = || print::quote(&encode::encode_sorted_until(kind, patched, patch));
-    check_kind(kind, patched, &shown)?;
-    let decoded = schema::decode(kind, patched, schema::decode::Source::Text)
-        .map_err(|error| Status::invalid_patch(&shown(), &error.to_string()))?;
+    let shown = |patched: &Value| print::quote(&encode::encode_sorted_until(kind, patched, patch));
+    check_kind(kind, &patched, &|| shown(&patched))?;
+    let decoded = schema::decode(kind, &patched, schema::decode::Source::Text)
+        .map_err(|error| Status::invalid_patch(&shown(&patched), &error.to_string()))?;
     strict.extend(unknown_texts(&decoded));
-    finish(decoded, strict, shown, validation)
+    finish(decoded, patched, strict, shown, validation)
 }
 
 /// A patch may not turn an object into one of another kind.
@@ -210,21 +202,23 @@ fn check_kind(kind: StructId, patched: &Value, shown: &dyn Fn() -> String) -> Re
 
 fn finish(
     decoded: Decoded,
+    given: Value,
     strict: Vec<String>,
-    shown: impl Fn() -> String,
+    shown: impl Fn(&Value) -> String,
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
     let warnings = match validation {
         FieldValidation::Ignore => Vec::new(),
         FieldValidation::Strict if !strict.is_empty() => {
             let problem = format!("strict decoding error: {}", strict.join(", "));
-            return Err(Status::invalid_patch(&shown(), &problem));
+            return Err(Status::invalid_patch(&shown(&given), &problem));
         }
         _ => strict,
     };
     Ok(Patched {
         object: decoded.value,
         warnings,
+        given,
     })
 }
 
@@ -251,7 +245,7 @@ pub(super) fn undecodable(text: &str, validation: FieldValidation) -> Status {
     })
 }
 
-pub(super) fn json_word(value: &Value) -> &'static str {
+pub(crate) fn json_word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -104,7 +104,7 @@ pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
             copy(new, old, "spec");
             set(child(root(new), "spec"), "ephemeralContainers", containers);
         }
-        Part::Main | Part::Finalize => copy(new, old, "status"),
+        Part::Main | Part::Finalize | Part::Scale => copy(new, old, "status"),
     }
 }
 

@@ -36,7 +36,7 @@ use plimsoll_core::problem::Problem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::machinery::kind::Kind;
+use crate::kinds::Kind;
 
 use metadata::Scope;
 use names::NameRule;
@@ -74,6 +74,22 @@ pub enum Part {
     EphemeralContainers,
     /// The finalizers of a namespace.
     Finalize,
+    /// The number of replicas, which is sent as a kind of its own.
+    Scale,
+}
+
+impl Part {
+    /// Its name in paths, empty for the object itself.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Part::Main => "",
+            Part::Status => "status",
+            Part::Resize => "resize",
+            Part::EphemeralContainers => "ephemeralcontainers",
+            Part::Finalize => "finalize",
+            Part::Scale => "scale",
+        }
+    }
 }
 
 /// The text, empty where there is none, as Go has it.
@@ -247,8 +263,19 @@ pub fn validate_update(
     problems.into_vec()
 }
 
+/// What is wrong with the scale of an object.
+pub fn validate_scale(scale: &Value) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    let meta = meta_of(scale);
+    metadata::check(&meta, Scope::Namespaced, NameRule::Subdomain, &mut problems);
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    let path = Path::new("spec");
+    problems.nonnegative(&path.child("replicas"), replicas);
+    problems.into_vec()
+}
+
 fn scope(kind: &Kind) -> Scope {
-    if kind.is_namespaced {
+    if kind.is_namespaced() {
         Scope::Namespaced
     } else {
         Scope::Cluster

@@ -12,7 +12,7 @@ use plimsoll_core::quantity::Quantity;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::machinery::kind::Kind;
+use crate::kinds::Kind;
 
 use super::names::dns_label;
 use super::path::Path;

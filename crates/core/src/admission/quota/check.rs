@@ -138,7 +138,7 @@ fn added_usage(pod: &PodCharge, before: Option<&PodCharge>) -> ResourceList {
     added.filter(|(_, added)| added.signum() > 0).collect()
 }
 
-fn charge(quota: &QuotaView, added: &ResourceList) -> Result<ResourceList, Refusal> {
+pub(super) fn charge(quota: &QuotaView, added: &ResourceList) -> Result<ResourceList, Refusal> {
     let requested = added.filtered(|name| quota.hard.contains(name));
     let mut used = quota.used.clone();
     used.add(&requested);

@@ -1,0 +1,251 @@
+//! The objects of one kind, and their recent changes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::watch;
+
+use super::event::Event;
+use super::extract::Wanted;
+use super::object::Object;
+use super::{ROOT, watcher::Watcher};
+use crate::kinds::Kind;
+use crate::store::{Change, Revision};
+
+/// Changes that are kept for watchers that come late or read slowly.
+const MAX_EVENTS: usize = 65_536;
+
+/// Bytes of superseded objects that are kept for them. The latest changes are kept in any case, so
+/// that a list can be followed by a watch.
+const MAX_SUPERSEDED_BYTES: usize = 32 * 1024 * 1024;
+const MIN_EVENTS: usize = 1024;
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub struct Collection {
+    kind: &'static Kind,
+    /// `/registry/<storage>/`.
+    prefix: String,
+    wanted: Wanted,
+    state: RwLock<State>,
+    /// How many changes there have been, for watchers to wait on.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    objects: BTreeMap<Arc<str>, Arc<Object>>,
+    events: VecDeque<Arc<Event>>,
+    /// Number of the first event in `events`, counted from the start of the process.
+    first: u64,
+    /// Changes after this revision are all in `events`.
+    complete_after: Revision,
+    superseded_bytes: usize,
+}
+
+/// A watch asks for changes that are no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {requested} ({oldest})")]
+pub struct Expired {
+    /// The revision asked for.
+    pub requested: Revision,
+    /// The oldest revision that can be asked for.
+    pub oldest: Revision,
+}
+
+impl Collection {
+    pub(super) fn new(kind: &'static Kind) -> Collection {
+        let storage = kind.storage.expect("only stored kinds have a collection");
+        Collection {
+            kind,
+            prefix: format!("{ROOT}{storage}/"),
+            wanted: Wanted::of_storage(storage),
+            state: RwLock::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// The kind, in the encoding that is stored.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// The beginning of its keys in the store.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One object by `namespace/name` or name.
+    pub fn get(&self, key: &str) -> Option<Arc<Object>> {
+        self.state().objects.get(key).cloned()
+    }
+
+    /// The objects whose keys begin with `prefix` (`namespace/`, or nothing for all), from `start`
+    /// on, in the order of keys.
+    pub fn list(&self, prefix: &str, start: Option<&str>) -> Vec<Arc<Object>> {
+        let state = self.state();
+        let from = start.filter(|start| *start > prefix).unwrap_or(prefix);
+        let range = state
+            .objects
+            .range::<str, _>((Bound::Included(from), Bound::Unbounded));
+        let below = range.take_while(|(key, _)| key.starts_with(prefix));
+        below.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// Changes whenever an object does.
+    pub fn version(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.state().objects.len()
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Replaces everything: the first load, or a load after the feed was interrupted. Watchers that
+    /// were following have lost their place and are told so.
+    pub(super) fn load(&self, objects: Vec<Arc<Object>>, revision: Revision) {
+        let mut state = self.state_mut();
+        let objects = objects.into_iter();
+        state.objects = objects.map(|o| (Arc::clone(o.key()), o)).collect();
+        // A gap in the numbers: nobody can continue across it.
+        state.first = state.next() + 1;
+        state.events.clear();
+        state.superseded_bytes = 0;
+        state.complete_after = revision;
+        let next = state.next();
+        drop(state);
+        self.changes.send_replace(next);
+    }
+
+    /// Applies changes in order.
+    pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>) {
+        let changes = changes.into_iter().filter_map(|(key, change)| {
+            let Some(entry) = change.entry else {
+                return Some((key, change.revision, None));
+            };
+            match Object::read(
+                Arc::clone(&key),
+                change.revision,
+                &entry.value,
+                &self.wanted,
+            ) {
+                Ok(object) => Some((key, change.revision, Some(Arc::new(object)))),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "object skipped");
+                    None
+                }
+            }
+        });
+        let changes: Vec<_> = changes.collect();
+        let mut state = self.state_mut();
+        for (key, revision, object) in changes {
+            state.apply(key, revision, object);
+        }
+        let next = state.next();
+        drop(state);
+        self.changes.send_replace(next);
+    }
+
+    /// Follows changes after `revision`.
+    pub fn watch_after(self: &Arc<Self>, revision: Revision) -> Result<Watcher, Expired> {
+        let changes = self.changes.subscribe();
+        let state = self.state();
+        if revision < state.complete_after {
+            return Err(Expired {
+                requested: revision,
+                oldest: state.complete_after,
+            });
+        }
+        let before = state
+            .events
+            .partition_point(|event| event.revision <= revision);
+        let next = state.first + before as u64;
+        Ok(Watcher::new(Arc::clone(self), changes, next, revision))
+    }
+
+    /// The objects as they are, and a watcher that continues from there.
+    pub fn list_and_watch(self: &Arc<Self>, prefix: &str) -> (Vec<Arc<Object>>, Watcher) {
+        let changes = self.changes.subscribe();
+        let state = self.state();
+        let range = state
+            .objects
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let below = range.take_while(|(key, _)| key.starts_with(prefix));
+        let objects = below.map(|(_, object)| Arc::clone(object)).collect();
+        let (next, last) = (state.next(), state.last_revision());
+        (objects, Watcher::new(Arc::clone(self), changes, next, last))
+    }
+
+    /// Up to `limit` events from number `next` on; `None` if they are no longer there.
+    pub(super) fn events_from(&self, next: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
+        let state = self.state();
+        let skip = usize::try_from(next.checked_sub(state.first)?).ok()?;
+        let events = state.events.iter().skip(skip).take(limit);
+        Some(events.cloned().collect())
+    }
+
+    /// How many follow the changes.
+    pub(super) fn watchers(&self) -> usize {
+        self.changes.receiver_count()
+    }
+}
+
+impl State {
+    /// The number that the next event gets.
+    fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    fn last_revision(&self) -> Revision {
+        self.events
+            .back()
+            .map_or(self.complete_after, |event| event.revision)
+    }
+
+    fn apply(&mut self, key: Arc<str>, revision: Revision, object: Option<Arc<Object>>) {
+        let previous = match &object {
+            Some(object) => self.objects.insert(key, Arc::clone(object)),
+            None => match self.objects.remove(&key) {
+                Some(gone) => Some(gone),
+                // Deleted before it was ever seen: nothing to tell.
+                None => return,
+            },
+        };
+        self.superseded_bytes += previous.as_ref().map_or(0, |old| old.json().len());
+        let event = Event::new(revision, object, previous);
+        self.events.push_back(Arc::new(event));
+        while self.events.len() > MAX_EVENTS
+            || self.superseded_bytes > MAX_SUPERSEDED_BYTES && self.events.len() > MIN_EVENTS
+        {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            let bytes = oldest.previous.as_ref().map_or(0, |old| old.json().len());
+            self.superseded_bytes = self.superseded_bytes.saturating_sub(bytes);
+            self.complete_after = oldest.revision;
+            self.first += 1;
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What selectors look at, taken out of an object without parsing the rest.
+//!
+//! Every change of every object passes here, and most of an object is of no interest to any
+//! selector: the parts that are not wanted are skipped, not built.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::object::selector::Lookup;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::kinds::{self, Selectable};
+
+/// The labels and the selectable fields of an object.
+#[derive(Debug, Default)]
+pub(super) struct Facets {
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// Fields without a value are left out.
+    fields: Box<[(&'static str, Box<str>)]>,
+}
+
+impl Facets {
+    pub(super) fn field(&self, label: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        fields
+            .find(|(known, _)| *known == label)
+            .map(|(_, value)| &**value)
+    }
+}
+
+/// Labels are looked up in the order of their keys.
+impl Lookup for Facets {
+    fn lookup(&self, name: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(key, _)| (**key).cmp(name));
+        Some(&self.labels[at.ok()?].1)
+    }
+}
+
+/// Which parts of a kind's objects selectors can ask for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    tree: Tree,
+    /// Of every encoding in which the objects are served.
+    selectables: Vec<Selectable>,
+}
+
+impl Wanted {
+    /// The parts for all kinds that are stored in the same place.
+    pub(crate) fn of_storage(storage: &str) -> Wanted {
+        let kinds = kinds::all().filter(|kind| kind.storage == Some(storage));
+        let selectables: Vec<Selectable> = kinds.map(|kind| kind.selectable).collect();
+        let mut tree = Tree::default();
+        tree.add("/metadata/labels");
+        for selectable in &selectables {
+            selectable.pointers().for_each(|pointer| tree.add(pointer));
+        }
+        Wanted { tree, selectables }
+    }
+
+    pub(super) fn extract(&self, encoded: &[u8]) -> Result<Facets, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_slice(encoded);
+        let pruned = self.tree.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        let labels = pruned
+            .pointer("/metadata/labels")
+            .and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels
+            .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+            .collect();
+        labels.sort();
+        let mut fields: Vec<(&'static str, Box<str>)> = Vec::new();
+        for selectable in &self.selectables {
+            let read = selectable.of(&pruned);
+            for label in selectable
+                .labels()
+                .skip_while(|l| l.starts_with("metadata."))
+            {
+                let value = read.lookup(label).filter(|value| !value.is_empty());
+                let is_new = fields.iter().all(|(known, _)| *known != label);
+                fields.extend(value.filter(|_| is_new).map(|value| (label, value.into())));
+            }
+        }
+        Ok(Facets {
+            labels: labels.into(),
+            fields: fields.into(),
+        })
+    }
+}
+
+/// The wanted JSON pointers, as a tree.
+#[derive(Debug, Default)]
+struct Tree {
+    children: BTreeMap<&'static str, Tree>,
+}
+
+impl Tree {
+    fn add(&mut self, pointer: &'static str) {
+        let mut tree = self;
+        for part in pointer.split('/').skip(1) {
+            tree = tree.children.entry(part).or_default();
+        }
+    }
+}
+
+/// Reads the wanted parts; a leaf is read whole.
+impl<'de> DeserializeSeed<'de> for &Tree {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.children.is_empty() {
+            return serde::Deserialize::deserialize(deserializer);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Tree {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut found = Map::new();
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            match self.children.get(&*key) {
+                Some(tree) => {
+                    let value = map.next_value_seed(tree)?;
+                    found.insert(key.into_owned(), value);
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Value::Object(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut found = Vec::new();
+        for at in 0_usize.. {
+            // Positions before a wanted one keep their place.
+            let next = match self.children.get(at.to_string().as_str()) {
+                Some(tree) => seq.next_element_seed(tree)?,
+                None => seq.next_element::<IgnoredAny>()?.map(|_| Value::Null),
+            };
+            match next {
+                Some(value) => found.push(value),
+                None => break,
+            }
+        }
+        Ok(Value::Array(found))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_fields_are_found_and_nothing_else() {
+        let pod = br#"{"metadata":{"labels":{"b":"2","a":"1"},"name":"x"},
+            "spec":{"nodeName":"n","hostNetwork":true,"containers":[{"name":"nodeName"}]},
+            "status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
+        let facets = Wanted::of_storage("pods").extract(pod).unwrap();
+        assert_eq!(facets.lookup("a"), Some("1"));
+        assert_eq!(facets.lookup("b"), Some("2"));
+        assert_eq!(facets.lookup("c"), None);
+        assert_eq!(facets.field("spec.nodeName"), Some("n"));
+        assert_eq!(facets.field("spec.hostNetwork"), Some("true"));
+        assert_eq!(facets.field("status.podIP"), Some("10.0.0.1"));
+        assert_eq!(facets.field("status.phase"), None);
+    }
+
+    #[test]
+    fn an_event_is_selected_by_the_labels_of_both_encodings() {
+        let event = br#"{"involvedObject":{"kind":"Pod"},"reason":"Killing"}"#;
+        let facets = Wanted::of_storage("events").extract(event).unwrap();
+        assert_eq!(facets.field("involvedObject.kind"), Some("Pod"));
+        assert_eq!(facets.field("regarding.kind"), Some("Pod"));
+    }
+
+    #[test]
+    fn parts_of_an_unexpected_type_have_no_value() {
+        let pod = br#"{"metadata":{"labels":["a"]},"spec":"none","status":null}"#;
+        let facets = Wanted::of_storage("pods").extract(pod).unwrap();
+        assert_eq!(facets.lookup("a"), None);
+        assert_eq!(facets.field("spec.nodeName"), None);
+    }
+}

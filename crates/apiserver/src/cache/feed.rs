@@ -1,0 +1,140 @@
+//! Following the store.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::collection::Collection;
+use super::object::Object;
+use super::{Cache, ROOT};
+use crate::store::{Change, Error, RangeRequest, Revision, Store, Watch, WatchRequest};
+
+/// Objects that are read at once when everything is loaded.
+const PAGE: usize = 2000;
+
+/// How long to wait before the store is asked again after a failure.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// How often an idle cache asks how far the store is: others may write beside the keys that are
+/// followed.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// Loads everything, then keeps following in a task of its own. The task ends when the cache is
+/// dropped or the store is closed.
+pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(), Error> {
+    let watch = load(cache, store.as_ref()).await?;
+    let cache = Arc::downgrade(cache);
+    tokio::spawn(follow(cache, store, watch));
+    Ok(())
+}
+
+async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
+    loop {
+        let error = loop {
+            match tokio::time::timeout(PROGRESS, watch.next_changes()).await {
+                Ok(Ok((changes, revision))) => {
+                    let Some(cache) = cache.upgrade() else { return };
+                    apply(&cache, changes);
+                    cache.publish(revision);
+                }
+                Ok(Err(error)) => break error,
+                Err(_) => match store.current_revision().await {
+                    Ok(current) => watch.request_progress(current),
+                    Err(error) => break error,
+                },
+            }
+        };
+        if matches!(error, Error::Closed) {
+            return;
+        }
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "loading everything again"
+        );
+        watch = loop {
+            tokio::time::sleep(RETRY).await;
+            let Some(cache) = cache.upgrade() else { return };
+            match load(&cache, store.as_ref()).await {
+                Ok(watch) => break watch,
+                Err(Error::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "store unreadable");
+                }
+            }
+        };
+    }
+}
+
+/// Applies changes, each kind's at once.
+fn apply(cache: &Cache, changes: Vec<Change>) {
+    type Changes<'a> = (&'a Arc<Collection>, Vec<(Arc<str>, Change)>);
+    let mut by_kind: BTreeMap<&str, Changes<'_>> = BTreeMap::new();
+    for change in changes {
+        if let Some((collection, key)) = place(cache, &change.key) {
+            let slot = by_kind.entry(collection.prefix());
+            let (_, changes) = slot.or_insert_with(|| (collection, Vec::new()));
+            changes.push((key, change));
+        }
+    }
+    for (collection, changes) in by_kind.into_values() {
+        collection.apply(changes);
+    }
+}
+
+/// Reads everything at one revision and watches from there.
+async fn load(cache: &Cache, store: &dyn Store) -> Result<Watch, Error> {
+    let mut found: BTreeMap<&str, Vec<Arc<Object>>> = BTreeMap::new();
+    let mut request = RangeRequest {
+        limit: Some(PAGE),
+        ..RangeRequest::prefix(ROOT)
+    };
+    let revision = loop {
+        let page = store.range(request.clone()).await?;
+        for entry in &page.entries {
+            let Some((collection, key)) = place(cache, &entry.key) else {
+                continue;
+            };
+            let object = Object::read(key, entry.mod_revision, &entry.value, collection.wanted());
+            match object {
+                Ok(object) => found
+                    .entry(collection.prefix())
+                    .or_default()
+                    .push(Arc::new(object)),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "object skipped");
+                }
+            }
+        }
+        match page.entries.last() {
+            Some(last) if page.remaining > 0 => {
+                let mut start = last.key.to_vec();
+                start.push(0);
+                request.start = Some(start.into());
+                request.at = Some(page.revision);
+            }
+            _ => break page.revision,
+        }
+    };
+    for collection in cache.collections() {
+        let objects = found.remove(collection.prefix()).unwrap_or_default();
+        collection.load(objects, revision);
+    }
+    cache.publish(revision);
+    watch_after(store, revision).await
+}
+
+async fn watch_after(store: &dyn Store, revision: Revision) -> Result<Watch, Error> {
+    let request = WatchRequest {
+        prefix: ROOT.into(),
+        after: revision,
+        with_previous: false,
+    };
+    store.watch(request).await
+}
+
+/// The collection that a key belongs to, and the key within it. Keys of others are left alone.
+fn place<'a>(cache: &'a Cache, key: &[u8]) -> Option<(&'a Arc<Collection>, Arc<str>)> {
+    let key = std::str::from_utf8(key).ok()?;
+    let (collection, start) = cache.collection_of_key(key)?;
+    Some((collection, key[start..].into()))
+}

@@ -1,0 +1,132 @@
+//! The latest state of everything, in memory: what reads and watches are answered from.
+//!
+//! One task follows the store and applies every change, whoever made it. Objects are kept as the
+//! bytes that clients get; an event is encoded at most once however many clients watch. A read
+//! that must see the latest write asks the store for its revision and waits until the cache has
+//! come that far.
+//!
+//! Reading order: `encoding` (how an object is written down), `object`, `extract` (what selectors
+//! look at), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
+
+mod collection;
+mod encoding;
+mod event;
+mod extract;
+mod feed;
+mod object;
+mod watcher;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub use collection::{Collection, Expired};
+pub use encoding::{encode, encode_with_revision};
+pub(crate) use event::line;
+pub use event::{Event, Sort};
+pub use object::Object;
+pub use watcher::{Batch, Watcher};
+
+use crate::kinds::{self, Kind};
+use crate::store::{Error, Revision, Store};
+
+/// Where all keys are, as upstream lays them out in etcd.
+pub const ROOT: &str = "/registry/";
+
+/// How long a reader waits for the cache to catch up before it is told to come back.
+const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The latest state of all kinds.
+#[derive(Debug)]
+pub struct Cache {
+    /// By the kind's part of the key.
+    collections: BTreeMap<&'static str, Arc<Collection>>,
+    /// How far the store has been followed; 0 before the first load.
+    revision: watch::Sender<Revision>,
+}
+
+/// The cache has not come as far as asked in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Too large resource version: {wanted}, current: {current}")]
+pub struct TooFar {
+    /// The revision asked for.
+    pub wanted: Revision,
+    /// The revision the cache has.
+    pub current: Revision,
+}
+
+impl Cache {
+    /// An empty cache of all stored kinds.
+    pub(crate) fn new() -> Cache {
+        let mut collections = BTreeMap::new();
+        for kind in kinds::all() {
+            if let Some(storage) = kind.storage {
+                let collection = || Arc::new(Collection::new(kind));
+                collections.entry(storage).or_insert_with(collection);
+            }
+        }
+        Cache {
+            collections,
+            revision: watch::Sender::new(0),
+        }
+    }
+
+    /// Loads everything and follows the store from then on, until the store is closed.
+    pub async fn start(store: Arc<dyn Store>) -> Result<Arc<Cache>, Error> {
+        let cache = Arc::new(Cache::new());
+        feed::start(&cache, store).await?;
+        Ok(cache)
+    }
+
+    /// The objects of a kind; `None` for kinds that are never stored.
+    pub fn collection(&self, kind: &Kind) -> Option<&Arc<Collection>> {
+        self.collections.get(kind.storage?)
+    }
+
+    /// All collections.
+    pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
+        self.collections.values()
+    }
+
+    fn collection_of_key(&self, key: &str) -> Option<(&Arc<Collection>, usize)> {
+        let path = key.strip_prefix(ROOT)?;
+        // Some kinds' part has a slash of its own: `services/specs`.
+        let ends = path.match_indices('/').map(|(at, _)| at).take(2);
+        ends.into_iter().find_map(|end| {
+            let collection = self.collections.get(&path[..end])?;
+            Some((collection, ROOT.len() + end + 1))
+        })
+    }
+
+    /// How far the store has been followed.
+    pub fn revision(&self) -> Revision {
+        *self.revision.borrow()
+    }
+
+    /// Waits until the cache is at `wanted` or later; tells how far it is then.
+    pub async fn wait_for(&self, wanted: Revision) -> Result<Revision, TooFar> {
+        let current = self.revision();
+        if current >= wanted {
+            return Ok(current);
+        }
+        let mut revision = self.revision.subscribe();
+        let reached = revision.wait_for(|current| *current >= wanted);
+        match tokio::time::timeout(FRESHNESS_TIMEOUT, reached).await {
+            Ok(Ok(current)) => Ok(*current),
+            _ => Err(TooFar {
+                wanted,
+                current: self.revision(),
+            }),
+        }
+    }
+
+    fn publish(&self, revision: Revision) {
+        self.revision.send_if_modified(|current| {
+            let is_later = revision > *current;
+            *current = revision.max(*current);
+            is_later
+        });
+    }
+}

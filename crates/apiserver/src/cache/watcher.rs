@@ -1,0 +1,81 @@
+//! One client's place in the changes of a kind.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::collection::{Collection, Expired};
+use super::event::Event;
+use crate::store::Revision;
+
+/// Events that are handed out at once.
+const BATCH: usize = 256;
+
+/// Follows the changes of a collection. Holds no changes itself: one that reads slowly costs
+/// nothing, and one that reads too slowly loses its place.
+#[derive(Debug)]
+pub struct Watcher {
+    collection: Arc<Collection>,
+    changes: watch::Receiver<u64>,
+    next: u64,
+    after: Revision,
+}
+
+/// Some changes, in order.
+pub type Batch = Vec<Arc<Event>>;
+
+impl Watcher {
+    pub(super) fn new(
+        collection: Arc<Collection>,
+        changes: watch::Receiver<u64>,
+        next: u64,
+        after: Revision,
+    ) -> Watcher {
+        Watcher {
+            collection,
+            changes,
+            next,
+            after,
+        }
+    }
+
+    /// The next changes; waits until there are some. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<Batch, Expired> {
+        loop {
+            self.changes.borrow_and_update();
+            let batch = self.poll()?;
+            if !batch.is_empty() {
+                return Ok(batch);
+            }
+            // The sender lives in the collection, which this watcher keeps alive.
+            let _ = self.changes.changed().await;
+        }
+    }
+
+    /// The next changes, if there are some already.
+    pub fn poll(&mut self) -> Result<Batch, Expired> {
+        let events = self.collection.events_from(self.next, BATCH);
+        let events = events.ok_or(Expired {
+            requested: self.after,
+            oldest: self.after,
+        })?;
+        self.next += events.len() as u64;
+        let mut events = events;
+        // A watch may start at a revision that has not been seen here yet.
+        events.retain(|event| event.revision() > self.after);
+        if let Some(last) = events.last() {
+            self.after = last.revision();
+        }
+        Ok(events)
+    }
+
+    /// Everything up to here has been handed out.
+    pub fn revision(&self) -> Revision {
+        self.after
+    }
+
+    /// How many others follow the same changes.
+    pub fn crowd(&self) -> usize {
+        self.collection.watchers()
+    }
+}

@@ -1,0 +1,118 @@
+//! One pass of an object through the pipeline: what is collected on the way.
+
+use plimsoll_core::problem::Problem;
+use serde_json::Value;
+
+use super::{Accepted, Admission, Request, name_of};
+use crate::machinery::decoding::read_configuration;
+use crate::status::Status;
+
+/// A request on its way.
+pub(super) struct Pass<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) admission: &'a mut dyn Admission,
+    /// What the caller will be told, be the request refused or not.
+    pub(super) warnings: Vec<String>,
+    pub(super) given: Given<'a>,
+}
+
+/// What came before the object: the canonical form has no empty lists and maps, but Go's validation
+/// prints them.
+pub(super) enum Given<'a> {
+    /// A body.
+    Body(&'a [u8]),
+    /// The outcome of a patch.
+    Patched(Value),
+    /// Nothing that the caller has written.
+    Nothing,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(
+        request: &'a Request<'a>,
+        admission: &'a mut dyn Admission,
+        given: Given<'a>,
+    ) -> Pass<'a> {
+        Pass {
+            request,
+            admission,
+            warnings: Vec::new(),
+            given,
+        }
+    }
+
+    /// The refusal of an object that breaks rules, if it breaks any.
+    pub(super) fn check(&self, object: &Value, problems: Vec<Problem>) -> Result<(), Status> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let mut problems = problems;
+        self.show_empty_values(&mut problems);
+        Err(Status::invalid(
+            self.request.kind,
+            name_of(object),
+            &problems,
+        ))
+    }
+
+    /// Asks admission for the last word.
+    pub(super) fn admit(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        self.admission.check(object, old)?;
+        self.warnings.extend(self.admission.warnings());
+        Ok(())
+    }
+
+    /// The outcome with its warnings.
+    pub(super) fn close(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
+        match outcome {
+            Ok(accepted) => Ok(Accepted {
+                warnings: self.warnings,
+                ..accepted
+            }),
+            Err(status) => Err(Status {
+                warnings: self.warnings,
+                ..status
+            }),
+        }
+    }
+
+    fn show_empty_values(&self, problems: &mut [Problem]) {
+        let mut missing = problems
+            .iter_mut()
+            .filter(|problem| problem.value == "null")
+            .peekable();
+        if missing.peek().is_none() {
+            return;
+        }
+        let given = match &self.given {
+            Given::Body(bytes) => read_configuration(bytes).map(|read| read.value),
+            Given::Patched(value) => Ok(value.clone()),
+            Given::Nothing => return,
+        };
+        let given = given.unwrap_or_default();
+        for problem in missing {
+            match value_at(&given, &problem.path) {
+                Some(Value::Object(members)) if members.is_empty() => {
+                    "{}".clone_into(&mut problem.value);
+                }
+                Some(Value::Array(items)) if items.is_empty() => {
+                    "[]".clone_into(&mut problem.value);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The value at a path such as `spec.containers[0].env`.
+fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    let parts = path
+        .split(['.', '['])
+        .map(|part| part.trim_end_matches(']'));
+    parts
+        .into_iter()
+        .try_fold(value, |value, part| match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            _ => value.get(part),
+        })
+}

@@ -1,0 +1,149 @@
+//! PATCH of all four types.
+
+use serde_json::Value;
+
+use super::identity::{match_name, match_namespace};
+use super::pass::{Given, Pass};
+use super::read::{forget_managers, set_defaults};
+use super::{
+    Accepted, Admission, Body, FieldValidation, Identity, Part, PatchType, Request, create, scale,
+    text, update,
+};
+use crate::machinery::decoding::read_configuration;
+use crate::machinery::patch::apply_patch;
+use crate::machinery::schema::schema;
+use crate::status::Status;
+
+/// Prepares what a PATCH makes of `old`, which has its resourceVersion; `None` if there is no such
+/// object, which an apply then creates. `force` takes fields from their managers.
+pub fn patch(
+    request: &Request<'_>,
+    patch: PatchType,
+    force: bool,
+    body: Body<'_>,
+    old: Option<&Value>,
+    identity: Identity<'_>,
+    admission: &mut dyn Admission,
+) -> Result<Accepted, Status> {
+    let mut pass = Pass::new(request, admission, Given::Nothing);
+    let outcome = match old {
+        Some(old) => changed(&mut pass, patch, force, body, old),
+        // Subresources never create.
+        None if patch != PatchType::Apply || request.part != Part::Main => {
+            Err(Status::not_found(request.kind, request.name))
+        }
+        None => created(&mut pass, force, body, identity),
+    };
+    pass.close(outcome)
+}
+
+fn created(
+    pass: &mut Pass<'_>,
+    force: bool,
+    body: Body<'_>,
+    identity: Identity<'_>,
+) -> Result<Accepted, Status> {
+    let request = pass.request;
+    let mut object = applied(pass, force, body, None)?;
+    match_no_uid(request, &object)?;
+    match_namespace(request, &mut object)?;
+    match_name(request, &object)?;
+    create::finish(pass, object, identity)
+}
+
+fn changed(
+    pass: &mut Pass<'_>,
+    patch: PatchType,
+    force: bool,
+    body: Body<'_>,
+    old: &Value,
+) -> Result<Accepted, Status> {
+    let request = pass.request;
+    let old_scale = match request.part {
+        Part::Scale => Some(scale::with_managers(request.kind, old)?),
+        _ => None,
+    };
+    let before = old_scale.as_ref().unwrap_or(old);
+    let mut object = match patch {
+        PatchType::Apply => applied(pass, force, body, Some(before))?,
+        _ => computed(pass, patch, body, before)?,
+    };
+    match_namespace(request, &mut object)?;
+    match_name(request, &object)?;
+    match &old_scale {
+        Some(before) => scale::finish(pass, object, before, old),
+        None => update::finish(pass, object, old),
+    }
+}
+
+/// What is not there has no uid.
+fn match_no_uid(request: &Request<'_>, object: &Value) -> Result<(), Status> {
+    let uid = text(&object["metadata"]["uid"]);
+    if uid.is_empty() {
+        return Ok(());
+    }
+    let reason = format!(
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    );
+    Err(Status::conflict(request.kind, request.name, &reason))
+}
+
+/// One of the three patches that clients compute; the outcome has its defaults and managers.
+fn computed(
+    pass: &mut Pass<'_>,
+    patch: PatchType,
+    body: Body<'_>,
+    old: &Value,
+) -> Result<Value, Status> {
+    let request = pass.request;
+    let of = request.body_type();
+    let id = schema()
+        .kind(&of.api_version(), of.kind)
+        .ok_or_else(Status::unrouted_media_type)?;
+    let patched = apply_patch(id, patch, old, body.bytes, request.validation)?;
+    let mut object = patched.object;
+    set_defaults(of, &mut object);
+    if resets_managers(&patched.given) {
+        forget_managers(&mut object);
+    }
+    pass.warnings.extend(patched.warnings);
+    pass.given = Given::Patched(patched.given);
+    Ok(request.track(Some(old), object))
+}
+
+/// An empty list, unlike none, is the wish to start over.
+fn resets_managers(patched: &Value) -> bool {
+    let entries = patched.pointer("/metadata/managedFields");
+    entries.and_then(Value::as_array).is_some_and(Vec::is_empty)
+}
+
+/// Server-side apply; the outcome has its defaults and managers.
+fn applied(
+    pass: &mut Pass<'_>,
+    force: bool,
+    body: Body<'_>,
+    old: Option<&Value>,
+) -> Result<Value, Status> {
+    let request = pass.request;
+    let fields = request
+        .field_manager()
+        .ok_or_else(Status::unrouted_media_type)?;
+    let configuration = read_configuration(body.bytes)
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let applied = &configuration.value;
+    let mut object = fields.apply(old, applied, request.manager, force, request.now)?;
+    set_defaults(request.body_type(), &mut object);
+    let duplicates = configuration.duplicates;
+    match request.validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Strict if !duplicates.is_empty() => {
+            return Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  {}",
+                duplicates.join("\n  ")
+            )));
+        }
+        _ => pass.warnings.extend(duplicates),
+    }
+    Ok(object)
+}

@@ -1,0 +1,40 @@
+//! A body as an object of its kind, with defaults.
+
+use serde_json::{Value, json};
+
+use super::pass::Pass;
+use super::{Body, metadata};
+use crate::kinds::GroupVersionKind;
+use crate::machinery::conversion::round_trip;
+use crate::machinery::decoding::decode;
+use crate::machinery::defaulting::apply_defaults;
+use crate::machinery::strategy::complete;
+use crate::status::Status;
+
+/// Reads the body; what is odd in it becomes warnings.
+pub(super) fn read(pass: &mut Pass<'_>, body: Body<'_>) -> Result<Value, Status> {
+    let request = pass.request;
+    let of = request.body_type();
+    let decoded = decode(body.bytes, body.format, of, request.validation)
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    let mut object = decoded.object;
+    set_defaults(of, &mut object);
+    if decoded.resets_managers {
+        forget_managers(&mut object);
+    }
+    pass.warnings.extend(decoded.warnings);
+    Ok(object)
+}
+
+/// Defaults, and what the way through upstream's internal form adds.
+pub(super) fn set_defaults(of: GroupVersionKind, object: &mut Value) {
+    apply_defaults(of.group, of.kind, object);
+    round_trip(of.group, of.kind, object);
+    complete(of, object);
+}
+
+/// An empty list of managers stands for the wish to start over; in an object's canonical form
+/// there would be no list.
+pub(super) fn forget_managers(object: &mut Value) {
+    metadata(object)["managedFields"] = json!([]);
+}

@@ -1,0 +1,161 @@
+//! Objects that replace others.
+
+use serde_json::Value;
+
+use super::identity::{match_name, match_namespace, match_uid, match_version};
+use super::owners::{Found, remove_duplicates};
+use super::pass::{Given, Pass};
+use super::read::read;
+use super::{Accepted, Admission, Body, Part, Request, metadata, remove, scale, text};
+use crate::machinery::strategy::{complete, prepare_for_update};
+use crate::machinery::validation::{validate_update, warnings_on_update};
+use crate::status::Status;
+
+/// Prepares what a PUT puts in the place of `old`, which has its resourceVersion.
+pub fn update(
+    request: &Request<'_>,
+    body: Body<'_>,
+    old: &Value,
+    admission: &mut dyn Admission,
+) -> Result<Accepted, Status> {
+    let mut pass = Pass::new(request, admission, Given::Body(body.bytes));
+    let outcome = updated(&mut pass, body, old);
+    pass.close(outcome)
+}
+
+fn updated(pass: &mut Pass<'_>, body: Body<'_>, old: &Value) -> Result<Accepted, Status> {
+    let request = pass.request;
+    let mut object = read(pass, body)?;
+    match_namespace(request, &mut object)?;
+    match_name(request, &object)?;
+    match_uid(request, &object, text(&old["metadata"]["uid"]))?;
+    if request.part == Part::Scale {
+        let old_scale = scale::with_managers(request.kind, old)?;
+        let scale = request.track(Some(&old_scale), object);
+        return scale::finish(pass, scale, &old_scale, old);
+    }
+    remove_duplicates(&mut object, Found::InRequest, &mut pass.warnings);
+    let object = request.track(Some(old), object);
+    finish(pass, object, old)
+}
+
+/// Prepares an object that the server itself has changed, such as a pod that is bound or an object
+/// that begins to be deleted. Its managers change only if the request names one.
+pub fn replace(
+    request: &Request<'_>,
+    mut new: Value,
+    old: &Value,
+    admission: &mut dyn Admission,
+) -> Result<Accepted, Status> {
+    complete(request.kind.group_version_kind(), &mut new);
+    if !request.manager.is_empty() {
+        new = request.track(Some(old), new);
+    }
+    let mut pass = Pass::new(request, admission, Given::Nothing);
+    let outcome = finish(&mut pass, new, old);
+    pass.close(outcome)
+}
+
+/// Admission, strategy and validation of an object whose fields have their managers.
+pub(super) fn finish(
+    pass: &mut Pass<'_>,
+    mut object: Value,
+    old: &Value,
+) -> Result<Accepted, Status> {
+    let request = pass.request;
+    pass.admission.admit(&mut object, Some(old))?;
+    remove_duplicates(&mut object, Found::AfterAdmission, &mut pass.warnings);
+    let resource_version = match_version(request, &object, old)?;
+    settle(pass, request.part, &mut object, old)?;
+    pass.admit(&object, Some(old))?;
+    remove(metadata(&mut object), "resourceVersion");
+    Ok(Accepted {
+        object,
+        warnings: Vec::new(),
+        is_new: false,
+        resource_version,
+    })
+}
+
+/// The kind's own part in an update.
+pub(super) fn settle(
+    pass: &mut Pass<'_>,
+    part: Part,
+    object: &mut Value,
+    old: &Value,
+) -> Result<(), Status> {
+    let (kind, rules) = (pass.request.kind, pass.request.rules);
+    metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    prepare_for_update(kind, part, object, old);
+    keep_identity(metadata(object), &old["metadata"]);
+    pass.check(object, validate_update(kind, part, object, old, rules))?;
+    pass.warnings.extend(warnings_on_update(kind, object, old));
+    keep_times_of_managers(object, old);
+    Ok(())
+}
+
+/// What an update cannot leave out.
+fn keep_identity(meta: &mut Value, old: &Value) {
+    if text(&meta["uid"]).is_empty() && !old["uid"].is_null() {
+        meta["uid"] = old["uid"].clone();
+    }
+    for field in ["creationTimestamp", "deletionTimestamp"] {
+        if !old[field].is_null() {
+            meta[field] = old[field].clone();
+        }
+    }
+    if meta["deletionGracePeriodSeconds"].is_null() && !old["deletionGracePeriodSeconds"].is_null()
+    {
+        meta["deletionGracePeriodSeconds"] = old["deletionGracePeriodSeconds"].clone();
+    }
+    if let Some(meta) = meta.as_object_mut() {
+        meta.retain(|_, value| !value.is_null());
+    }
+}
+
+/// A write that changes nothing but the times in `managedFields` changes nothing.
+///
+/// Matches v1.36 apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
+fn keep_times_of_managers(object: &mut Value, old: &Value) {
+    let old_entries = &old["metadata"]["managedFields"];
+    let entries = metadata(object)["managedFields"].take();
+    let is_same = match (entries.as_array(), old_entries.as_array()) {
+        (Some(new), Some(old)) => {
+            new.len() == old.len()
+                && new
+                    .iter()
+                    .zip(old)
+                    .all(|(new, old)| is_same_entry(new, old))
+        }
+        _ => false,
+    };
+    if !is_same {
+        restore(object, entries);
+        return;
+    }
+    restore(object, old_entries.clone());
+    if object != old {
+        restore(object, entries);
+    }
+}
+
+fn restore(object: &mut Value, entries: Value) {
+    let meta = metadata(object);
+    if entries.is_null() {
+        remove(meta, "managedFields");
+    } else {
+        meta["managedFields"] = entries;
+    }
+}
+
+/// Whether two entries differ in their time at most.
+fn is_same_entry(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
+        return false;
+    };
+    let fields = |entry: &serde_json::Map<String, Value>| {
+        entry.keys().filter(|key| key.as_str() != "time").count()
+    };
+    let is_equal = |(key, value): (&String, &Value)| key == "time" || old.get(key) == Some(value);
+    fields(new) == fields(old) && new.iter().all(is_equal)
+}

@@ -1,0 +1,146 @@
+//! The authorizer, kept in step with the cache.
+//!
+//! It is brought up to date when it is asked, not when something changes: most changes are of pods,
+//! and those matter only when a node asks. Catching up costs as much as there are changes since.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::auth::authorize::Authorizer;
+use crate::auth::identity::{NODES, User};
+use crate::cache::{Cache, Collection, Watcher};
+use crate::kinds;
+
+/// What the roles and bindings are made of.
+const POLICY: [(&str, &str); 4] = [
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+];
+
+/// What tells which node may see what.
+const GRAPH: [(&str, &str); 4] = [
+    ("", "pods"),
+    ("", "persistentvolumes"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("resource.k8s.io", "resourceslices"),
+];
+
+/// Who may do what, as of now.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    authorizer: Authorizer,
+    policy: Vec<Followed>,
+    graph: Vec<Followed>,
+}
+
+/// A collection and how far the authorizer knows it.
+#[derive(Debug)]
+struct Followed {
+    collection: Arc<Collection>,
+    /// `None` before the first look, and after falling too far behind.
+    watcher: Option<Watcher>,
+    seen: u64,
+}
+
+impl Access {
+    /// Asks the authorizer on behalf of a user.
+    pub(crate) fn with<T>(&self, user: &User, cache: &Cache, ask: impl Fn(&Authorizer) -> T) -> T {
+        self.ask(user.is_in(NODES), cache, ask)
+    }
+
+    /// Asks the authorizer about whomever.
+    pub(crate) fn with_everything<T>(&self, cache: &Cache, ask: impl Fn(&Authorizer) -> T) -> T {
+        self.ask(true, cache, ask)
+    }
+
+    fn ask<T>(&self, needs_graph: bool, cache: &Cache, ask: impl Fn(&Authorizer) -> T) -> T {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if state.is_current(needs_graph) {
+            return ask(&state.authorizer);
+        }
+        drop(state);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.catch_up(cache, needs_graph);
+        ask(&state.authorizer)
+    }
+}
+
+impl State {
+    fn is_current(&self, needs_graph: bool) -> bool {
+        let is_current = |followed: &[Followed]| {
+            let mut followed = followed.iter();
+            followed.all(|f| f.watcher.is_some() && f.seen == f.collection.version())
+        };
+        !self.policy.is_empty()
+            && is_current(&self.policy)
+            && (!needs_graph || !self.graph.is_empty() && is_current(&self.graph))
+    }
+
+    fn catch_up(&mut self, cache: &Cache, needs_graph: bool) {
+        if self.policy.is_empty() {
+            self.policy = follow(cache, &POLICY);
+            self.graph = follow(cache, &GRAPH);
+        }
+        let graph = self.graph.iter_mut().filter(|_| needs_graph);
+        for followed in self.policy.iter_mut().chain(graph) {
+            followed.catch_up(&mut self.authorizer);
+        }
+    }
+}
+
+fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<Followed> {
+    let kinds = resources.iter().filter_map(|(group, plural)| {
+        let kind = kinds::by_resource(group, "v1", plural)?;
+        cache.collection(kind)
+    });
+    let followed = kinds.map(|collection| Followed {
+        collection: Arc::clone(collection),
+        watcher: None,
+        seen: 0,
+    });
+    followed.collect()
+}
+
+impl Followed {
+    fn catch_up(&mut self, authorizer: &mut Authorizer) {
+        self.seen = self.collection.version();
+        let kind = self.collection.kind();
+        let mut observe = |namespace: &str, name: &str, object: Option<&serde_json::Value>| {
+            let observed = authorizer.observe(kind.group, kind.plural, namespace, name, object);
+            if let Err(error) = observed {
+                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+            }
+        };
+        if let Some(watcher) = &mut self.watcher {
+            loop {
+                match watcher.poll() {
+                    Ok(batch) if batch.is_empty() => return,
+                    Ok(batch) => {
+                        for event in batch {
+                            if let Some((sort, object)) = event.seen(|_| true) {
+                                let is_gone = sort == crate::cache::Sort::Deleted;
+                                let value = (!is_gone).then(|| object.value());
+                                observe(object.namespace(), object.name(), value.as_ref());
+                            }
+                        }
+                    }
+                    Err(_) => break,
+                }
+            }
+        }
+        // The first time, or too far behind: everything is looked at. What is gone in the meantime
+        // cannot be told apart from what never was, so a restart of the feed forgets nothing that
+        // still grants; deletes arrive through the watch.
+        let (objects, watcher) = self.collection.list_and_watch("");
+        self.watcher = Some(watcher);
+        for object in objects {
+            observe(object.namespace(), object.name(), Some(&object.value()));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What stands between a request and the store, in upstream's order.
+//!
+//! The rules themselves are pure and live in `machinery::admission`, `auth` and core; this is where
+//! they get to know the cluster and the caller.
+
+use serde_json::Value;
+
+use super::call::Call;
+use super::quota::{Charges, charge};
+use super::service_account;
+use super::write::{name_of, namespace_of};
+use crate::auth::node::{self, Denial, Operation};
+use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
+use crate::auth::{Objects, rbac::Refusal};
+use crate::kinds::{self, Kind};
+use crate::machinery::admission::{self, Cluster};
+use crate::machinery::write::{Admission, Part};
+use crate::status::{Cause, Status};
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Priority classes that cannot be deleted.
+const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+
+/// The rules for one write.
+#[derive(Debug)]
+pub(crate) struct Gate<'a> {
+    call: &'a Call<'a>,
+    part: Part,
+    operation: Operation,
+    cluster: Cluster,
+}
+
+impl<'a> Gate<'a> {
+    /// The rules for a request.
+    pub(crate) fn new(call: &'a Call<'a>, part: Part, operation: Operation) -> Gate<'a> {
+        let cluster = call
+            .server
+            .facts
+            .cluster(&call.server.cache, &call.target.namespace);
+        Gate {
+            call,
+            part,
+            operation,
+            cluster,
+        }
+    }
+
+    fn kind(&self) -> &'static Kind {
+        self.call.kind
+    }
+
+    fn forbidden(&self, object: &Value, reason: &str) -> Status {
+        let meta = &object["metadata"];
+        let text = |field: &str| meta[field].as_str().unwrap_or_default();
+        let name = match (text("name"), text("generateName")) {
+            ("", "") => self.call.target.name.as_str(),
+            ("", prefix) => prefix,
+            (name, _) => name,
+        };
+        Status::forbidden(self.kind(), name, reason)
+    }
+
+    /// NamespaceLifecycle: nothing new in namespaces that are not there or on their way out.
+    fn check_namespace(&self, object: &Value) -> Result<(), Status> {
+        if self.operation != Operation::Create || !self.kind().is_namespaced() {
+            return Ok(());
+        }
+        let namespace = match namespace_of(object) {
+            "" => self.call.target.namespace.as_str(),
+            namespace => namespace,
+        };
+        let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
+        let Some(found) = self.call.server.object("", "namespaces", "", namespace) else {
+            return Err(Status::not_found(row, namespace));
+        };
+        if found["status"]["phase"] != "Terminating" {
+            return Ok(());
+        }
+        let reason = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut status = self.forbidden(object, &reason);
+        let details = status.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        Err(status)
+    }
+
+    /// NodeRestriction: a node writes about itself and its pods.
+    fn check_node(&self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        if self.call.user.node_name().is_none() {
+            return Ok(());
+        }
+        let target = self.call.target;
+        let write = node::Write {
+            operation: self.operation,
+            group: self.kind().group,
+            resource: self.kind().plural,
+            subresource: &target.subresource,
+            namespace: &target.namespace,
+            name: match target.name.as_str() {
+                "" => name_of(object),
+                name => name,
+            },
+            object,
+            old: old.unwrap_or(&Value::Null),
+        };
+        let server = self.call.server;
+        let denied = server
+            .access
+            .with(self.call.user, &server.cache, |authorizer| {
+                node::restrict(self.call.user, &write, server, authorizer)
+            });
+        denied.map_err(|denial| match denial {
+            Denial::Forbidden(reason) => self.forbidden(object, &reason),
+            Denial::NotFound { resource, name } => {
+                let row = kinds::by_resource("", "v1", resource).unwrap_or(self.kind());
+                Status::not_found(row, &name)
+            }
+        })
+    }
+
+    /// Nobody gives away more than they have.
+    fn check_policy(&self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        if self.kind().group != rbac::GROUP {
+            return Ok(());
+        }
+        let Some(kind) = PolicyKind::of_resource(self.kind().plural) else {
+            return Ok(());
+        };
+        let write = PolicyWrite {
+            kind,
+            namespace: &self.call.target.namespace,
+            name: &self.call.target.name,
+            object,
+            old,
+        };
+        let server = self.call.server;
+        let user = self.call.user;
+        let refused = server.access.with(user, &server.cache, |authorizer| {
+            rbac::check_write(authorizer.policy(), user, &write)
+        });
+        refused.map_err(|refusal| match refusal {
+            Refusal::Forbidden(forbidden) => Status::denied(
+                &forbidden.group,
+                &forbidden.resource,
+                &forbidden.name,
+                &forbidden.reason,
+            ),
+            Refusal::NotFound { resource, name } => {
+                let row = kinds::by_resource(rbac::GROUP, "v1", resource);
+                Status::not_found(row.unwrap_or(self.kind()), &name)
+            }
+            Refusal::Malformed(reason) => Status::bad_request(reason),
+        })
+    }
+
+    /// The rules for a delete; `old` is the object that would go.
+    pub(crate) fn admit_delete(&self, old: &Value) -> Result<(), Status> {
+        let name = name_of(old);
+        let is_namespace = (self.kind().group, self.kind().kind) == ("", "Namespace");
+        if is_namespace && IMMORTAL.contains(&name) {
+            return Err(self.forbidden(old, "this namespace may not be deleted"));
+        }
+        if self.call.user.node_name().is_some() {
+            let target = self.call.target;
+            let write = node::Write {
+                operation: Operation::Delete,
+                group: self.kind().group,
+                resource: self.kind().plural,
+                subresource: &target.subresource,
+                namespace: &target.namespace,
+                name,
+                object: &Value::Null,
+                old,
+            };
+            let server = self.call.server;
+            let denied = server
+                .access
+                .with(self.call.user, &server.cache, |authorizer| {
+                    node::restrict(self.call.user, &write, server, authorizer)
+                });
+            return denied.map_err(|denial| self.forbidden(old, &denial.to_string()));
+        }
+        let is_class =
+            (self.kind().group, self.kind().kind) == ("scheduling.k8s.io", "PriorityClass");
+        if is_class && SYSTEM_CLASSES.contains(&name) {
+            let reason = "this is a system priority class and cannot be deleted";
+            return Err(self.forbidden(old, reason));
+        }
+        Ok(())
+    }
+
+    /// ResourceQuota, always last: what the write adds to the quotas of the namespace, to be stored
+    /// with it.
+    pub(crate) async fn charge(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        is_dry_run: bool,
+    ) -> Result<Charges, Status> {
+        let may_count = match self.operation {
+            Operation::Create => true,
+            Operation::Update => {
+                matches!(self.part, Part::Main | Part::Resize) && is_grown_by_updates(self.kind())
+            }
+            Operation::Delete => false,
+        };
+        if !may_count || !self.kind().is_namespaced() || is_dry_run {
+            return Ok(Charges::default());
+        }
+        charge(self.call, object, old).map_err(|reason| self.forbidden(object, &reason))
+    }
+}
+
+/// Quotas look at changes of these; all others count by their number alone.
+fn is_grown_by_updates(kind: &Kind) -> bool {
+    matches!(
+        (kind.group, kind.kind),
+        ("", "Pod" | "Service" | "PersistentVolumeClaim")
+    )
+}
+
+impl Admission for Gate<'_> {
+    fn admit(&mut self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        self.check_namespace(object)?;
+        let kind = self.kind();
+        let is_new_pod =
+            self.operation == Operation::Create && (kind.group, kind.kind) == ("", "Pod");
+        if is_new_pod {
+            service_account::admit(object, &self.call.target.namespace, self.call.server)
+                .map_err(|reason| self.forbidden(object, &reason))?;
+        }
+        self.check_node(object, old)?;
+        let admitted = match old {
+            None => admission::admit_new(kind, object, &self.cluster),
+            Some(old) => admission::admit_changed(kind, self.part, object, old, &self.cluster),
+        };
+        admitted.map_err(|reason| self.forbidden(object, &reason))?;
+        self.check_policy(object, old)
+    }
+
+    fn check(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let kind = self.kind();
+        let checked = match old {
+            None => admission::check_new(kind, object, &self.cluster),
+            Some(_) => admission::check_changed(kind, self.part, object, &self.cluster),
+        };
+        checked.map_err(|reason| self.forbidden(object, &reason))
+    }
+}

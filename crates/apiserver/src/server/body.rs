@@ -1,0 +1,32 @@
+//! What travels in requests and answers.
+
+use bytes::Bytes;
+use futures::Stream;
+use futures::StreamExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::Frame;
+
+/// What goes wrong while a body travels.
+pub type BodyError = std::io::Error;
+
+/// The body of a request or an answer, whatever it comes from.
+pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+
+/// A whole body.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// Nothing.
+pub(crate) fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that is made while it is sent.
+pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
+    let frames = pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)));
+    BodyExt::boxed_unsync(StreamBody::new(frames))
+}

@@ -1,0 +1,264 @@
+//! What every cluster has: namespaces, roles, priority classes, and in each namespace an account
+//! and the certificate to trust.
+
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+
+use super::call::{key, time_text};
+use super::{Server, identity, respond};
+use crate::auth::rbac::{self, Change, Standard};
+use crate::cache::{self, Sort};
+use crate::kinds::{self, Kind};
+use crate::store::{Outcome, Txn};
+
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Puts into place what is missing. What is there already is left alone, except for what the
+/// standard roles must grant.
+pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
+    for name in NAMESPACES {
+        server.ensure("", "namespaces", namespace(name)).await?;
+        server.furnish_namespace(name).await?;
+    }
+    for (name, value, description) in [
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to \
+             another node if necessary.",
+        ),
+    ] {
+        let class = json!({
+            "metadata": {"name": name, "generation": 1},
+            "value": value,
+            "description": description,
+            "preemptionPolicy": "PreemptLowerPriority",
+        });
+        server
+            .ensure("scheduling.k8s.io", "priorityclasses", class)
+            .await?;
+    }
+    server
+        .ensure("", "configmaps", server.authentication_configuration())
+        .await?;
+    server.settle().await?;
+    for change in rbac::reconcile(&Standard::new(), server.as_ref()) {
+        server.apply_policy(change).await?;
+    }
+    server.settle().await
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    })
+}
+
+/// Furnishes every namespace that appears, whoever made it, and puts back what is deleted from one
+/// that stays.
+pub(super) fn follow_namespaces(server: &Arc<Server>) {
+    for (group, plural) in [
+        ("", "namespaces"),
+        ("", "serviceaccounts"),
+        ("", "configmaps"),
+    ] {
+        let Some(kind) = kinds::by_resource(group, "v1", plural) else {
+            continue;
+        };
+        tokio::spawn(follow(Arc::downgrade(server), kind));
+    }
+}
+
+async fn follow(server: Weak<Server>, kind: &'static Kind) {
+    loop {
+        let Some(strong) = server.upgrade() else {
+            return;
+        };
+        let Some(collection) = strong.cache.collection(kind) else {
+            return;
+        };
+        let (objects, mut watcher) = collection.list_and_watch("");
+        let mut stop = strong.stopping();
+        if kind.plural == "namespaces" {
+            for object in objects {
+                strong.furnish_or_warn(object.name()).await;
+            }
+        }
+        drop(strong);
+        loop {
+            let batch = tokio::select! {
+                batch = watcher.next() => batch,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            let Ok(batch) = batch else { break };
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            for event in batch {
+                let Some((sort, object)) = event.seen(|_| true) else {
+                    continue;
+                };
+                let is_missing = match kind.plural {
+                    "namespaces" => sort == Sort::Added,
+                    "serviceaccounts" => sort == Sort::Deleted && object.name() == "default",
+                    _ => sort != Sort::Added && object.name() == "kube-root-ca.crt",
+                };
+                if is_missing {
+                    let namespace = match kind.plural {
+                        "namespaces" => object.name(),
+                        _ => object.namespace(),
+                    };
+                    server.furnish_or_warn(namespace).await;
+                }
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn furnish_or_warn(&self, namespace: &str) {
+        if let Err(error) = self.furnish_namespace(namespace).await {
+            tracing::warn!(namespace, error, "namespace not furnished");
+        }
+    }
+
+    /// Gives a namespace its account and the certificate to trust, unless it is on its way out.
+    pub(super) async fn furnish_namespace(&self, namespace: &str) -> Result<(), String> {
+        let row = kinds::by_resource("", "v1", "namespaces");
+        let stored = row.and_then(|row| self.cache.collection(row)?.get(namespace));
+        if stored.is_some_and(|stored| stored.value()["status"]["phase"] == "Terminating") {
+            return Ok(());
+        }
+        let account = json!({"metadata": {"name": "default", "namespace": namespace}});
+        self.ensure("", "serviceaccounts", account).await?;
+        let trusted = json!({
+            "metadata": {
+                "name": "kube-root-ca.crt",
+                "namespace": namespace,
+                "annotations": {
+                    "kubernetes.io/description": "Contains a CA bundle that can be used to verify \
+                        the kube-apiserver when using internal endpoints such as the internal \
+                        service IP or kubernetes.default.svc. No other usage is guaranteed across \
+                        distributions of Kubernetes clusters.",
+                },
+            },
+            "data": {"ca.crt": self.authority.certificate_pem()},
+        });
+        self.put_right("configmaps", trusted).await
+    }
+
+    /// What other servers of the cluster need to believe this one's clients.
+    fn authentication_configuration(&self) -> Value {
+        json!({
+            "metadata": {
+                "name": "extension-apiserver-authentication",
+                "namespace": "kube-system",
+            },
+            "data": {"client-ca-file": self.authority.certificate_pem()},
+        })
+    }
+
+    /// Stores an object unless there is one of its name.
+    async fn ensure(&self, group: &str, plural: &str, object: Value) -> Result<(), String> {
+        let kind = kinds::by_resource(group, "v1", plural)
+            .ok_or_else(|| format!("{plural} are not served"))?;
+        let object = completed(kind, object);
+        let (key, _) = self.place(kind, &object)?;
+        let txn = Txn::create(key, cache::encode(&object));
+        let stored = self.store.txn(txn).await;
+        stored.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// Stores a config map, or its data if there is one that says something else.
+    async fn put_right(&self, plural: &str, object: Value) -> Result<(), String> {
+        let kind = kinds::by_resource("", "v1", plural)
+            .ok_or_else(|| format!("{plural} are not served"))?;
+        let mut object = completed(kind, object);
+        let (key, short_key) = self.place(kind, &object)?;
+        let existing = self
+            .cache
+            .collection(kind)
+            .and_then(|all| all.get(&short_key));
+        let Some(existing) = existing else {
+            let txn = Txn::create(key, cache::encode(&object));
+            let stored = self.store.txn(txn).await;
+            return stored.map(|_| ()).map_err(|error| error.to_string());
+        };
+        let mut found = existing.value();
+        if found["data"] == object["data"] {
+            return Ok(());
+        }
+        found["data"] = object["data"].take();
+        if let Some(meta) = found["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
+        let txn = Txn::update(key, existing.revision(), cache::encode(&found));
+        // Whoever was faster is looked at again when the change arrives.
+        let stored = self.store.txn(txn).await;
+        stored.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    async fn apply_policy(&self, change: Change) -> Result<(), String> {
+        let (policy, object, replaces) = match change {
+            Change::Create(policy, object) => (policy, object, false),
+            Change::Update(policy, object) | Change::Recreate(policy, object) => {
+                (policy, object, true)
+            }
+        };
+        let kind = kinds::by_resource(rbac::GROUP, "v1", policy.resource())
+            .ok_or_else(|| format!("{} are not served", policy.resource()))?;
+        let mut object = completed(kind, object);
+        let (key, _) = self.place(kind, &object)?;
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
+        let bytes = cache::encode(&object);
+        let txn = match replaces {
+            true => Txn::new().put(key, bytes),
+            false => Txn::create(key, bytes),
+        };
+        match self.store.txn(txn).await {
+            Ok(Outcome::Committed { .. } | Outcome::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn place(&self, kind: &'static Kind, object: &Value) -> Result<(String, String), String> {
+        let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let collection = self.cache.collection(kind);
+        let collection = collection.ok_or_else(|| format!("{} are not stored", kind.plural))?;
+        let short = key(kind, meta("namespace"), meta("name"));
+        Ok((format!("{}{short}", collection.prefix()), short))
+    }
+
+    /// Waits until the cache has seen what was just written.
+    async fn settle(&self) -> Result<(), String> {
+        let current = self.store.current_revision().await;
+        let current = current.map_err(|error| error.to_string())?;
+        let reached = self.cache.wait_for(current).await;
+        reached.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+/// The object with its type and identity.
+fn completed(kind: &Kind, mut object: Value) -> Value {
+    object["kind"] = json!(kind.kind);
+    object["apiVersion"] = json!(kind.api_version());
+    let meta = &mut object["metadata"];
+    if meta["uid"].is_null() {
+        meta["uid"] = json!(identity::uid());
+    }
+    if meta["creationTimestamp"].is_null() {
+        meta["creationTimestamp"] = json!(time_text(respond::now()));
+    }
+    object
+}

@@ -1,0 +1,158 @@
+//! One request, as the handlers see it: authenticated, authorized and routed.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use plimsoll_core::object::timestamp::Timestamp;
+
+use super::Server;
+use super::body::Body;
+use super::route::Target;
+use crate::auth::identity::User;
+use crate::http::negotiation::{self, Endpoint, NotAcceptable, Output};
+use crate::http::query::Query;
+use crate::kinds::{Kind, Subresource};
+use crate::machinery::write::BodyFormat;
+use crate::status::Status;
+
+/// Bodies beyond this are refused, as upstream does.
+pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+
+/// One request about objects.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// The server.
+    pub server: &'a Server,
+    /// Who asks.
+    pub user: &'a User,
+    /// What is asked for, as the path names it.
+    pub target: &'a Target,
+    /// Its row.
+    pub kind: &'static Kind,
+    /// The part of the object, if the path names one.
+    pub subresource: Option<&'static Subresource>,
+    /// What the address asks for beyond the path.
+    pub query: &'a Query,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// When the request came.
+    pub now: Timestamp,
+}
+
+impl Call<'_> {
+    /// A header as text; empty when it is absent or not text.
+    pub(crate) fn header(&self, name: http::HeaderName) -> &str {
+        header(self.headers, &name)
+    }
+
+    /// The form of the answer.
+    pub(crate) fn output(&self, endpoint: Endpoint) -> Result<Output, Status> {
+        // Clients may repeat the header instead of joining its values.
+        let accept: Vec<&str> = self
+            .headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
+        let accept = accept.join(",");
+        negotiation::negotiate_output(&accept, endpoint).map_err(|error| not_acceptable(&error))
+    }
+
+    /// Whether a person reads the answer.
+    pub(crate) fn is_pretty(&self) -> bool {
+        negotiation::is_pretty(self.query.first("pretty"), self.header(USER_AGENT))
+    }
+
+    /// The form of the request's body.
+    pub(crate) fn body_format(&self) -> Result<BodyFormat, Status> {
+        let format = negotiation::body_format(self.header(CONTENT_TYPE));
+        format.map_err(|error| Status::new(415, "UnsupportedMediaType", error.to_string()))
+    }
+
+    /// Who owns the written fields: the query says, else the client's name.
+    pub(crate) fn field_manager(&self, given: &str) -> String {
+        if !given.is_empty() {
+            return given.to_owned();
+        }
+        let agent = self
+            .header(USER_AGENT)
+            .split('/')
+            .next()
+            .unwrap_or_default();
+        let printable: String = agent.chars().filter(|c| !c.is_control()).collect();
+        let cut = printable.char_indices().map(|(at, c)| at + c.len_utf8());
+        let end = cut.take_while(|end| *end <= 128).last().unwrap_or_default();
+        match &printable[..end] {
+            "" => "unknown".to_owned(),
+            agent => agent.to_owned(),
+        }
+    }
+
+    /// The key of the object within its collection.
+    pub(crate) fn key(&self) -> String {
+        self.key_of(&self.target.name)
+    }
+
+    /// The key of an object of that name in the request's namespace.
+    pub(crate) fn key_of(&self, name: &str) -> String {
+        key(self.kind, &self.target.namespace, name)
+    }
+
+    /// What all keys of a list begin with.
+    pub(crate) fn list_prefix(&self) -> String {
+        if self.kind.is_namespaced() && !self.target.namespace.is_empty() {
+            format!("{}/", self.target.namespace)
+        } else {
+            String::new()
+        }
+    }
+
+    /// The time as objects print it.
+    pub(crate) fn now_text(&self) -> String {
+        time_text(self.now)
+    }
+}
+
+/// The key of an object within its collection.
+pub(crate) fn key(kind: &Kind, namespace: &str, name: &str) -> String {
+    if kind.is_namespaced() {
+        format!("{namespace}/{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// A time as objects print it: UTC, whole seconds.
+pub(crate) fn time_text(time: Timestamp) -> String {
+    let seconds = time.as_nanos().div_euclid(1_000_000_000);
+    let whole = Timestamp::from_secs(seconds).to_api();
+    whole.0.to_string()
+}
+
+/// A header as text; empty when it is absent or not text.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+/// The 406 for an answer that the client does not take.
+pub(crate) fn not_acceptable(error: &NotAcceptable) -> Status {
+    let status = Status::new(406, "NotAcceptable", error.to_string());
+    match error {
+        NotAcceptable::ByRouter { .. } => status.about(crate::status::Details::default()),
+        NotAcceptable::ByHandler { .. } => status,
+    }
+}
+
+/// Reads a body within its limits.
+pub(crate) async fn read_body(body: Body) -> Result<bytes::Bytes, Status> {
+    match Limited::new(body, MAX_BODY_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Status::too_large(&format!("limit is {MAX_BODY_BYTES}")))
+        }
+        Err(error) => Err(Status::bad_request(format!(
+            "the body of the request cannot be read: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,330 @@
+//! Deleting objects: at once, gracefully, or when their finalizers are gone.
+//!
+//! Matches v1.36 apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
+
+use http::Response;
+use plimsoll_core::object::timestamp::Timestamp;
+use serde_json::{Value, json};
+
+use super::admission::Gate;
+use super::body::Body;
+use super::call::{Call, time_text};
+use super::respond;
+use super::write::Change;
+use crate::auth::node::Operation;
+use crate::http::negotiation::Endpoint;
+use crate::http::query::{DeleteOptions, ListOptions, Preconditions, Propagation};
+use crate::kinds::{Cascade, GroupVersionKind, Kind};
+use crate::machinery::decoding::decode;
+use crate::machinery::write::{Accepted, FieldValidation, Part};
+use crate::status::Status;
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// How a delete ended.
+enum Outcome {
+    /// The object is gone; this was it.
+    Gone(Value),
+    /// It is marked and will go.
+    Marked,
+}
+
+impl Call<'_> {
+    /// The options of a delete: of the body if there is one, else of the address.
+    fn delete_options(&self, bytes: &[u8]) -> Result<DeleteOptions, Status> {
+        if bytes.is_empty() {
+            return DeleteOptions::from_query(self.query).map_err(Status::from);
+        }
+        let kind = GroupVersionKind {
+            group: "",
+            version: "v1",
+            kind: "DeleteOptions",
+        };
+        let decoded = decode(bytes, self.body_format()?, kind, FieldValidation::Ignore);
+        let body = decoded
+            .map_err(|error| Status::bad_request(error.to_string()))?
+            .object;
+        DeleteOptions::from_body(&body).map_err(Status::from)
+    }
+
+    /// Answers a DELETE of one object.
+    pub(crate) async fn delete(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Objects)?;
+        let options = self.delete_options(bytes)?;
+        let (done, outcome) = self.delete_object(&options).await?;
+        let mut response = match outcome {
+            Outcome::Gone(object) if !self.kind.strategy.returns_deleted_object => {
+                let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+                respond::status(&Status::success(self.kind, &self.target.name, uid))
+            }
+            Outcome::Gone(_) | Outcome::Marked => self.object_as(200, &done.json, output)?,
+        };
+        respond::warn(&mut response, &self.cascade_warnings(&options));
+        Ok(response)
+    }
+
+    /// Jobs keep their pods unless told otherwise, which surprises people.
+    fn cascade_warnings(&self, options: &DeleteOptions) -> Vec<String> {
+        let says_nothing = options.propagation.is_none() && options.orphan_dependents.is_none();
+        let is_job = (self.kind.group, self.kind.kind) == ("batch", "Job");
+        if !is_job || !says_nothing {
+            return Vec::new();
+        }
+        vec![
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning"
+                .to_owned(),
+        ]
+    }
+
+    /// Deletes the object that the path names, as far as the options and the object allow.
+    pub(super) async fn delete_now(&self, options: &DeleteOptions) -> Result<Value, Status> {
+        let (done, _) = self.delete_object(options).await?;
+        Ok(respond::converted(self.kind, &done.json))
+    }
+
+    async fn delete_object(
+        &self,
+        options: &DeleteOptions,
+    ) -> Result<(super::write::Done, Outcome), Status> {
+        let mut outcome = Outcome::Marked;
+        let done = self
+            .change(Part::Main, options.is_dry_run, |old, _| {
+                self.check_preconditions(&options.preconditions, old)?;
+                Gate::new(self, Part::Main, Operation::Delete).admit_delete(old)?;
+                let change = self.mark(old, options);
+                if let Change::Remove(object) = &change {
+                    outcome = Outcome::Gone(object.clone());
+                } else {
+                    outcome = Outcome::Marked;
+                }
+                Ok(change)
+            })
+            .await?;
+        Ok((done, outcome))
+    }
+
+    pub(super) fn check_preconditions(
+        &self,
+        wanted: &Preconditions,
+        old: &Value,
+    ) -> Result<(), Status> {
+        let meta = &old["metadata"];
+        let name = &self.target.name;
+        let check = |what: &str, wanted: &Option<String>, found: &Value| {
+            let found = found.as_str().unwrap_or_default();
+            match wanted {
+                Some(wanted) if wanted != found => {
+                    let reason = format!(
+                        "Precondition failed: {what} in precondition: {wanted}, {what} in object \
+                         meta: {found}"
+                    );
+                    Err(Status::conflict(self.kind, name, &reason))
+                }
+                _ => Ok(()),
+            }
+        };
+        check("UID", &wanted.uid, &meta["uid"])?;
+        check(
+            "ResourceVersion",
+            &wanted.resource_version,
+            &meta["resourceVersion"],
+        )
+    }
+
+    /// What a delete does with the object as it is.
+    fn mark(&self, old: &Value, options: &DeleteOptions) -> Change {
+        let is_namespace = (self.kind.group, self.kind.kind) == ("", "Namespace");
+        let mut object = without_version(old);
+        let is_terminating = !old["metadata"]["deletionTimestamp"].is_null();
+        let grace = grace_period(self.kind, old, options.grace_period_secs);
+        let finalizers = finalizers_after(self.kind, old, options);
+        let has_new_finalizers = finalizers != finalizers_of(old);
+        set_finalizers(&mut object, &finalizers);
+        if is_namespace && !is_terminating {
+            // The controller empties it first, whatever else holds it or not.
+            object["metadata"]["deletionTimestamp"] = json!(self.now_text());
+            object["status"]["phase"] = json!("Terminating");
+            return Change::Put(accepted(object));
+        }
+        if is_namespace && has_namespace_finalizers(old) {
+            return Change::Nothing;
+        }
+        if is_terminating {
+            return self.mark_again(old, object, options, grace, has_new_finalizers);
+        }
+        if grace == 0 && finalizers.is_empty() {
+            return Change::Remove(object);
+        }
+        let meta = &mut object["metadata"];
+        meta["deletionTimestamp"] = json!(time_text(later(self.now, grace)));
+        meta["deletionGracePeriodSeconds"] = json!(grace);
+        // Deletion is a change that controllers of the kind look at.
+        if let Some(generation) = meta["generation"].as_i64().filter(|g| *g > 0) {
+            meta["generation"] = json!(generation + 1);
+        }
+        Change::Put(accepted(object))
+    }
+
+    /// A further delete may shorten the grace period, never prolong it.
+    fn mark_again(
+        &self,
+        old: &Value,
+        mut object: Value,
+        options: &DeleteOptions,
+        grace: i64,
+        has_new_finalizers: bool,
+    ) -> Change {
+        let meta = &old["metadata"];
+        let before = meta["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or_default();
+        let is_held = !finalizers_of(&object).is_empty();
+        let is_shorter = options.grace_period_secs.is_some() && grace < before;
+        if is_shorter {
+            if grace == 0 && !is_held {
+                return Change::Remove(object);
+            }
+            let at = meta["deletionTimestamp"]
+                .as_str()
+                .and_then(Timestamp::from_rfc3339);
+            let asked = later(at.unwrap_or(self.now), -before);
+            object["metadata"]["deletionTimestamp"] = json!(time_text(later(asked, grace)));
+            object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+            return Change::Put(accepted(object));
+        }
+        if before == 0 && !is_held {
+            return Change::Remove(object);
+        }
+        match has_new_finalizers {
+            true => Change::Put(accepted(object)),
+            false => Change::Nothing,
+        }
+    }
+
+    /// Answers a DELETE of a collection: the objects that were there.
+    pub(crate) async fn delete_collection(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Objects)?;
+        let options = self.delete_options(bytes)?;
+        let list = ListOptions::from_query(self.query, self.kind, None)?;
+        let page = self.page(&list).await?;
+        for object in &page.objects {
+            let target = super::route::Target {
+                namespace: object.namespace().to_owned(),
+                name: object.name().to_owned(),
+                ..self.target.clone()
+            };
+            let call = Call {
+                target: &target,
+                ..*self
+            };
+            match call.delete_object(&options).await {
+                Ok(_) => {}
+                // Somebody else was faster.
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+        let list = self.list_value(&page);
+        let mut response = self.value_as(200, &list, output)?;
+        respond::warn(&mut response, &self.cascade_warnings(&options));
+        Ok(response)
+    }
+}
+
+fn accepted(object: Value) -> Accepted {
+    Accepted {
+        object,
+        warnings: Vec::new(),
+        is_new: false,
+        resource_version: None,
+    }
+}
+
+/// How long the object may take to go.
+fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
+    if (kind.group, kind.kind) != ("", "Pod") {
+        return 0;
+    }
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let is_placed = spec["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    let has_ended = matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if !is_placed || has_ended {
+        return 0;
+    }
+    let wanted = asked.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
+    match wanted.unwrap_or_default() {
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+/// The finalizers that the propagation policy asks for.
+fn finalizers_after(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<String> {
+    let mut finalizers = finalizers_of(old);
+    let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+    let cascade = kind.strategy.default_cascade;
+    if cascade == Cascade::Unsupported {
+        return finalizers;
+    }
+    let says = match (options.orphan_dependents, options.propagation) {
+        (Some(true), _) => Some(Propagation::Orphan),
+        (Some(false), _) => Some(Propagation::Background),
+        (None, policy) => policy,
+    };
+    let (orphan, foreground) = match says {
+        Some(Propagation::Orphan) => (true, false),
+        Some(Propagation::Foreground) => (false, true),
+        Some(Propagation::Background) => (false, false),
+        // Finalizers that are there already express a wish too.
+        None if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND)),
+        None => (cascade == Cascade::Orphan, false),
+    };
+    finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+    if orphan {
+        finalizers.push(ORPHAN.to_owned());
+    }
+    if foreground {
+        finalizers.push(FOREGROUND.to_owned());
+    }
+    finalizers
+}
+
+fn finalizers_of(object: &Value) -> Vec<String> {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    finalizers.map(str::to_owned).collect()
+}
+
+fn set_finalizers(object: &mut Value, finalizers: &[String]) {
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        if finalizers.is_empty() {
+            meta.remove("finalizers");
+        } else {
+            meta.insert("finalizers".to_owned(), json!(finalizers));
+        }
+    }
+}
+
+/// A namespace is held by what its spec says, too.
+fn has_namespace_finalizers(namespace: &Value) -> bool {
+    let finalizers = namespace["spec"]["finalizers"].as_array();
+    finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+}
+
+fn without_version(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("resourceVersion");
+    }
+    object
+}
+
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    let nanos = seconds.saturating_mul(1_000_000_000);
+    Timestamp::from_nanos(time.as_nanos().saturating_add(nanos))
+}

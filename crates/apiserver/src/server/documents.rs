@@ -1,0 +1,193 @@
+//! What is served beside the objects: discovery, OpenAPI, version, health, metrics, keys.
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, Response, StatusCode};
+use serde_json::Value;
+
+use super::Server;
+use super::body::{self, Body};
+use super::call::header;
+use super::respond::{json, reply};
+use crate::http::discovery;
+use crate::http::document::Document;
+use crate::http::negotiation::{Endpoint, negotiate_output};
+use crate::http::openapi;
+use crate::http::query::Query;
+use crate::status::Status;
+
+/// What `?verbose` lists; each can also be asked for by itself.
+const CHECKS: [&str; 3] = ["ping", "store", "cache"];
+
+impl Server {
+    /// Answers a GET of a document.
+    pub(super) async fn document(
+        &self,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Status> {
+        let trimmed = path.trim_end_matches('/');
+        let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
+        match parts.as_slice() {
+            ["healthz" | "livez" | "readyz", ..] => self.health(trimmed, query).await,
+            ["version"] => Ok(json(200, &discovery::version())),
+            ["metrics"] => {
+                let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                Ok(reply(200, media_type, self.metrics.text(self)))
+            }
+            ["api"] => Ok(aggregated_or(headers, discovery::aggregated_core(), || {
+                discovery::api_versions(&self.options.advertised)
+            })),
+            ["apis"] => Ok(aggregated_or(
+                headers,
+                discovery::aggregated_groups(),
+                discovery::group_list,
+            )),
+            ["api", version] => found(discovery::resource_list("", version)),
+            ["apis", group] => found(discovery::group(group)),
+            ["apis", group, version] => found(discovery::resource_list(group, version)),
+            ["openapi", "v3"] => Ok(cached(openapi::index(), "application/json", headers, false)),
+            ["openapi", "v3", ..] => {
+                let name = trimmed.trim_start_matches("/openapi/v3/");
+                let document = openapi::document(name).ok_or_else(Status::unknown_path)?;
+                let is_named = query.first("hash") == Some(document.hash.as_str());
+                Ok(cached(document, "application/json", headers, is_named))
+            }
+            ["openid", "v1", "jwks"] => Ok(reply(
+                200,
+                "application/jwk-set+json",
+                self.tokens.key_set(),
+            )),
+            [".well-known", "openid-configuration"] => {
+                let url = format!("https://{}/openid/v1/jwks", self.options.advertised);
+                Ok(reply(200, "application/json", self.tokens.discovery(&url)))
+            }
+            [] | [""] => Ok(json(200, &paths())),
+            _ => Err(Status::unknown_path()),
+        }
+    }
+
+    async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>, Status> {
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        let excluded: Vec<&str> = query.all("exclude").collect();
+        let wanted = match parts.as_slice() {
+            [_] => CHECKS.to_vec(),
+            [_, one] => match CHECKS.iter().find(|check| *check == one) {
+                Some(check) => vec![*check],
+                None => return Err(Status::unknown_path()),
+            },
+            _ => return Err(Status::unknown_path()),
+        };
+        let mut text = String::new();
+        let mut is_healthy = true;
+        for check in wanted {
+            let line = if excluded.contains(&check) {
+                format!("[+]{check} excluded: ok\n")
+            } else if self.is_well(check, parts[0]).await {
+                format!("[+]{check} ok\n")
+            } else {
+                is_healthy = false;
+                format!("[-]{check} failed: reason withheld\n")
+            };
+            text.push_str(&line);
+        }
+        let name = parts[0];
+        let code = if is_healthy { 200 } else { 500 };
+        let text = match (is_healthy, query.first("verbose").is_some()) {
+            (true, false) => "ok".to_owned(),
+            (true, true) => format!("{text}{name} check passed\n"),
+            (false, _) => format!("{text}{name} check failed\n"),
+        };
+        let mut response = reply(code, "text/plain; charset=utf-8", text);
+        let nosniff = HeaderValue::from_static("nosniff");
+        response
+            .headers_mut()
+            .insert("x-content-type-options", nosniff);
+        Ok(response)
+    }
+
+    async fn is_well(&self, check: &str, endpoint: &str) -> bool {
+        let is_stopping = *self.stop.borrow();
+        match check {
+            "store" => self.store.current_revision().await.is_ok(),
+            "cache" => self.cache.revision() > 0,
+            // A server that stops is alive, but takes nothing new.
+            _ => endpoint != "readyz" || !is_stopping,
+        }
+    }
+}
+
+fn found(document: Option<Value>) -> Result<Response<Body>, Status> {
+    let document = document.ok_or_else(Status::unknown_path)?;
+    Ok(json(200, &document))
+}
+
+/// The aggregated document for those who take it, else the old one.
+fn aggregated_or(
+    headers: &HeaderMap,
+    aggregated: &Document,
+    legacy: impl Fn() -> Value,
+) -> Response<Body> {
+    let accept = header(headers, &http::header::ACCEPT);
+    let takes_aggregated = negotiate_output(accept, Endpoint::Discovery)
+        .is_ok_and(|output| output.transform.is_some());
+    let mut response = if takes_aggregated {
+        cached(aggregated, discovery::AGGREGATED_MEDIA_TYPE, headers, false)
+    } else {
+        json(200, &legacy())
+    };
+    let accept = HeaderValue::from_static("Accept");
+    response.headers_mut().insert(VARY, accept);
+    response
+}
+
+/// A document with its tag, or 304 for those who have it. `is_immutable`: the address has the hash
+/// in it, so that it never means another document.
+fn cached(
+    document: &Document,
+    media_type: &'static str,
+    headers: &HeaderMap,
+    is_immutable: bool,
+) -> Response<Body> {
+    let mut response = match document.is_known(header(headers, &IF_NONE_MATCH)) {
+        true => {
+            let mut response = Response::new(body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        false => reply(200, media_type, document.body.clone()),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if let Ok(tag) = HeaderValue::from_str(&document.etag()) {
+        headers.insert(ETAG, tag);
+    }
+    if is_immutable {
+        let control = HeaderValue::from_static("public, immutable");
+        headers.insert(CACHE_CONTROL, control);
+    }
+    response
+}
+
+/// What there is, for those who look around.
+fn paths() -> Value {
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    for group in crate::kinds::GROUPS {
+        if !group.name.is_empty() {
+            paths.push(format!("/apis/{}", group.name));
+        }
+        paths.push(group.path());
+    }
+    for path in [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ] {
+        paths.push(path.to_owned());
+    }
+    paths.sort();
+    serde_json::json!({"paths": paths})
+}

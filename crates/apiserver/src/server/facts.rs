@@ -1,0 +1,108 @@
+//! What admission knows about the cluster, read anew only when it has changed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::core::v1::LimitRange;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use plimsoll_core::admission::priority::PriorityClasses;
+use plimsoll_core::object::limit_range::LimitRangeView;
+use serde::de::DeserializeOwned;
+
+use crate::cache::{Cache, Collection};
+use crate::kinds;
+use crate::machinery::admission::Cluster;
+
+/// The facts, each with the version of the collection it was read from.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    priority_classes: Option<(u64, Arc<PriorityClasses>)>,
+    runtime_classes: Option<(u64, Arc<BTreeMap<String, RuntimeClass>>)>,
+    limit_ranges: (u64, BTreeMap<String, Arc<Vec<LimitRangeView>>>),
+}
+
+impl Facts {
+    /// What applies to objects of a namespace.
+    pub(crate) fn cluster(&self, cache: &Cache, namespace: &str) -> Cluster {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Cluster {
+            priority_classes: known.priority_classes(cache),
+            runtime_classes: known.runtime_classes(cache),
+            limit_ranges: known.limit_ranges(cache, namespace),
+            ..Cluster::default()
+        }
+    }
+}
+
+impl Known {
+    fn priority_classes(&mut self, cache: &Cache) -> Arc<PriorityClasses> {
+        let collection = collection(cache, "scheduling.k8s.io", "priorityclasses");
+        let version = collection.version();
+        match &self.priority_classes {
+            Some((seen, classes)) if *seen == version => Arc::clone(classes),
+            _ => {
+                let classes: Vec<PriorityClass> = all(collection, "");
+                let classes = Arc::new(PriorityClasses::from_api(&classes));
+                self.priority_classes = Some((version, Arc::clone(&classes)));
+                classes
+            }
+        }
+    }
+
+    fn runtime_classes(&mut self, cache: &Cache) -> Arc<BTreeMap<String, RuntimeClass>> {
+        let collection = collection(cache, "node.k8s.io", "runtimeclasses");
+        let version = collection.version();
+        match &self.runtime_classes {
+            Some((seen, classes)) if *seen == version => Arc::clone(classes),
+            _ => {
+                let classes: Vec<RuntimeClass> = all(collection, "");
+                let named = classes.into_iter();
+                let named = named.filter_map(|class| Some((class.metadata.name.clone()?, class)));
+                let classes = Arc::new(named.collect());
+                self.runtime_classes = Some((version, Arc::clone(&classes)));
+                classes
+            }
+        }
+    }
+
+    fn limit_ranges(&mut self, cache: &Cache, namespace: &str) -> Arc<Vec<LimitRangeView>> {
+        let collection = collection(cache, "", "limitranges");
+        let version = collection.version();
+        if self.limit_ranges.0 != version {
+            self.limit_ranges = (version, BTreeMap::new());
+        }
+        if let Some(ranges) = self.limit_ranges.1.get(namespace) {
+            return Arc::clone(ranges);
+        }
+        let ranges: Vec<LimitRange> = all(collection, &format!("{namespace}/"));
+        let views = ranges
+            .iter()
+            .filter_map(|range| LimitRangeView::from_api(range).ok());
+        let views = Arc::new(views.collect());
+        self.limit_ranges
+            .1
+            .insert(namespace.to_owned(), Arc::clone(&views));
+        views
+    }
+}
+
+fn collection<'a>(cache: &'a Cache, group: &str, plural: &str) -> &'a Arc<Collection> {
+    let kind = kinds::by_resource(group, "v1", plural);
+    kind.and_then(|kind| cache.collection(kind))
+        .expect("the kinds that admission asks for are stored")
+}
+
+/// Objects that are not of their type have been refused when they were written.
+fn all<K: DeserializeOwned>(collection: &Collection, prefix: &str) -> Vec<K> {
+    let objects = collection.list(prefix, None);
+    let parsed = objects
+        .iter()
+        .filter_map(|object| serde_json::from_slice(object.json()).ok());
+    parsed.collect()
+}

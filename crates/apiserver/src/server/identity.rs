@@ -1,0 +1,71 @@
+//! What the server invents for new objects.
+
+use crate::machinery::write::Identity;
+
+/// Letters and digits that make no words.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// How many characters follow a `generateName`.
+const SUFFIX: usize = 5;
+
+/// A new object's uid and the end of its generated name.
+#[derive(Debug)]
+pub(crate) struct Invented {
+    uid: String,
+    suffix: String,
+}
+
+/// Something new.
+pub(crate) fn new() -> Invented {
+    Invented {
+        uid: uid(),
+        suffix: suffix(),
+    }
+}
+
+impl Invented {
+    /// As the object machinery takes it.
+    pub(crate) fn as_ref(&self) -> Identity<'_> {
+        Identity {
+            uid: &self.uid,
+            name_suffix: &self.suffix,
+        }
+    }
+}
+
+/// A random uid, version 4.
+pub(crate) fn uid() -> String {
+    let bits = fastrand::u128(..);
+    let bits = bits & !(0xf << 76) | 0x4 << 76;
+    let bits = bits & !(0x3 << 62) | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    parts.join("-")
+}
+
+/// The end of a generated name.
+pub(crate) fn suffix() -> String {
+    let letter = |_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())]);
+    (0..SUFFIX).map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_says_that_it_is_random() {
+        for _ in 0..100 {
+            let uid = uid();
+            assert_eq!(uid.len(), 36);
+            assert_eq!(&uid[14..15], "4");
+            assert!(matches!(&uid[19..20], "8" | "9" | "a" | "b"), "{uid}");
+        }
+    }
+}

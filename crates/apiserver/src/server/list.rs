@@ -1,0 +1,352 @@
+//! Reading one object and many.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+
+use super::body::{self, Body};
+use super::call::Call;
+use super::respond::{converted, is_converted};
+use crate::cache::{Collection, Object, TooFar};
+use crate::http::negotiation::{Endpoint, Format};
+use crate::http::query::{ContinueToken, ListOptions, VersionMatch, parse_resource_version};
+use crate::kinds::Kind;
+use crate::status::{Cause, Details, Status};
+use crate::store::{Error, RangeRequest, Revision};
+
+/// Lists are sent in pieces of about this size.
+const PIECE: usize = 64 * 1024;
+
+/// A page of objects.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The objects.
+    pub objects: Vec<Arc<Object>>,
+    /// The revision they were read at.
+    pub revision: Revision,
+    /// Where the next page starts; empty on the last one.
+    pub continue_token: String,
+    /// How many come after; known only if everything is selected.
+    pub remaining: Option<u64>,
+}
+
+impl Call<'_> {
+    /// Answers a GET of one object.
+    pub(crate) async fn get(&self) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Objects)?;
+        let object = self.stored(self.query.first("resourceVersion").unwrap_or_default());
+        let object = object.await?;
+        self.object_as(200, object.json(), output)
+    }
+
+    /// The object that the path names, no older than `version`; empty: the latest.
+    pub(crate) async fn stored(&self, version: &str) -> Result<Arc<Object>, Status> {
+        let collection = self.collection()?;
+        self.freshen(version).await?;
+        let object = collection.get(&self.key());
+        object.ok_or_else(|| Status::not_found(self.kind, &self.target.name))
+    }
+
+    /// The collection of the request's kind.
+    pub(crate) fn collection(&self) -> Result<&Arc<Collection>, Status> {
+        let collection = self.server.cache.collection(self.kind);
+        collection.ok_or_else(Status::method_not_allowed)
+    }
+
+    /// Waits until the cache is fresh enough; tells its revision.
+    pub(crate) async fn freshen(&self, version: &str) -> Result<Revision, Status> {
+        let cache = &self.server.cache;
+        let wanted = match version {
+            "" => {
+                let current = self.server.store.current_revision().await;
+                current.map_err(|error| store_failure(&error))?
+            }
+            "0" => 0,
+            text => parse_resource_version(text).map_err(|error| {
+                Status::bad_request(format!("invalid resource version: {error}"))
+            })?,
+        };
+        cache.wait_for(wanted).await.map_err(too_far)
+    }
+
+    /// Answers a GET of many objects.
+    pub(crate) async fn list(&self) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Objects)?;
+        let options = ListOptions::from_query(self.query, self.kind, None)?;
+        let page = self.page(&options).await?;
+        let is_plain = output.transform.is_none() && output.format == Format::Json;
+        if is_plain && !is_converted(self.kind) && !output.is_pretty && !self.is_pretty() {
+            return Ok(streamed(self.kind, page));
+        }
+        let list = self.list_value(&page);
+        self.value_as(200, &list, output)
+    }
+
+    /// A page as one value.
+    pub(crate) fn list_value(&self, page: &Page) -> Value {
+        let items = page.objects.iter().map(|object| {
+            let mut item = converted(self.kind, object.json());
+            if let Some(fields) = item.as_object_mut() {
+                fields.remove("kind");
+                fields.remove("apiVersion");
+            }
+            item
+        });
+        let items: Vec<Value> = items.collect();
+        json!({
+            "kind": self.kind.list_kind(),
+            "apiVersion": self.kind.api_version(),
+            "metadata": metadata(page),
+            "items": items,
+        })
+    }
+
+    /// The page that the options ask for.
+    pub(crate) async fn page(&self, options: &ListOptions) -> Result<Page, Status> {
+        if !options.continue_token.is_empty() {
+            return self.next_page(options).await;
+        }
+        let version = options.resource_version.as_str();
+        if options.version_match == Some(VersionMatch::Exact)
+            || is_exact_by_default(options, version)
+        {
+            let revision = parse_resource_version(version).map_err(|error| {
+                Status::bad_request(format!("invalid resource version: {error}"))
+            })?;
+            return self.page_at(options, Some(revision), None).await;
+        }
+        let collection = self.collection()?;
+        let revision = self.freshen(version).await?;
+        let objects = collection.list(&self.list_prefix(), None);
+        Ok(self.cut(objects, revision, options))
+    }
+
+    /// A page after the first, read at the revision of the first from the store's history.
+    async fn next_page(&self, options: &ListOptions) -> Result<Page, Status> {
+        let token = ContinueToken::decode(&options.continue_token)
+            .map_err(|error| Status::bad_request(error.to_string()))?;
+        if !matches!(options.resource_version.as_str(), "" | "0") {
+            return Err(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let revision = u64::try_from(token.resource_version).ok();
+        self.page_at(options, revision, Some(&token.start_key))
+            .await
+    }
+
+    async fn page_at(
+        &self,
+        options: &ListOptions,
+        at: Option<Revision>,
+        start: Option<&str>,
+    ) -> Result<Page, Status> {
+        let collection = self.collection()?;
+        let prefix = format!("{}{}", collection.prefix(), self.list_prefix());
+        let mut request = RangeRequest {
+            at,
+            start: start.map(|start| format!("{prefix}{start}").into()),
+            ..RangeRequest::prefix(prefix)
+        };
+        // With selectors it is unknown how many have to be read for a page.
+        if options.selects_everything() {
+            request.limit = usize::try_from(options.limit)
+                .ok()
+                .filter(|limit| *limit > 0);
+        }
+        let page = self.server.store.range(request).await;
+        let page = page.map_err(|error| self.list_failure(&error, at, start))?;
+        let skip = collection.prefix().len();
+        let objects = page.entries.iter().filter_map(|entry| {
+            let key = std::str::from_utf8(&entry.key).ok()?;
+            let (revision, value) = (entry.mod_revision, &entry.value);
+            let object = Object::read(key[skip..].into(), revision, value, collection.wanted());
+            object.ok().map(Arc::new)
+        });
+        let objects: Vec<Arc<Object>> = objects.collect();
+        let mut cut = self.cut(objects, page.revision, options);
+        if page.remaining > 0
+            && let Some(last) = cut.objects.last()
+        {
+            cut.continue_token = self.token_after(last, page.revision);
+            cut.remaining = Some(page.remaining);
+        }
+        Ok(cut)
+    }
+
+    /// Selects, and cuts at the limit.
+    fn cut(&self, objects: Vec<Arc<Object>>, revision: Revision, options: &ListOptions) -> Page {
+        let limit = usize::try_from(options.limit)
+            .ok()
+            .filter(|limit| *limit > 0);
+        let limit = limit.unwrap_or(usize::MAX);
+        let total = objects.len();
+        let mut page = Page {
+            objects: Vec::new(),
+            revision,
+            continue_token: String::new(),
+            remaining: None,
+        };
+        for (at, object) in objects.into_iter().enumerate() {
+            if !object.matches(&options.label_selector, &options.field_selector) {
+                continue;
+            }
+            if page.objects.len() == limit {
+                // As upstream, a page ends when the next object is found, not when it is full.
+                if let Some(last) = page.objects.last() {
+                    page.continue_token = self.token_after(last, revision);
+                    let left = (total - at) as u64;
+                    page.remaining = options.selects_everything().then_some(left);
+                }
+                break;
+            }
+            page.objects.push(object);
+        }
+        page
+    }
+
+    fn token_after(&self, last: &Object, revision: Revision) -> String {
+        let prefix = self.list_prefix();
+        let key = last
+            .key()
+            .strip_prefix(prefix.as_str())
+            .unwrap_or(last.key());
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        ContinueToken::after(key, revision).encode()
+    }
+
+    fn list_failure(&self, error: &Error, at: Option<Revision>, start: Option<&str>) -> Status {
+        match (error, start) {
+            (Error::Compacted { .. }, Some(start)) => {
+                // The client may go on with what is there now, knowing that it is another list.
+                let token = ContinueToken {
+                    resource_version: -1,
+                    start_key: start.to_owned(),
+                };
+                Status {
+                    continue_token: token.encode(),
+                    ..Status::expired(INCONSISTENT)
+                }
+            }
+            (Error::Compacted { .. }, None) => {
+                Status::expired("The resourceVersion for the provided list is too old.")
+            }
+            (Error::FutureRevision { requested }, _) => too_far(TooFar {
+                wanted: at.unwrap_or(*requested),
+                current: self.server.cache.revision(),
+            }),
+            _ => store_failure(error),
+        }
+    }
+}
+
+const INCONSISTENT: &str = "The provided continue parameter is too old to display a consistent \
+    list result. You can start a new list without the continue parameter, or use the continue \
+    token in this response to retrieve the remainder of the results. Continuing with the provided \
+    token results in an inconsistent list - objects that were created, modified, or deleted \
+    between the time the first chunk was returned and now may show up in the list.";
+
+/// A limited list at a given version is read at exactly that version, as upstream has always done.
+fn is_exact_by_default(options: &ListOptions, version: &str) -> bool {
+    options.version_match.is_none() && options.limit > 0 && !matches!(version, "" | "0")
+}
+
+fn metadata(page: &Page) -> Value {
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if !page.continue_token.is_empty() {
+        metadata["continue"] = json!(page.continue_token);
+        if let Some(remaining) = page.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+    }
+    metadata
+}
+
+/// The list in pieces, put together from the bytes of its objects while it is sent.
+fn streamed(kind: &Kind, page: Page) -> Response<Body> {
+    let head = format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+        json!(kind.list_kind()),
+        json!(kind.api_version()),
+        metadata(&page),
+    );
+    let mut rest = page.objects.into_iter().enumerate();
+    let mut head = Some(head);
+    let mut is_done = false;
+    let pieces = std::iter::from_fn(move || {
+        if is_done {
+            return None;
+        }
+        let mut piece = BytesMut::with_capacity(PIECE);
+        if let Some(head) = head.take() {
+            piece.put_slice(head.as_bytes());
+        }
+        while piece.len() < PIECE {
+            let Some((at, object)) = rest.next() else {
+                piece.put_slice(b"]}\n");
+                is_done = true;
+                break;
+            };
+            piece.put_slice(if at == 0 { b"{" } else { b",{" });
+            piece.put_slice(&object.json_in_list());
+        }
+        Some(piece.freeze())
+    });
+    let mut response = Response::new(small_or_streamed(pieces));
+    let media_type = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+/// A body of one piece has a length; more pieces are streamed.
+fn small_or_streamed(mut pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
+    let first = pieces.next().unwrap_or_default();
+    match pieces.next() {
+        None => body::full(first),
+        Some(second) => {
+            let pieces = [first, second].into_iter().chain(pieces);
+            body::stream(futures::stream::iter(pieces))
+        }
+    }
+}
+
+/// The cache has not come so far: the client is to wait and try again.
+pub(crate) fn too_far(error: TooFar) -> Status {
+    let text = error.to_string();
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge",
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    let status = Status::new(504, "Timeout", format!("Timeout: {text}"));
+    status.about(Details {
+        causes: vec![cause],
+        retry_after_seconds: 1,
+        ..Details::default()
+    })
+}
+
+/// What the store's failures are to clients.
+pub(crate) fn store_failure(error: &Error) -> Status {
+    match error {
+        Error::Compacted { .. } => Status::expired("The resourceVersion is too old."),
+        Error::TooLarge { .. } => Status::too_large(&error.to_string()),
+        Error::Closed => Status::service_unavailable("the server is shutting down"),
+        _ => {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(cause) = source {
+                text = format!("{text}: {cause}");
+                source = cause.source();
+            }
+            tracing::error!(error = text, "store failed");
+            match error.is_retryable() {
+                true => Status::service_unavailable(text),
+                false => Status::internal_error(&text),
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The server without a socket: a `kube::Client` whose requests stay in the process.
+//!
+//! They take the same way as those from the network, from routing to the answer's bytes; only the
+//! proof of identity is replaced by a promise of the caller.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tower::Service;
+
+use super::Server;
+use super::body::{Body, BodyError};
+use super::handle::Peer;
+use crate::auth::identity::User;
+
+/// Hands requests of one user to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    server: Arc<Server>,
+    user: User,
+}
+
+impl Server {
+    /// A client inside of this process that acts as `user`.
+    pub fn client(self: &Arc<Self>, user: User) -> kube::Client {
+        let service = Local {
+            server: Arc::clone(self),
+            user,
+        };
+        kube::Client::new(service, "default")
+    }
+}
+
+impl<B> Service<Request<B>> for Local
+where
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = Arc::clone(&self.server);
+        let peer = Peer::Trusted(self.user.clone());
+        let request = request.map(|body| BodyExt::boxed_unsync(body.map_err(BodyError::other)));
+        Box::pin(async move { Ok(server.handle(request, &peer).await) })
+    }
+}

@@ -1,0 +1,155 @@
+//! What the server counts, under upstream's names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::Server;
+
+/// What a request was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    pub verb: String,
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+    pub subresource: String,
+    pub scope: String,
+    pub code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DurationLabels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    request_kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabel {
+    resource: String,
+}
+
+/// The counters.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    in_flight: Family<KindLabel, Gauge>,
+    objects: Family<ResourceLabel, Gauge>,
+    resident: Gauge,
+}
+
+/// Bounds in seconds, a selection of upstream's.
+const BOUNDS: [f64; 12] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 5.0, 15.0, 60.0,
+];
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        registry.register(
+            "apiserver_request",
+            "Counter of apiserver requests broken out for each verb, group, version, resource, \
+             scope and HTTP response code",
+            requests.clone(),
+        );
+        let durations: Family<DurationLabels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(BOUNDS));
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "Response latency distribution in seconds for each verb, group, version, resource, \
+             subresource and scope",
+            durations.clone(),
+        );
+        let in_flight = Family::default();
+        registry.register(
+            "apiserver_current_inflight_requests",
+            "Number of requests currently in flight, by kind",
+            in_flight.clone(),
+        );
+        let objects = Family::default();
+        registry.register(
+            "apiserver_storage_objects",
+            "Number of stored objects at the time of last check split by kind",
+            objects.clone(),
+        );
+        let resident = Gauge::default();
+        registry.register(
+            "process_resident_memory_bytes",
+            "Resident memory size in bytes",
+            resident.clone(),
+        );
+        Metrics {
+            registry: Arc::new(registry),
+            requests,
+            durations,
+            in_flight,
+            objects,
+            resident,
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts an answered request; watches have no meaningful duration.
+    pub(crate) fn observe(&self, labels: RequestLabels, took: Option<Duration>) {
+        if let Some(took) = took {
+            let labels = labels.clone();
+            let durations = self.durations.get_or_create(&DurationLabels {
+                verb: labels.verb,
+                group: labels.group,
+                version: labels.version,
+                resource: labels.resource,
+                subresource: labels.subresource,
+                scope: labels.scope,
+            });
+            durations.observe(took.as_secs_f64());
+        }
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Everything as text.
+    pub(crate) fn text(&self, server: &Server) -> String {
+        let (reads, writes) = server.limits.in_flight();
+        for (request_kind, count) in [("readOnly", reads), ("mutating", writes)] {
+            let gauge = self.in_flight.get_or_create(&KindLabel { request_kind });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        for collection in server.cache.collections() {
+            let resource = collection.kind().group_resource();
+            let gauge = self.objects.get_or_create(&ResourceLabel { resource });
+            gauge.set(i64::try_from(collection.len()).unwrap_or(i64::MAX));
+        }
+        self.resident.set(resident_bytes());
+        let mut text = String::new();
+        // Writing into a text cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// Zero where the system does not tell.
+fn resident_bytes() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
+    kib.unwrap_or(0_i64) * 1024
+}

@@ -1,0 +1,189 @@
+//! The server: requests in, answers out, with everything below put together.
+//!
+//! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
+//! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
+//! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
+//! `access`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
+//! same without a socket), `bootstrap` (what a new cluster starts with), `limits`, `metrics`,
+//! `audit`.
+
+mod access;
+mod admission;
+mod audit;
+mod body;
+mod bootstrap;
+mod call;
+mod delete;
+mod documents;
+mod facts;
+mod handle;
+mod identity;
+mod limits;
+mod list;
+mod listener;
+mod local;
+mod metrics;
+mod quota;
+mod respond;
+mod route;
+mod service_account;
+mod subresources;
+mod watch;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch as channel;
+
+pub use body::{Body, BodyError};
+pub use listener::{ListenError, serve};
+pub use metrics::Metrics;
+
+use crate::auth::Objects;
+use crate::auth::authority::{Authority, AuthorityError};
+use crate::auth::token::{Authenticator, KeyError, SigningKey};
+use crate::cache::Cache;
+use crate::kinds;
+use crate::machinery::write::Rules;
+use crate::store::Store;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where keys and certificates are kept.
+    pub certificates: PathBuf,
+    /// What tokens name as their issuer.
+    pub issuer: String,
+    /// The host and port that clients are told.
+    pub advertised: String,
+    /// Reads in flight at once.
+    pub max_reads: usize,
+    /// Writes in flight at once.
+    pub max_writes: usize,
+    /// Where requests are noted down, if anywhere.
+    pub audit_log: Option<PathBuf>,
+}
+
+impl Options {
+    /// The usual settings.
+    pub fn new(certificates: impl Into<PathBuf>) -> Options {
+        Options {
+            certificates: certificates.into(),
+            issuer: "https://kubernetes.default.svc.cluster.local".to_owned(),
+            advertised: "127.0.0.1:6443".to_owned(),
+            max_reads: 400,
+            max_writes: 200,
+            audit_log: None,
+        }
+    }
+}
+
+/// A server that can be asked. Clones are handles of the same one.
+#[derive(Debug)]
+pub struct Server {
+    store: Arc<dyn Store>,
+    cache: Arc<Cache>,
+    access: access::Access,
+    facts: facts::Facts,
+    authority: Arc<Authority>,
+    tokens: Authenticator,
+    limits: limits::Limits,
+    metrics: Metrics,
+    audit: Option<audit::Log>,
+    options: Options,
+    stop: channel::Sender<bool>,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Keys or certificates.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The key for tokens.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The store.
+    #[error("the store cannot be read")]
+    Store(#[from] crate::store::Error),
+    /// The audit log.
+    #[error("the audit log {} cannot be written", path.display())]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What every cluster starts with could not be stored.
+    #[error("a new cluster could not be furnished: {0}")]
+    Bootstrap(String),
+}
+
+impl Server {
+    /// Opens a server on a store: reads everything and puts into place what every cluster has.
+    pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Arc<Server>, OpenError> {
+        let authority = Authority::open(&options.certificates, respond::now())?;
+        let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
+        let audiences = vec![options.issuer.clone()];
+        let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
+        let cache = Cache::start(Arc::clone(&store)).await?;
+        let audit = match &options.audit_log {
+            None => None,
+            Some(path) => Some(audit::Log::open(path).map_err(|source| OpenError::Audit {
+                path: path.clone(),
+                source,
+            })?),
+        };
+        let server = Arc::new(Server {
+            store,
+            cache,
+            access: access::Access::default(),
+            facts: facts::Facts::default(),
+            authority: Arc::new(authority),
+            tokens,
+            limits: limits::Limits::new(options.max_reads, options.max_writes),
+            metrics: Metrics::default(),
+            audit,
+            options,
+            stop: channel::Sender::new(false),
+        });
+        bootstrap::furnish(&server)
+            .await
+            .map_err(OpenError::Bootstrap)?;
+        bootstrap::follow_namespaces(&server);
+        Ok(server)
+    }
+
+    /// The authority that signs what clients and nodes prove themselves with.
+    pub fn authority(&self) -> &Arc<Authority> {
+        &self.authority
+    }
+
+    /// Ends all watches and takes no new requests.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Becomes true when the server stops.
+    pub fn stopping(&self) -> channel::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    fn rules(&self) -> Rules {
+        Rules::default()
+    }
+}
+
+/// Objects of the cluster as of now, for those who decide about tokens and access.
+impl Objects for Server {
+    fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let kind = kinds::all().find(|kind| kind.group == group && kind.plural == resource)?;
+        let object = self
+            .cache
+            .collection(kind)?
+            .get(&call::key(kind, namespace, name))?;
+        Some(object.value())
+    }
+}

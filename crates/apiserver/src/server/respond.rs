@@ -1,0 +1,170 @@
+//! Answers in the form that the client takes.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{Response, StatusCode};
+use plimsoll_core::object::timestamp::Timestamp;
+use serde_json::Value;
+
+use super::body::{self, Body};
+use super::call::Call;
+use crate::cache;
+use crate::http::negotiation::{Format, Output, Transform};
+use crate::http::query::include_object;
+use crate::http::warning;
+use crate::kinds::Kind;
+use crate::machinery::table::{self, NotAList, NotAnObject};
+use crate::machinery::write;
+use crate::status::Status;
+
+/// A whole answer of a media type.
+pub(crate) fn reply(
+    code: u16,
+    media_type: &'static str,
+    bytes: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(body::full(bytes));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let media_type = HeaderValue::from_static(media_type);
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+/// A JSON document.
+pub(crate) fn json(code: u16, document: &Value) -> Response<Body> {
+    reply(code, "application/json", cache::encode(document))
+}
+
+/// A refusal, or a success that has no object.
+pub(crate) fn status(status: &Status) -> Response<Body> {
+    let mut response = json(status.code, &status.to_json());
+    if let Some(seconds) = status.retry_after() {
+        let seconds = HeaderValue::from(seconds);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    warn(&mut response, &status.warnings);
+    response
+}
+
+/// Adds remarks for the person behind the client. Repeated ones are left out, and too many are cut
+/// as upstream cuts them.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    const MAX_BYTES: usize = 4 * 1024;
+    let mut told: Vec<&str> = Vec::new();
+    let mut bytes = 0;
+    for text in warnings {
+        bytes += text.len();
+        if told.contains(&text.as_str()) || bytes > MAX_BYTES {
+            continue;
+        }
+        told.push(text);
+        if let Ok(value) = HeaderValue::from_str(&warning::header_value(text)) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}
+
+impl Call<'_> {
+    /// The answer that is one object of the request's kind, given as it is stored.
+    pub(crate) fn object_as(
+        &self,
+        code: u16,
+        stored: &Bytes,
+        output: Output,
+    ) -> Result<Response<Body>, Status> {
+        let is_plain = output.transform.is_none() && output.format == Format::Json;
+        if is_plain && !is_converted(self.kind) && !self.is_pretty() && !output.is_pretty {
+            return Ok(reply(code, "application/json", stored.clone()));
+        }
+        let object = converted(self.kind, stored);
+        self.value_as(code, &object, output)
+    }
+
+    /// The answer that is one object, whatever its kind.
+    pub(crate) fn value_as(
+        &self,
+        code: u16,
+        object: &Value,
+        output: Output,
+    ) -> Result<Response<Body>, Status> {
+        let transformed = self.transformed(object, output, true)?;
+        let object = transformed.as_ref().unwrap_or(object);
+        Ok(self.written(code, object, output))
+    }
+
+    /// What the client wants made of an object or list; `None` if it wants it as it is.
+    pub(crate) fn transformed(
+        &self,
+        object: &Value,
+        output: Output,
+        has_headers: bool,
+    ) -> Result<Option<Value>, Status> {
+        let Some((transform, version)) = output.transform else {
+            return Ok(None);
+        };
+        let not_acceptable = |text: String| Status::new(406, "NotAcceptable", text);
+        let is_list = object.get("items").is_some_and(Value::is_array);
+        match transform {
+            Transform::Table => {
+                let include_object = include_object(self.query)
+                    .map_err(|error| Status::bad_request(error.to_string()))?;
+                let options = table::Options {
+                    now: self.now,
+                    include_object,
+                    version,
+                    has_headers,
+                };
+                let kind = self.kind;
+                Ok(Some(table::table(kind.group, kind.kind, object, &options)))
+            }
+            Transform::PartialObjectMetadata if is_list => {
+                Err(not_acceptable(NotAnObject::new(self.kind).to_string()))
+            }
+            Transform::PartialObjectMetadata => {
+                Ok(Some(table::partial_object_metadata(object, version)))
+            }
+            Transform::PartialObjectMetadataList if !is_list => {
+                Err(not_acceptable(NotAList::new(self.kind).to_string()))
+            }
+            Transform::PartialObjectMetadataList => {
+                Ok(Some(table::partial_object_metadata_list(object, version)))
+            }
+            Transform::AggregatedDiscovery => Ok(None),
+        }
+    }
+
+    /// A document in the chosen format.
+    pub(crate) fn written(&self, code: u16, document: &Value, output: Output) -> Response<Body> {
+        match output.format {
+            Format::Yaml => {
+                let text = serde_saphyr::to_string(document).unwrap_or_default();
+                reply(code, "application/yaml", text)
+            }
+            Format::Json if output.is_pretty || self.is_pretty() => {
+                let text = serde_json::to_string_pretty(document).unwrap_or_default();
+                reply(code, "application/json", text + "\n")
+            }
+            Format::Json => json(code, document),
+        }
+    }
+}
+
+/// Whether a kind is served in another encoding than it is stored in.
+pub(crate) fn is_converted(kind: &Kind) -> bool {
+    kind.group == "events.k8s.io"
+}
+
+/// A stored object in the encoding of a kind.
+pub(crate) fn converted(kind: &'static Kind, stored: &[u8]) -> Value {
+    let mut object: Value = serde_json::from_slice(stored).unwrap_or_default();
+    write::from_stored(kind, &mut object);
+    object
+}
+
+/// The time now.
+pub(crate) fn now() -> Timestamp {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = elapsed.map_or(0, |elapsed| elapsed.as_nanos());
+    Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+}

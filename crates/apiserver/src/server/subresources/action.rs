@@ -1,0 +1,48 @@
+//! Bodies that ask for something to be done rather than to be stored.
+
+use serde_json::Value;
+
+use crate::kinds::GroupVersionKind;
+use crate::machinery::decoding::decode;
+use crate::machinery::write::FieldValidation;
+use crate::server::call::Call;
+use crate::status::Status;
+
+impl Call<'_> {
+    /// Reads a body of that kind.
+    pub(super) fn action(&self, bytes: &[u8], kind: GroupVersionKind) -> Result<Value, Status> {
+        let decoded = decode(bytes, self.body_format()?, kind, FieldValidation::Ignore);
+        let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+        Ok(decoded.object)
+    }
+}
+
+/// The text at a JSON pointer, or nothing.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let value = object.pointer(pointer).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+/// Sets a condition of a pod as upstream's `UpdatePodCondition`: the time changes with the status.
+pub(super) fn set_condition(pod: &mut Value, now: &str, mut condition: Value) {
+    let conditions = &mut pod["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = Value::Array(Vec::new());
+    }
+    let Some(conditions) = conditions.as_array_mut() else {
+        return;
+    };
+    condition["lastTransitionTime"] = now.into();
+    let same = conditions
+        .iter_mut()
+        .find(|c| c["type"] == condition["type"]);
+    match same {
+        None => conditions.push(condition),
+        Some(before) => {
+            if before["status"] == condition["status"] {
+                condition["lastTransitionTime"] = before["lastTransitionTime"].clone();
+            }
+            *before = condition;
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Parts of objects that have paths of their own, and what is answered without being stored.
+//!
+//! Each file is one of them. `route` finds the one that a request is about.
+
+mod action;
+mod binding;
+mod eviction;
+mod reviews;
+mod scale;
+mod token;
+
+pub(crate) use scale::scale_of_stored;

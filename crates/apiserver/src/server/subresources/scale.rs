@@ -1,0 +1,25 @@
+//! `…/scale`: the number of replicas, the same for all kinds that have one.
+
+use http::Response;
+use serde_json::Value;
+
+use crate::http::negotiation::Endpoint;
+use crate::machinery::write::scale_of;
+use crate::server::body::Body;
+use crate::server::call::Call;
+use crate::status::Status;
+
+impl Call<'_> {
+    /// Answers a GET of a Scale.
+    pub(crate) async fn get_scale(&self) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Objects)?;
+        let parent = self.stored("").await?;
+        self.value_as(200, &scale_of(&parent.value()), output)
+    }
+}
+
+/// The Scale of a stored object.
+pub(crate) fn scale_of_stored(parent: &[u8]) -> Value {
+    let parent: Value = serde_json::from_slice(parent).unwrap_or_default();
+    scale_of(&parent)
+}

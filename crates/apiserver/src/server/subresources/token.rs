@@ -1,0 +1,74 @@
+//! `serviceaccounts/token`: a token for a service account.
+
+use http::Response;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use serde_json::Value;
+
+use crate::auth::node::Operation;
+use crate::auth::token::{RequestError, TokenRequestContext};
+use crate::kinds::{self, GroupVersionKind};
+use crate::machinery::write::{Admission, Part};
+use crate::server::admission::Gate;
+use crate::server::body::Body;
+use crate::server::call::Call;
+use crate::server::{identity, respond};
+use crate::status::{Details, Status};
+
+const TOKEN_REQUEST: GroupVersionKind = GroupVersionKind {
+    group: "authentication.k8s.io",
+    version: "v1",
+    kind: "TokenRequest",
+};
+
+impl Call<'_> {
+    /// Answers a POST of a TokenRequest.
+    pub(crate) async fn issue_token(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
+        let mut body = self.action(bytes, TOKEN_REQUEST)?;
+        // A fresh view: tokens are asked for as soon as the account or the pod is there.
+        self.freshen("").await?;
+        Gate::new(self, Part::Main, Operation::Create).admit(&mut body, None)?;
+        let request: TokenRequest = serde_json::from_value(body)
+            .map_err(|error| Status::bad_request(format!("TokenRequest: {error}")))?;
+        let id = identity::uid();
+        let context = TokenRequestContext {
+            namespace: &self.target.namespace,
+            name: &self.target.name,
+            id: &id,
+        };
+        let issued = self
+            .server
+            .tokens
+            .issue(request, context, self.server, self.now);
+        let issued = issued.map_err(|error| refusal(&error))?;
+        let mut issued: Value = serde_json::to_value(issued)
+            .map_err(|error| Status::internal_error(&error.to_string()))?;
+        issued["kind"] = "TokenRequest".into();
+        issued["apiVersion"] = "authentication.k8s.io/v1".into();
+        Ok(respond::json(201, &issued))
+    }
+}
+
+fn refusal(error: &RequestError) -> Status {
+    let text = error.to_string();
+    match error {
+        RequestError::Invalid { name, problems } => {
+            Status::invalid_kind("authentication.k8s.io", "TokenRequest", name, problems)
+        }
+        RequestError::NotFound { resource, name } => {
+            let row = kinds::by_resource("", "v1", resource);
+            match row {
+                Some(row) => Status::not_found(row, name),
+                None => Status::new(404, "NotFound", text),
+            }
+        }
+        RequestError::BadRequest(_) => Status::bad_request(text),
+        RequestError::Conflict { kind, name, .. } => {
+            Status::new(409, "Conflict", text).about(Details {
+                name: name.clone(),
+                kind: kind.clone(),
+                ..Details::default()
+            })
+        }
+        RequestError::Sign => Status::internal_error(&text),
+    }
+}

@@ -1,0 +1,362 @@
+//! Streams of changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use plimsoll_core::object::selector::{FieldSelector, LabelSelector};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::body::{self, Body};
+use super::call::Call;
+use super::respond::{converted, is_converted, now};
+use crate::cache::{Cache, Event, Object, Sort, Watcher, line};
+use crate::http::negotiation::{Endpoint, Output, Transform};
+use crate::http::query::{ListOptions, include_object, parse_resource_version};
+use crate::kinds::Kind;
+use crate::machinery::table::{self, IncludeObject, MetaVersion};
+use crate::status::Status;
+use crate::store::Revision;
+
+/// How often a client is told how far the watch has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// A last bookmark comes this long before the end.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// Where many watch the same kind, changes of this long are sent together: one write to a socket
+/// costs more than the change itself.
+const CROWD: usize = 64;
+const GATHER: Duration = Duration::from_millis(20);
+
+impl Call<'_> {
+    /// Answers a GET of changes.
+    pub(crate) async fn watch(&self, name: Option<&str>) -> Result<Response<Body>, Status> {
+        let output = self.output(Endpoint::Watch)?;
+        let options = ListOptions::from_query(self.query, self.kind, name)?;
+        let include_object = match output.transform {
+            Some((Transform::Table, _)) => include_object(self.query)
+                .map_err(|error| Status::bad_request(error.to_string()))?,
+            _ => IncludeObject::None,
+        };
+        let started = self.start(&options).await;
+        let view = View {
+            kind: self.kind,
+            prefix: self.list_prefix(),
+            labels: options.label_selector.clone(),
+            fields: options.field_selector.clone(),
+            output,
+            include_object,
+            has_sent_headers: false,
+        };
+        let pieces: Body = match started {
+            Ok(start) => {
+                let stream = Stream::new(self.server.cache.clone(), view, start, &options);
+                let stop = self.server.stopping();
+                body::stream(futures::stream::unfold(
+                    (stream, stop),
+                    |(mut stream, mut stop)| async move {
+                        // A server that stops ends its watches; clients come back elsewhere.
+                        let piece = tokio::select! {
+                            piece = stream.next() => piece?,
+                            _ = stop.wait_for(|stop| *stop) => return None,
+                        };
+                        Some((piece, (stream, stop)))
+                    },
+                ))
+            }
+            Err(Refused::InStream(status)) => body::full(error_line(&status)),
+            Err(Refused::AtOnce(status)) => return Err(status),
+        };
+        let mut response = Response::new(pieces);
+        let media_type = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+        Ok(response)
+    }
+
+    /// The objects that the watch starts with, and the place from which it goes on.
+    async fn start(&self, options: &ListOptions) -> Result<Start, Refused> {
+        let collection = self.collection().map_err(Refused::AtOnce)?;
+        let version = options.resource_version.as_str();
+        if options.sends_initial_events == Some(true) {
+            let revision = self.freshen(version).await.map_err(Refused::AtOnce)?;
+            let (objects, watcher) = collection.list_and_watch(&self.list_prefix());
+            let revision = revision.max(watcher.revision());
+            return Ok(Start {
+                initial: Some((objects, revision)),
+                watcher,
+            });
+        }
+        let revision = match version {
+            "" | "0" => self.freshen(version).await.map_err(Refused::AtOnce)?,
+            text => parse_resource_version(text).map_err(|error| {
+                Refused::AtOnce(Status::unexpected(format!(
+                    "invalid resource version: {error}"
+                )))
+            })?,
+        };
+        let watcher = collection.watch_after(revision);
+        let watcher =
+            watcher.map_err(|expired| Refused::InStream(Status::expired(expired.to_string())))?;
+        Ok(Start {
+            initial: None,
+            watcher,
+        })
+    }
+}
+
+/// Where a watch starts.
+struct Start {
+    initial: Option<(Vec<Arc<Object>>, Revision)>,
+    watcher: Watcher,
+}
+
+/// Why a watch does not start.
+enum Refused {
+    /// As an answer of its own.
+    AtOnce(Status),
+    /// As the only event of a stream, as upstream does it.
+    InStream(Status),
+}
+
+/// What one client sees of a kind, and in which form.
+struct View {
+    kind: &'static Kind,
+    prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    output: Output,
+    include_object: IncludeObject,
+    /// Of a Table, only the first event describes the columns.
+    has_sent_headers: bool,
+}
+
+impl View {
+    fn selects(&self, object: &Object) -> bool {
+        object.key().starts_with(&self.prefix) && object.matches(&self.labels, &self.fields)
+    }
+
+    fn is_plain(&self) -> bool {
+        self.output.transform.is_none() && !is_converted(self.kind)
+    }
+
+    /// The line for a change, if the client sees it.
+    fn line(&mut self, event: &Event) -> Option<Bytes> {
+        let (sort, object) = event.seen(|object| self.selects(object))?;
+        if self.is_plain() {
+            return Some(event.line(sort));
+        }
+        let object = Arc::clone(object);
+        Some(self.transformed(sort.as_str(), converted(self.kind, object.json())))
+    }
+
+    /// The line for an object that is there from the start.
+    fn initial(&mut self, object: &Object) -> Option<Bytes> {
+        if !self.selects(object) {
+            return None;
+        }
+        if self.is_plain() {
+            return Some(line(Sort::Added, object.json()));
+        }
+        Some(self.transformed("ADDED", converted(self.kind, object.json())))
+    }
+
+    /// How far the watch has come, in the form of the objects.
+    fn bookmark(&mut self, revision: Revision, is_end_of_initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if is_end_of_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        } else {
+            metadata["creationTimestamp"] = Value::Null;
+        }
+        let mut object = json!({
+            "kind": self.kind.kind,
+            "apiVersion": self.kind.api_version(),
+            "metadata": metadata,
+        });
+        if let Some((Transform::Table, version)) = self.output.transform {
+            // A bookmark is a row too.
+            object = self.table(&object, version);
+            object["metadata"] = json!({"resourceVersion": revision.to_string()});
+            return text_line("BOOKMARK", &object);
+        }
+        if self.output.transform.is_some() {
+            return self.transformed("BOOKMARK", object);
+        }
+        text_line("BOOKMARK", &object)
+    }
+
+    fn transformed(&mut self, sort: &str, object: Value) -> Bytes {
+        let object = match self.output.transform {
+            Some((Transform::Table, version)) => self.table(&object, version),
+            Some((_, version)) => table::partial_object_metadata(&object, version),
+            None => object,
+        };
+        text_line(sort, &object)
+    }
+
+    fn table(&mut self, object: &Value, version: MetaVersion) -> Value {
+        let options = table::Options {
+            now: now(),
+            include_object: self.include_object,
+            version,
+            has_headers: !std::mem::replace(&mut self.has_sent_headers, true),
+        };
+        table::table(self.kind.group, self.kind.kind, object, &options)
+    }
+}
+
+fn text_line(sort: &str, object: &Value) -> Bytes {
+    let mut text = json!({"type": sort, "object": object}).to_string();
+    text.push('\n');
+    text.into()
+}
+
+fn error_line(status: &Status) -> Bytes {
+    text_line("ERROR", &status.to_json())
+}
+
+/// A running watch.
+struct Stream {
+    cache: Arc<Cache>,
+    view: View,
+    watcher: Watcher,
+    /// Objects that are still to be told, and the revision after them.
+    initial: Option<(std::vec::IntoIter<Arc<Object>>, Revision)>,
+    allows_bookmarks: bool,
+    next_bookmark: Instant,
+    end: Instant,
+    has_ended: bool,
+}
+
+impl Stream {
+    fn new(cache: Arc<Cache>, view: View, start: Start, options: &ListOptions) -> Stream {
+        let now = Instant::now();
+        let timeout = match options.timeout_secs {
+            Some(seconds) if seconds > 0 => {
+                // Bounded, so that a number out of this world is no trouble.
+                Duration::from_secs(u64::try_from(seconds).unwrap_or_default().min(86_400))
+            }
+            _ => Duration::from_secs(fastrand::u64(1800..3600)),
+        };
+        let mut stream = Stream {
+            cache,
+            view,
+            watcher: start.watcher,
+            initial: start
+                .initial
+                .map(|(objects, revision)| (objects.into_iter(), revision)),
+            allows_bookmarks: options.allows_bookmarks,
+            next_bookmark: now,
+            end: now + timeout,
+            has_ended: false,
+        };
+        stream.plan_bookmark();
+        stream
+    }
+
+    fn plan_bookmark(&mut self) {
+        let regular = Instant::now() + BOOKMARK_EVERY;
+        let last = self.end.checked_sub(LAST_BOOKMARK).unwrap_or(self.end);
+        self.next_bookmark = if Instant::now() < last {
+            regular.min(last)
+        } else {
+            // The last one has been sent.
+            self.end + BOOKMARK_EVERY
+        };
+    }
+
+    /// The next piece of the answer; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.has_ended {
+            return None;
+        }
+        if let Some(piece) = self.next_initial() {
+            return Some(piece);
+        }
+        loop {
+            let bookmark_at = match self.allows_bookmarks {
+                true => self.next_bookmark.min(self.end),
+                false => self.end,
+            };
+            tokio::select! {
+                batch = self.watcher.next() => {
+                    let Ok(mut batch) = batch else {
+                        self.has_ended = true;
+                        let text = "too old resource version: the watch was too slow";
+                        return Some(error_line(&Status::expired(text)));
+                    };
+                    if self.watcher.crowd() > CROWD {
+                        tokio::time::sleep(GATHER).await;
+                        batch.extend(self.watcher.poll().unwrap_or_default());
+                    }
+                    let mut lines: Vec<Bytes> =
+                        batch.iter().filter_map(|event| self.view.line(event)).collect();
+                    match lines.len() {
+                        0 => {}
+                        1 => return lines.pop(),
+                        _ => return Some(joined(&lines)),
+                    }
+                }
+                () = tokio::time::sleep_until(bookmark_at) => {
+                    if Instant::now() >= self.end {
+                        return None;
+                    }
+                    self.plan_bookmark();
+                    if let Some(piece) = self.bookmark() {
+                        return Some(piece);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Objects that are there from the start, some at a time, then the mark behind them.
+    fn next_initial(&mut self) -> Option<Bytes> {
+        const PIECE: usize = 64 * 1024;
+        let (objects, revision) = self.initial.as_mut()?;
+        let mut piece = BytesMut::new();
+        for object in objects.by_ref() {
+            if let Some(line) = self.view.initial(&object) {
+                piece.extend_from_slice(&line);
+            }
+            if piece.len() >= PIECE {
+                return Some(piece.freeze());
+            }
+        }
+        let revision = *revision;
+        self.initial = None;
+        if self.allows_bookmarks {
+            piece.extend_from_slice(&self.view.bookmark(revision, true));
+        }
+        (!piece.is_empty()).then(|| piece.freeze())
+    }
+
+    /// A bookmark behind everything that has been told. Changes that came in the meantime are told
+    /// first.
+    fn bookmark(&mut self) -> Option<Bytes> {
+        let revision = self.cache.revision();
+        let mut lines: Vec<Bytes> = Vec::new();
+        loop {
+            let batch = self.watcher.poll().ok()?;
+            if batch.is_empty() {
+                break;
+            }
+            lines.extend(batch.iter().filter_map(|event| self.view.line(event)));
+        }
+        let told = revision.max(self.watcher.revision());
+        lines.push(self.view.bookmark(told, false));
+        Some(joined(&lines))
+    }
+}
+
+fn joined(lines: &[Bytes]) -> Bytes {
+    let mut piece = BytesMut::with_capacity(lines.iter().map(Bytes::len).sum());
+    for line in lines {
+        piece.extend_from_slice(line);
+    }
+    piece.freeze()
+}

@@ -109,13 +109,18 @@ async fn a_pod_that_fits_nowhere_says_so_and_pushes_out_a_lesser_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_survive_a_server_that_stumbles() {
+async fn bindings_survive_a_server_that_stumbles_and_answers_that_are_lost() {
     let api = TestApi::default();
-    add_node(&api, "n", "100");
+    add_node(&api, "n", "20");
     let mut count = 0;
     api.set_fault(move |_, path| {
         count += 1;
-        (path.ends_with("/binding") && count % 3 == 0).then_some(503)
+        let is_binding = path.ends_with("/binding");
+        match count % 3 {
+            0 if is_binding => Some(503),
+            1 if is_binding => Some(0),
+            _ => None,
+        }
     });
     let names: Vec<String> = (0..20).map(|number| format!("p{number}")).collect();
     for name in &names {
@@ -126,6 +131,12 @@ async fn bindings_survive_a_server_that_stumbles() {
         names.iter().all(|name| node_of(&api, name).is_some())
     })
     .await;
+    until("all told", || {
+        api.list("/apis/events.k8s.io/v1/events").len() == names.len()
+    })
+    .await;
+    let events = api.list("/apis/events.k8s.io/v1/events");
+    assert!(events.iter().all(|event| event["reason"] == "Scheduled"));
     stop.cancel();
     running.await.unwrap().unwrap();
 }

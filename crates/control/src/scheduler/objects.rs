@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kube::Resource;
 use plimsoll_core::object::identity::NodeName;
-use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::{DisruptionBudget, Owners};
 use plimsoll_core::scheduling::queue::{Affected, Change, NodeFacts, Object, Time};
 
@@ -27,7 +26,7 @@ impl Loop {
     }
 
     fn set_node(&mut self, new: Arc<NodeFacts>, now: Time) {
-        let view = NodeView::clone(&new.view);
+        let view = Arc::clone(&new.view);
         let old = self.nodes.insert(new.name.clone(), Arc::clone(&new));
         self.engine.change(|cluster| [cluster.set_node(view)]);
         let change = match old {

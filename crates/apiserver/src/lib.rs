@@ -1,13 +1,15 @@
 //! The Kubernetes API of Plimsoll: what clients send, what is stored, what they get back.
 //!
 //! Decisions about pods and nodes are `plimsoll-core`'s; this crate knows HTTP, objects as JSON and
-//! the store. It never talks to a node or runs a controller.
+//! the store. It never runs a controller, and talks to nodes only in [`node_proxy`].
 
 pub mod auth;
+pub mod body;
 pub mod cache;
 pub mod http;
 pub mod kinds;
 pub mod machinery;
+pub mod node_proxy;
 pub mod server;
 pub mod status;
 pub mod store;

@@ -16,7 +16,7 @@ pub mod conversion;
 pub mod decoding;
 pub mod defaulting;
 pub mod event_encoding;
-mod go;
+pub(crate) mod go;
 pub mod go_types;
 pub mod json;
 pub mod patch;

@@ -6,9 +6,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::Server;
-use super::body::Body;
 use super::route::Target;
 use crate::auth::identity::User;
+use crate::body::Body;
 use crate::http::negotiation::{self, Endpoint, NotAcceptable, Output};
 use crate::http::query::Query;
 use crate::kinds::{Kind, Subresource};

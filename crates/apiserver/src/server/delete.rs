@@ -7,16 +7,16 @@ use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
 use super::admission::Gate;
-use super::body::Body;
 use super::call::{Call, time_text};
 use super::respond;
 use super::write::Change;
 use crate::auth::node::Operation;
+use crate::body::Body;
 use crate::http::negotiation::Endpoint;
+use crate::http::protobuf;
 use crate::http::query::{DeleteOptions, ListOptions, Preconditions, Propagation};
-use crate::kinds::{Cascade, GroupVersionKind, Kind};
-use crate::machinery::decoding::decode;
-use crate::machinery::write::{Accepted, FieldValidation, Part};
+use crate::kinds::{Cascade, Kind};
+use crate::machinery::write::{Accepted, BodyFormat, Part};
 use crate::status::Status;
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -36,15 +36,23 @@ impl Call<'_> {
         if bytes.is_empty() {
             return DeleteOptions::from_query(self.query).map_err(Status::from);
         }
-        let kind = GroupVersionKind {
-            group: "",
-            version: "v1",
-            kind: "DeleteOptions",
+        // Every group has its own name for them, and clients are free in their choice.
+        let undecodable = |error: String| Status::bad_request(format!("DeleteOptions: {error}"));
+        let body: Value = match self.body_format()? {
+            BodyFormat::Protobuf => protobuf::decode(bytes, "v1", "DeleteOptions")
+                .map_err(|error| undecodable(error.to_string()))?,
+            BodyFormat::Json => {
+                serde_json::from_slice(bytes).map_err(|error| undecodable(error.to_string()))?
+            }
+            BodyFormat::Yaml => {
+                let text = String::from_utf8_lossy(bytes);
+                serde_saphyr::from_str(&text).map_err(|error| undecodable(error.to_string()))?
+            }
         };
-        let decoded = decode(bytes, self.body_format()?, kind, FieldValidation::Ignore);
-        let body = decoded
-            .map_err(|error| Status::bad_request(error.to_string()))?
-            .object;
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        if !body.is_object() || kind != "DeleteOptions" {
+            return Err(undecodable("expected an object of this kind".to_owned()));
+        }
         DeleteOptions::from_body(&body).map_err(Status::from)
     }
 

@@ -5,9 +5,9 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use super::Server;
-use super::body::{self, Body};
 use super::call::header;
 use super::respond::{json, reply};
+use crate::body::{self, Body};
 use crate::http::discovery;
 use crate::http::document::Document;
 use crate::http::negotiation::{Endpoint, negotiate_output};

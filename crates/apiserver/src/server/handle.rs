@@ -8,7 +8,6 @@ use http::{HeaderMap, Method, Request, Response};
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::json;
 
-use super::body::Body;
 use super::call::{Call, header, read_body};
 use super::metrics::RequestLabels;
 use super::respond;
@@ -20,6 +19,7 @@ use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
     wanted_user,
 };
+use crate::body::Body;
 use crate::http::query::{ListOptions, Query};
 use crate::kinds::{self, Kind, Verb};
 use crate::machinery::write::Part;
@@ -434,6 +434,9 @@ impl Call<'_> {
                 self.watch(Some(self.target.name.as_str()).filter(|_| is_named))
                     .await
             }
+            ("get", true) | ("list", false) if self.kind.group == "metrics.k8s.io" => {
+                self.usage().await
+            }
             ("get", true) => {
                 allowed(Verb::Get)?;
                 self.get().await
@@ -510,6 +513,13 @@ impl Call<'_> {
         };
         match (subresource.name, verb) {
             ("scale", Verb::Get) => self.get_scale().await,
+            ("log", _) => {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                drop(request);
+                self.log(&query).await
+            }
+            ("exec" | "attach" | "portforward", _) => self.stream(request).await,
+            ("proxy", _) => self.proxy(request).await,
             ("binding", _) => self.bind(&read_body(request.into_body()).await?).await,
             ("eviction", _) => self.evict(&read_body(request.into_body()).await?).await,
             ("token", _) => {

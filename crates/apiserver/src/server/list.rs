@@ -7,9 +7,9 @@ use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 
-use super::body::{self, Body};
 use super::call::Call;
 use super::respond::{converted, is_converted};
+use crate::body::{self, Body};
 use crate::cache::{Collection, Object, TooFar};
 use crate::http::negotiation::{Endpoint, Format};
 use crate::http::query::{ContinueToken, ListOptions, VersionMatch, parse_resource_version};

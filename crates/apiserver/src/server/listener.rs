@@ -24,10 +24,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
-use super::body::BodyError;
 use super::handle::Peer;
 use super::respond;
 use crate::auth::authority::AuthorityError;
+use crate::body::BodyError;
 
 /// A client that has not shown who it is by then is not going to.
 const HANDSHAKE: Duration = Duration::from_secs(10);

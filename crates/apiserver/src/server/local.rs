@@ -13,9 +13,9 @@ use http_body_util::BodyExt;
 use tower::Service;
 
 use super::Server;
-use super::body::{Body, BodyError};
 use super::handle::Peer;
 use crate::auth::identity::User;
+use crate::body::{Body, BodyError};
 
 /// Hands requests of one user to the server.
 #[derive(Clone, Debug)]

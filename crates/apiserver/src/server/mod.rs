@@ -10,7 +10,6 @@
 mod access;
 mod admission;
 mod audit;
-mod body;
 mod bootstrap;
 mod call;
 mod delete;
@@ -37,17 +36,21 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-pub use body::{Body, BodyError};
 pub use listener::{ListenError, serve};
 pub use metrics::Metrics;
 
 use crate::auth::Objects;
 use crate::auth::authority::{Authority, AuthorityError};
+use crate::auth::identity::MASTERS;
 use crate::auth::token::{Authenticator, KeyError, SigningKey};
 use crate::cache::Cache;
 use crate::kinds;
 use crate::machinery::write::Rules;
+use crate::node_proxy::{ConnectorError, NodeConnector};
 use crate::store::Store;
+
+/// Whom nodes see when the server asks them.
+const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -89,6 +92,7 @@ pub struct Server {
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
+    nodes: NodeConnector,
     limits: limits::Limits,
     metrics: Metrics,
     audit: Option<audit::Log>,
@@ -105,6 +109,9 @@ pub enum OpenError {
     /// The key for tokens.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// What nodes are reached with.
+    #[error(transparent)]
+    Nodes(#[from] ConnectorError),
     /// The store.
     #[error("the store cannot be read")]
     Store(#[from] crate::store::Error),
@@ -128,6 +135,9 @@ impl Server {
         let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
         let audiences = vec![options.issuer.clone()];
         let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
+        let introduced = authority.client(NODE_CLIENT, &[MASTERS], respond::now())?;
+        let nodes = NodeConnector::new(&introduced, authority.certificate_pem())?
+            .allowing_local_addresses();
         let cache = Cache::start(Arc::clone(&store)).await?;
         let audit = match &options.audit_log {
             None => None,
@@ -143,6 +153,7 @@ impl Server {
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,
+            nodes,
             limits: limits::Limits::new(options.max_reads, options.max_writes),
             metrics: Metrics::default(),
             audit,

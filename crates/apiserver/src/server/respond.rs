@@ -6,8 +6,8 @@ use http::{Response, StatusCode};
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::Value;
 
-use super::body::{self, Body};
 use super::call::Call;
+use crate::body::{self, Body};
 use crate::cache;
 use crate::http::negotiation::{Format, Output, Transform};
 use crate::http::query::include_object;

@@ -10,9 +10,9 @@ use plimsoll_core::object::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::body::{self, Body};
 use super::call::Call;
 use super::respond::{converted, is_converted, now};
+use crate::body::{self, Body};
 use crate::cache::{Cache, Event, Object, Sort, Watcher, line};
 use crate::http::negotiation::{Endpoint, Output, Transform};
 use crate::http::query::{ListOptions, include_object, parse_resource_version};

@@ -9,12 +9,12 @@ use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::admission::Gate;
-use super::body::Body;
 use super::call::{Call, key};
 use super::list::store_failure;
 use super::respond;
 use super::subresources::scale_of_stored;
 use crate::auth::node::Operation;
+use crate::body::Body;
 use crate::cache::{self, Object};
 use crate::http::negotiation::{Endpoint, Output};
 use crate::http::query::{PatchOptions, WriteOptions};

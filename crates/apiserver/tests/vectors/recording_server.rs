@@ -25,7 +25,7 @@ pub(crate) fn cluster() -> Cluster {
         class("oracle-never", 500, "Never"),
     ];
     Cluster {
-        priority_classes: PriorityClasses::from_api(&classes),
+        priority_classes: PriorityClasses::from_api(&classes).into(),
         ..Cluster::default()
     }
 }

@@ -21,6 +21,7 @@ use crate::kinds::UnsupportedField;
 pub use continue_token::{ContinueError, ContinueToken};
 pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use list::{ListOptions, VersionMatch};
+pub(crate) use value::parse_u16;
 pub use value::{InvalidResourceVersion, MalformedNumber, parse_resource_version};
 pub use write::{PatchOptions, WriteOptions, include_object};
 
@@ -93,17 +94,17 @@ impl Query {
         named.map(|(_, value)| value.as_str())
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.first(name).unwrap_or_default().to_owned()
     }
 
     /// Anything but `0` and `false` is a yes, even nothing.
-    fn flag(&self, name: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let value = self.first(name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    fn integer(&self, name: &str) -> Result<Option<i64>, Malformed> {
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Malformed> {
         let value = self.first(name).map(value::parse_i64).transpose();
         value.map_err(Malformed::from)
     }

@@ -1,5 +1,8 @@
 //! Numbers in query values, refused in Go's words.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
+
 use plimsoll_core::problem::quoted;
 
 /// A text is not a number of the wanted size.
@@ -24,23 +27,30 @@ pub fn parse_resource_version(text: &str) -> Result<u64, InvalidResourceVersion>
     if text.is_empty() {
         return Ok(0);
     }
+    parse_unsigned(text).map_err(|source| InvalidResourceVersion { source })
+}
+
+/// Reads a port.
+pub(crate) fn parse_u16(text: &str) -> Result<u16, MalformedNumber> {
+    parse_unsigned(text)
+}
+
+fn parse_unsigned<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, MalformedNumber> {
     // Go's unsigned numbers have no sign at all.
     if text.starts_with('+') {
-        let source = malformed("ParseUint", text, false);
-        return Err(InvalidResourceVersion { source });
+        return Err(malformed("ParseUint", text, false));
     }
-    text.parse().map_err(|error: std::num::ParseIntError| {
-        let is_overflow = matches!(error.kind(), std::num::IntErrorKind::PosOverflow);
-        let source = malformed("ParseUint", text, is_overflow);
-        InvalidResourceVersion { source }
+    text.parse().map_err(|error: ParseIntError| {
+        let is_overflow = matches!(error.kind(), IntErrorKind::PosOverflow);
+        malformed("ParseUint", text, is_overflow)
     })
 }
 
 pub(super) fn parse_i64(text: &str) -> Result<i64, MalformedNumber> {
-    text.parse().map_err(|error: std::num::ParseIntError| {
+    text.parse().map_err(|error: ParseIntError| {
         let is_overflow = matches!(
             error.kind(),
-            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow
         );
         malformed("ParseInt", text, is_overflow)
     })

@@ -7,10 +7,10 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::action::{set_condition, text};
+use crate::body::Body;
 use crate::http::query::WriteOptions;
 use crate::kinds::{self, GroupVersionKind};
 use crate::machinery::write::{Accepted, Part};
-use crate::server::body::Body;
 use crate::server::call::Call;
 use crate::server::respond;
 use crate::server::route::Target;

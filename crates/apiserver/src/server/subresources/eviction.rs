@@ -8,11 +8,11 @@ use plimsoll_core::object::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::action::{set_condition, text};
+use crate::body::Body;
 use crate::cache::{self, Object};
 use crate::http::query::{DeleteOptions, WriteOptions};
 use crate::kinds::{self, GroupVersionKind};
 use crate::machinery::write::{Accepted, Part};
-use crate::server::body::Body;
 use crate::server::call::Call;
 use crate::server::respond;
 use crate::server::write::Change;

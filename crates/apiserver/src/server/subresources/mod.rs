@@ -5,6 +5,7 @@
 mod action;
 mod binding;
 mod eviction;
+mod nodes;
 mod reviews;
 mod scale;
 mod token;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::action::text;
 use crate::auth::authorize::{ReviewProblems, review_local, review_self, review_subject};
 use crate::auth::token;
-use crate::server::body::Body;
+use crate::body::Body;
 use crate::server::call::Call;
 use crate::server::respond;
 use crate::status::Status;

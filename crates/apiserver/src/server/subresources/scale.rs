@@ -3,9 +3,9 @@
 use http::Response;
 use serde_json::Value;
 
+use crate::body::Body;
 use crate::http::negotiation::Endpoint;
 use crate::machinery::write::scale_of;
-use crate::server::body::Body;
 use crate::server::call::Call;
 use crate::status::Status;
 

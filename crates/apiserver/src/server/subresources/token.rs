@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::auth::node::Operation;
 use crate::auth::token::{RequestError, TokenRequestContext};
+use crate::body::Body;
 use crate::kinds::{self, GroupVersionKind};
 use crate::machinery::write::{Admission, Part};
 use crate::server::admission::Gate;
-use crate::server::body::Body;
 use crate::server::call::Call;
 use crate::server::{identity, respond};
 use crate::status::{Details, Status};

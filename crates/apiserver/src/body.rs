@@ -1,4 +1,4 @@
-//! What travels in requests and answers.
+//! What travels in requests and answers, here and to nodes.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -14,19 +14,19 @@ pub type BodyError = std::io::Error;
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
 /// A whole body.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
 /// Nothing.
-pub(crate) fn empty() -> Body {
+pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A body that is made while it is sent.
-pub(crate) fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
+pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     let frames = pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)));
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }

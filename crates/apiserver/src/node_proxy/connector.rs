@@ -1,0 +1,323 @@
+//! How a node is reached: the API server's certificate, whom it trusts, how long it waits.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::answer::Refusal;
+use super::endpoint::{NodeEndpoint, PREFERRED_ADDRESS_TYPES, endpoint_of, is_global_unicast};
+use crate::auth::authority::Certificate;
+use trust_anything::TrustAnything;
+
+mod trust_anything;
+
+/// A peer that has gone without a word is noticed after a few of these.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Talks to node agents. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct NodeConnector {
+    tls: Arc<ClientConfig>,
+    /// For the caller who asks for logs without a check of the node's certificate.
+    unverified: Arc<ClientConfig>,
+    /// For ports of a node that are not its agent's: trusted as the agent, but the API server does
+    /// not introduce itself there.
+    nameless: Arc<ClientConfig>,
+    preferred_address_types: Vec<String>,
+    allows_local_addresses: bool,
+    pub(super) timeouts: Timeouts,
+}
+
+/// How long anything is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// A connection, addresses of a name included; upstream's `--kubelet-timeout`.
+    pub dial: Duration,
+    /// The TLS handshake.
+    pub handshake: Duration,
+    /// The node's answer to an upgrade.
+    pub upgrade: Duration,
+    /// The rest of a refusal, or the last words before a connection is closed.
+    pub closing: Duration,
+    /// A stream on which nothing moves either way; the kubelet's
+    /// `streamingConnectionIdleTimeout`.
+    pub idle: Duration,
+    /// A whole `/stats/summary`.
+    pub summary: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            dial: Duration::from_secs(5),
+            handshake: Duration::from_secs(10),
+            upgrade: Duration::from_secs(60),
+            closing: Duration::from_secs(10),
+            idle: Duration::from_secs(4 * 60 * 60),
+            summary: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A connector cannot be made of what was given.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectorError {
+    /// No certificate to show to nodes.
+    #[error("the kubelet client certificate is not a certificate in PEM form")]
+    Certificate(#[source] rustls::pki_types::pem::Error),
+    /// No key for it.
+    #[error("the kubelet client key is not a private key in PEM form")]
+    Key(#[source] rustls::pki_types::pem::Error),
+    /// No authority to check nodes with.
+    #[error("the kubelet certificate authority is not a certificate in PEM form")]
+    Authority,
+    /// The parts do not fit together.
+    #[error("the kubelet client certificate cannot be used")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Whom a connection believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    /// A node agent whose certificate the authority has signed.
+    Agent,
+    /// Whoever answers; only when the caller has asked for that.
+    Unverified,
+    /// Another server on the node, over TLS.
+    OtherTls,
+    /// Another server on the node, in the clear.
+    OtherPlain,
+}
+
+/// A connection to a node, encrypted or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// No connection, in the words of Go's `net` and `crypto/tls`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("dial tcp: lookup {host}: no such host")]
+    Lookup { host: String },
+    #[error("dial tcp {address}: i/o timeout")]
+    Timeout { address: String },
+    #[error("dial tcp {address}: connect: {}", errno_text(source))]
+    Connect {
+        address: SocketAddr,
+        source: io::Error,
+    },
+    #[error("net/http: TLS handshake timeout")]
+    HandshakeTimeout,
+    #[error("{}", super::exchange::transport_text(.0))]
+    Handshake(io::Error),
+    #[error("address not allowed")]
+    NotAllowed,
+}
+
+impl NodeConnector {
+    /// Shows `client` to nodes and believes those whose certificates `authority_pem` has signed.
+    pub fn new(client: &Certificate, authority_pem: &str) -> Result<NodeConnector, ConnectorError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let certificate: Vec<CertificateDer<'static>> =
+            CertificateDer::pem_slice_iter(client.certificate_pem.as_bytes())
+                .collect::<Result<_, _>>()
+                .map_err(ConnectorError::Certificate)?;
+        let key = || {
+            PrivateKeyDer::from_pem_slice(client.key_pem.as_bytes()).map_err(ConnectorError::Key)
+        };
+        let mut roots = RootCertStore::empty();
+        for authority in CertificateDer::pem_slice_iter(authority_pem.as_bytes()) {
+            let authority = authority.map_err(|_| ConnectorError::Authority)?;
+            roots.add(authority)?;
+        }
+        if roots.is_empty() {
+            return Err(ConnectorError::Authority);
+        }
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .map_err(|_| ConnectorError::Authority)?;
+        let verified = || -> Result<_, ConnectorError> {
+            Ok(builder(&provider)?.with_webpki_verifier(Arc::clone(&verifier)))
+        };
+        let anything = TrustAnything::new(&provider);
+        let unverified = builder(&provider)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(anything));
+        Ok(NodeConnector {
+            tls: Arc::new(verified()?.with_client_auth_cert(certificate.clone(), key()?)?),
+            unverified: Arc::new(unverified.with_client_auth_cert(certificate, key()?)?),
+            nameless: Arc::new(verified()?.with_no_client_auth()),
+            preferred_address_types: PREFERRED_ADDRESS_TYPES.map(str::to_owned).to_vec(),
+            allows_local_addresses: false,
+            timeouts: Timeouts::default(),
+        })
+    }
+
+    /// With another order of addresses; upstream's `--kubelet-preferred-address-types`.
+    pub fn preferring(mut self, types: Vec<String>) -> NodeConnector {
+        self.preferred_address_types = types;
+        self
+    }
+
+    /// With other patience.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> NodeConnector {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Lets `nodes/NAME/proxy` reach loopback and link-local addresses as well. For clusters whose
+    /// nodes are on the API server's own machine.
+    pub fn allowing_local_addresses(mut self) -> NodeConnector {
+        self.allows_local_addresses = true;
+        self
+    }
+
+    pub(super) fn endpoint(&self, node: &Value) -> Result<NodeEndpoint, Refusal> {
+        endpoint_of(node, &self.preferred_address_types)
+    }
+
+    /// Connects, and over TLS makes sure of the other side.
+    pub(super) async fn dial(
+        &self,
+        endpoint: &NodeEndpoint,
+        channel: Channel,
+    ) -> Result<Box<dyn Stream>, DialError> {
+        let addresses = self.resolve(endpoint).await?;
+        let tcp = self.connect(endpoint, &addresses).await?;
+        let tls = match channel {
+            Channel::OtherPlain => return Ok(Box::new(tcp)),
+            Channel::Agent => &self.tls,
+            Channel::Unverified => &self.unverified,
+            Channel::OtherTls => &self.nameless,
+        };
+        let name = ServerName::try_from(endpoint.host.clone()).map_err(|_| DialError::Lookup {
+            host: endpoint.host.clone(),
+        })?;
+        let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, tcp);
+        match timeout(self.timeouts.handshake, handshake).await {
+            Err(_) => Err(DialError::HandshakeTimeout),
+            Ok(Err(source)) => Err(DialError::Handshake(source)),
+            Ok(Ok(stream)) => Ok(Box::new(stream)),
+        }
+    }
+
+    /// As [`NodeConnector::dial`], but not to the API server's own neighbourhood.
+    pub(super) async fn dial_proxied(
+        &self,
+        endpoint: &NodeEndpoint,
+        channel: Channel,
+    ) -> Result<Box<dyn Stream>, DialError> {
+        if !self.allows_local_addresses {
+            let addresses = self.resolve(endpoint).await?;
+            if !addresses.iter().all(|found| is_global_unicast(found.ip())) {
+                return Err(DialError::NotAllowed);
+            }
+        }
+        self.dial(endpoint, channel).await
+    }
+
+    async fn resolve(&self, endpoint: &NodeEndpoint) -> Result<Vec<SocketAddr>, DialError> {
+        if let Ok(address) = endpoint.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, endpoint.port)]);
+        }
+        let found = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port));
+        let found = timeout(self.timeouts.dial, found).await;
+        let addresses: Vec<SocketAddr> = match found {
+            Ok(Ok(addresses)) => addresses.collect(),
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        };
+        if addresses.is_empty() {
+            let host = endpoint.host.clone();
+            return Err(DialError::Lookup { host });
+        }
+        Ok(addresses)
+    }
+
+    /// The first address that answers; the error is of the first that does not.
+    async fn connect(
+        &self,
+        endpoint: &NodeEndpoint,
+        addresses: &[SocketAddr],
+    ) -> Result<TcpStream, DialError> {
+        let attempts = async {
+            let mut first_error = None;
+            for &address in addresses {
+                match TcpStream::connect(address).await {
+                    Ok(tcp) => return Ok(tcp),
+                    Err(source) => {
+                        first_error.get_or_insert(DialError::Connect { address, source });
+                    }
+                }
+            }
+            Err(first_error.unwrap_or_else(|| DialError::Lookup {
+                host: endpoint.host.clone(),
+            }))
+        };
+        let tcp = timeout(self.timeouts.dial, attempts)
+            .await
+            .unwrap_or_else(|_| {
+                let address = endpoint.to_string();
+                Err(DialError::Timeout { address })
+            })?;
+        // Small writes of a terminal must not wait for each other. Neither option can fail on a
+        // connected socket in a way that matters.
+        let _ = tcp.set_nodelay(true);
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
+        let _ = SockRef::from(&tcp).set_tcp_keepalive(&keepalive);
+        Ok(tcp)
+    }
+}
+
+fn builder(
+    provider: &Arc<CryptoProvider>,
+) -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, rustls::Error> {
+    ClientConfig::builder_with_provider(Arc::clone(provider)).with_safe_default_protocol_versions()
+}
+
+/// The system's text without its number, in lower case: as Go prints an errno.
+fn errno_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_read_as_in_go() {
+        let refused = io::Error::from_raw_os_error(111);
+        let error = DialError::Connect {
+            address: "10.0.0.1:10250".parse().unwrap(),
+            source: refused,
+        };
+        assert_eq!(
+            error.to_string(),
+            "dial tcp 10.0.0.1:10250: connect: connection refused"
+        );
+    }
+
+    #[test]
+    fn a_connector_needs_an_authority_to_check_nodes_with() {
+        let client = Certificate {
+            certificate_pem: String::new(),
+            key_pem: String::new(),
+        };
+        let refused = NodeConnector::new(&client, "").unwrap_err();
+        assert!(matches!(refused, ConnectorError::Authority));
+    }
+}

@@ -1,0 +1,200 @@
+//! Where a node is reached.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use plimsoll_core::problem::quoted;
+use serde_json::Value;
+
+use super::answer::{Refusal, bad_request, unexpected};
+
+/// The port of a kubelet that does not say.
+const DEFAULT_PORT: u16 = 10250;
+
+/// Which of a node's addresses is taken, best first. Upstream's default has `Hostname` before
+/// `InternalIP`; addresses come first here, so that no name needs to resolve.
+pub const PREFERRED_ADDRESS_TYPES: [&str; 5] = [
+    "InternalIP",
+    "Hostname",
+    "InternalDNS",
+    "ExternalDNS",
+    "ExternalIP",
+];
+
+/// Host and port of a node agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEndpoint {
+    /// A name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// As in a URL: IPv6 addresses are in brackets.
+impl fmt::Display for NodeEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Where the agent of `node` listens: the first address of the most preferred type.
+///
+/// Matches v1.36 pkg/kubelet/client/kubelet_client.go `GetConnectionInfo`.
+pub fn endpoint_of(node: &Value, preferred: &[impl AsRef<str>]) -> Result<NodeEndpoint, Refusal> {
+    let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
+    let addresses = addresses.map_or(&[][..], Vec::as_slice);
+    let field = |address: &Value, name: &str| address[name].as_str().unwrap_or_default().to_owned();
+    let of_type = |wanted: &str| addresses.iter().find(|address| address["type"] == wanted);
+    let found = preferred.iter().find_map(|wanted| of_type(wanted.as_ref()));
+    let Some(address) = found else {
+        let known = addresses.iter().map(|address| {
+            let (sort, address) = (field(address, "type"), field(address, "address"));
+            format!("{{{sort} {address}}}")
+        });
+        let known: Vec<String> = known.collect();
+        return Err(unexpected(format!(
+            "no preferred addresses found; known addresses: [{}]",
+            known.join(" ")
+        )));
+    };
+    let host = field(address, "address");
+    let port = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port");
+    let port = match port.and_then(Value::as_i64).unwrap_or_default() {
+        ..=0 => DEFAULT_PORT,
+        port => u16::try_from(port)
+            .map_err(|_| unexpected(format!("dial tcp: address {port}: invalid port")))?,
+    };
+    Ok(NodeEndpoint { host, port })
+}
+
+/// The name in `nodes/NAME/proxy`, which may carry a scheme and a port: `NAME`, `NAME:PORT` or
+/// `SCHEME:NAME:PORT`.
+///
+/// Matches v1.36 apimachinery/pkg/util/net/port_split.go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeTarget<'a> {
+    /// `http`, `https` or nothing.
+    pub scheme: &'a str,
+    /// The node.
+    pub name: &'a str,
+    /// The port, or nothing for the agent's own.
+    pub port: &'a str,
+}
+
+impl<'a> NodeTarget<'a> {
+    /// Reads the part of the path after `nodes/`.
+    pub fn parse(text: &'a str) -> Result<NodeTarget<'a>, Refusal> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let target = match parts[..] {
+            [name] => Some(("", name, "")),
+            [name, port] => Some(("", name, port)),
+            [scheme, name, port] => Some((scheme, name, port)),
+            _ => None,
+        };
+        let target = target.filter(|(scheme, name, _)| {
+            !name.is_empty() && matches!(*scheme, "" | "http" | "https")
+        });
+        let (scheme, name, port) =
+            target.ok_or_else(|| bad_request(format!("invalid node request {}", quoted(text))))?;
+        Ok(NodeTarget { scheme, name, port })
+    }
+}
+
+/// Whether a proxied request may go there. Loopback and link-local addresses are the API server's
+/// own neighbourhood, which a node object must not open.
+///
+/// Matches Go's `net.IP.IsGlobalUnicast`.
+pub(super) fn is_global_unicast(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+            Some(v4) => return is_global_unicast(v4.into()),
+            None => v6.is_unicast_link_local(),
+        },
+    };
+    let is_special = address.is_unspecified() || address.is_loopback() || address.is_multicast();
+    !is_special && !is_link_local
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_most_preferred_type_wins_whatever_the_order_in_the_node() {
+        let node = json!({"status": {
+            "addresses": [
+                {"type": "Hostname", "address": "n1"},
+                {"type": "InternalIP", "address": "fd00::1"},
+                {"type": "InternalIP", "address": "10.0.0.1"},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 4194}},
+        }});
+        let endpoint = endpoint_of(&node, &PREFERRED_ADDRESS_TYPES).unwrap();
+        assert_eq!(endpoint.to_string(), "[fd00::1]:4194");
+        let endpoint = endpoint_of(&node, &["Hostname"]).unwrap();
+        assert_eq!(endpoint.to_string(), "n1:4194");
+    }
+
+    #[test]
+    fn a_node_without_a_port_has_the_usual_one() {
+        let node =
+            json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}});
+        assert_eq!(
+            endpoint_of(&node, &PREFERRED_ADDRESS_TYPES).unwrap().port,
+            10250
+        );
+    }
+
+    #[test]
+    fn a_node_without_a_preferred_address_names_those_it_has() {
+        let node = json!({"status": {"addresses": [
+            {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"},
+        ]}});
+        let refused = endpoint_of(&node, &["ExternalIP"]).unwrap_err();
+        assert_eq!(refused.code, 500);
+        assert_eq!(
+            refused.message,
+            "no preferred addresses found; known addresses: [{InternalIP 10.0.0.1} {Hostname n1}]"
+        );
+    }
+
+    #[test]
+    fn a_target_may_have_a_scheme_and_a_port() {
+        let target = |scheme, name, port| NodeTarget { scheme, name, port };
+        assert_eq!(NodeTarget::parse("n1").unwrap(), target("", "n1", ""));
+        assert_eq!(
+            NodeTarget::parse("https:n1:10250").unwrap(),
+            target("https", "n1", "10250")
+        );
+        for wrong in ["", ":1", "ftp:n1:1", "a:b:c:d"] {
+            let refused = NodeTarget::parse(wrong).unwrap_err();
+            assert_eq!(refused.message, format!("invalid node request {wrong:?}"));
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_others_are_proxied_to() {
+        for good in ["10.0.0.1", "8.8.8.8", "fd00::1", "::ffff:10.0.0.1"] {
+            assert!(is_global_unicast(good.parse().unwrap()), "{good}");
+        }
+        for bad in [
+            "127.0.0.1",
+            "0.0.0.0",
+            "169.254.169.254",
+            "255.255.255.255",
+            "224.0.0.1",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+        ] {
+            assert!(!is_global_unicast(bad.parse().unwrap()), "{bad}");
+        }
+    }
+}

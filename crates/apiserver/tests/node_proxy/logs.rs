@@ -1,0 +1,106 @@
+//! `pods/log`.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use super::front::{Front, get};
+use super::node::{Node, pod};
+
+#[tokio::test]
+async fn a_log_is_asked_for_at_the_node_and_comes_as_text() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let response = front.send(get("/log?tailLines=5&timestamps=true")).await;
+    assert_eq!(response.headers()["content-type"], "text/plain");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(
+        body,
+        "/containerLogs/default/web/app?tailLines=5&timestamps=true\n"
+    );
+}
+
+#[tokio::test]
+async fn a_nodes_refusal_becomes_a_status() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let (code, body) = front.get("/log?tailLines=400").await;
+    let status: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")));
+    assert_eq!(
+        status["message"],
+        "container \"app\" in pod \"web\" is waiting to start"
+    );
+    let (code, body) = front.get("/log?tailLines=404").await;
+    let status: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((code, &status["reason"]), (404, &json!("NotFound")));
+    assert_eq!(
+        status["details"],
+        json!({"kind": "pods/log", "name": "web"})
+    );
+}
+
+#[tokio::test]
+async fn contradictory_options_are_refused_before_the_node_is_asked() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let (code, body) = front.get("/log?tailLines=-1").await;
+    let status: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(code, 422);
+    assert_eq!(
+        status["message"],
+        "PodLogOptions \"web\" is invalid: tailLines: Invalid value: -1: must be greater than or \
+         equal to 0"
+    );
+    let (code, _) = front.get("/log?container=none").await;
+    assert_eq!(code, 400);
+}
+
+#[tokio::test]
+async fn a_pod_without_a_node_has_an_empty_log() {
+    let node = Node::start().await;
+    let mut unbound = pod();
+    unbound["spec"]["nodeName"] = Value::Null;
+    let front = Front::start(node.connector.clone(), unbound, Value::Null).await;
+    assert_eq!(front.get("/log").await, (204, String::new()));
+    let front = Front::start(node.connector.clone(), pod(), Value::Null).await;
+    let (code, body) = front.get("/log").await;
+    assert_eq!(code, 404);
+    assert!(body.contains(r#"nodes \"n1\" not found"#), "{body}");
+}
+
+#[tokio::test]
+async fn a_followed_log_waits_for_its_reader_and_ends_with_it() {
+    const READ: usize = 10 << 20;
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let mut sender = front.connect().await;
+    let response = sender.send_request(get("/log?follow=true")).await.unwrap();
+    let mut body = response.into_body();
+
+    // Nobody reads: once all buffers on the way are full, the node cannot send.
+    let mut before = 0;
+    let stalled = async {
+        loop {
+            let sent = node.seen.sent.load(Ordering::SeqCst);
+            if sent > 0 && sent == before {
+                return;
+            }
+            before = sent;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let stalled = tokio::time::timeout(Duration::from_secs(20), stalled).await;
+    stalled.expect("the node is held back");
+
+    let mut read = 0;
+    while read < READ {
+        let frame = body.frame().await.unwrap().unwrap();
+        read += frame.into_data().unwrap().len();
+    }
+    assert_eq!(node.seen.ended.load(Ordering::SeqCst), 0);
+    drop((body, sender));
+    node.wait_for_ends(1).await;
+}

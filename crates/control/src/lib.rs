@@ -6,9 +6,9 @@
 //! What all loops share: [`process`] (who this process is), [`leadership`] (which process acts),
 //! [`events`] (what is told to people), [`serving`] (what is shown of a running loop),
 //! [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in memory), [`clock`]
-//! (what time it is), `disruption` (telling a pod why it is deleted).
+//! (what time it is), [`watching`] (every change of a kind), `disruption` (telling a pod why it is deleted).
 //!
-//! The loops: [`nodes`] (nodes that fall silent, and their pods), [`workloads`] (DaemonSets,
+//! The loops: [`scheduler`], [`nodes`] (nodes that fall silent, and their pods), [`workloads`] (DaemonSets,
 //! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets), [`housekeeping`] (what is removed and
 //! counted).
 
@@ -20,7 +20,9 @@ pub mod informer;
 pub mod leadership;
 pub mod nodes;
 pub mod process;
+pub mod scheduler;
 pub mod serving;
+pub mod watching;
 pub mod work_queue;
 pub mod workloads;
 

@@ -15,7 +15,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// Decides that a request fails, by its method and path, with that status.
+/// Decides that a request fails, by its method and path, with that status. Below a hundred it is
+/// carried out, and the connection breaks before the answer.
 type Fault = Box<dyn FnMut(&Method, &str) -> Option<u16> + Send>;
 
 /// The API; clones are the same one.
@@ -51,7 +52,7 @@ impl TestApi {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let api = api.clone();
-            async move { Ok::<_, Infallible>(api.respond(request).await) }
+            async move { api.respond(request).await }
         });
         Client::new(service, "default")
     }
@@ -94,7 +95,7 @@ impl TestApi {
     async fn respond(
         &self,
         request: Request<kube::client::Body>,
-    ) -> Response<BoxBody<Bytes, Infallible>> {
+    ) -> std::io::Result<Response<BoxBody<Bytes, Infallible>>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -102,14 +103,19 @@ impl TestApi {
         let (key, subresource) = parse(path);
         let mut state = self.0.lock().unwrap();
         state.requests.push(format!("{} {path}", parts.method));
-        if let Some(code) = state.fault.as_mut().and_then(|f| f(&parts.method, path)) {
-            return failed(code, "Fault");
+        let fault = state.fault.as_mut().and_then(|f| f(&parts.method, path));
+        if let Some(code @ 100..) = fault {
+            return Ok(failed(code, "Fault"));
         }
         let query = parts.uri.query().unwrap_or_default();
         if parts.method == Method::GET && query.contains("watch=true") {
-            return state.watch(key, query);
+            return Ok(state.watch(key, query));
         }
-        state.change(&parts.method, key, subresource.as_deref(), body)
+        let response = state.change(&parts.method, key, subresource.as_deref(), body);
+        match fault {
+            Some(_) => Err(std::io::ErrorKind::ConnectionReset.into()),
+            None => Ok(response),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Evicted pods are kept as a record, but not all of them and not for ever.
 //!
-//! Upstream has no such loop; the rules are in `plimsoll_core::lifecycle::retention`.
+//! Upstream has no such loop; the rules are in `plimsoll_core::lifecycle::retention`. The records
+//! that are kept tell workload loops when a pod is evicted again and again:
+//! [`wait_before_recreating`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +10,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
+use plimsoll_core::lifecycle::recreation;
 use plimsoll_core::lifecycle::retention::{EvictedPod, Settings, plan};
+use plimsoll_core::object::timestamp::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -52,6 +56,20 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     }
 }
 
+/// How long the owner of evicted pods should wait before it makes another; nothing if it need not.
+pub fn wait_before_recreating(
+    pods: &Informer<Pod>,
+    owner_uid: &str,
+    settings: recreation::Settings,
+    now: Timestamp,
+) -> Option<Duration> {
+    let pods = pods.owned_by(owner_uid);
+    let evicted = pods.iter().filter_map(|pod| EvictedPod::from_api(pod));
+    let evicted: Vec<EvictedPod> = evicted.filter(|pod| pod.owner == owner_uid).collect();
+    let until = recreation::wait_until(settings, &evicted, now)?;
+    Some(until.saturating_since(now))
+}
+
 async fn collect(client: &Client, pods: &Informer<Pod>, options: &Options) {
     let pods = pods.list();
     let evicted = pods.iter().filter_map(|pod| EvictedPod::from_api(pod));
@@ -72,31 +90,56 @@ async fn collect(client: &Client, pods: &Informer<Pod>, options: &Options) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::testing::{Cluster, virtual_clock};
+
+    /// A pod made and evicted at these minutes.
+    fn evicted(name: &str, created: u8, evicted: u8) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "namespace": "default",
+                "name": name,
+                "creationTimestamp": format!("2026-01-01T00:{created:02}:00Z"),
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                                     "name": "rs", "uid": "rs", "controller": true}],
+            },
+            "spec": {"containers": []},
+            "status": {"phase": "Failed", "reason": "Evicted", "conditions": [{
+                "type": "DisruptionTarget",
+                "status": "True",
+                "lastTransitionTime": format!("2026-01-01T00:{evicted:02}:00Z"),
+            }]},
+        })
+    }
+
+    #[tokio::test]
+    async fn an_owner_whose_replacements_are_evicted_waits() {
+        let cluster = Cluster::new();
+        let pods = Informers::new(cluster.client()).of::<Pod>();
+        let now = Timestamp::from_rfc3339("2026-01-01T00:03:00Z").unwrap();
+        let settings = recreation::Settings::default();
+        let wait = |owner: &str| wait_before_recreating(&pods, owner, settings, now);
+        pods.synced().await;
+        assert_eq!(wait("rs"), None);
+        cluster.put(evicted("a", 0, 1));
+        cluster.put(evicted("b", 1, 2));
+        cluster.put(evicted("c", 2, 3));
+        while pods.list().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(wait("rs"), Some(Duration::from_secs(20)));
+        assert_eq!(wait("another"), None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_five_of_an_owner_are_kept_for_a_day() {
         let cluster = Cluster::new();
         for number in 0..8 {
-            cluster.put(json!({
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "namespace": "default",
-                    "name": format!("p{number}"),
-                    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
-                                         "name": "rs", "uid": "rs", "controller": true}],
-                },
-                "spec": {"containers": []},
-                "status": {"phase": "Failed", "reason": "Evicted", "conditions": [{
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "lastTransitionTime": format!("2026-01-01T00:00:0{number}Z"),
-                }]},
-            }));
+            cluster.put(evicted(&format!("p{number}"), 0, number));
         }
         let stop = CancellationToken::new();
         let options = Options {
@@ -108,7 +151,7 @@ mod tests {
         let names = cluster.list("pods").into_iter();
         let names: Vec<_> = names.map(|pod| pod["metadata"]["name"].clone()).collect();
         assert_eq!(names, ["p3", "p4", "p5", "p6", "p7"]);
-        tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
+        tokio::time::sleep(Duration::from_secs(24 * 60 * 60 + 600)).await;
         assert!(cluster.list("pods").is_empty());
         stop.cancel();
     }

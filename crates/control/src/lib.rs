@@ -6,13 +6,16 @@
 //! What all loops share: [`process`] (who this process is), [`leadership`] (which process acts),
 //! [`events`] (what is told to people), [`serving`] (what is shown of a running loop),
 //! [`work_queue`] (keys that wait for a worker), [`informer`] (objects kept in memory), [`clock`]
-//! (what time it is), [`watching`] (every change of a kind), `disruption` (telling a pod why it is deleted).
+//! (what time it is), [`watching`] (every change of a kind), `disruption` (telling a pod why it is
+//! deleted).
 //!
-//! The loops: [`scheduler`], [`nodes`] (nodes that fall silent, and their pods), [`workloads`] (DaemonSets,
+//! The loops: [`scheduler`]; and, all of them started by [`controllers`], [`nodes`] (nodes that fall
+//! silent, and their pods), [`workloads`] (DaemonSets,
 //! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets), [`housekeeping`] (what is removed and
 //! counted).
 
 pub mod clock;
+pub mod controllers;
 mod disruption;
 pub mod events;
 pub mod housekeeping;

@@ -196,6 +196,14 @@ impl FieldManager {
         manager: &str,
         now: &str,
     ) -> Managers {
+        if managers.0.is_empty() {
+            let set = self.endpoint().changed(live, new).difference(&NEVER_OWNED);
+            if !set.is_empty() {
+                let writer = self.writer(manager, Operation::Update, Some(now));
+                managers.insert(Owned { set, ..writer });
+            }
+            return managers;
+        }
         let current = Owned {
             manager: Manager {
                 name: "current-operation".to_owned(),

@@ -52,6 +52,12 @@ impl Endpoint<'_> {
         }
     }
 
+    /// The fields that an update from `live` to `new` changes or adds.
+    pub(super) fn changed(&self, live: &Value, new: &Value) -> FieldSet {
+        let compared = typed::compare(self.atom, live, new);
+        self.reset.filter(compared.modified.union(compared.added))
+    }
+
     /// Applies `config` to `live` as `writer`. `Ok(None)` means that the object stays as it is.
     pub(super) fn apply(
         &self,

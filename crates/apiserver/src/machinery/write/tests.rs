@@ -295,3 +295,39 @@ fn a_service_without_ports_is_refused_and_a_good_one_has_its_families() {
     assert_eq!(service["spec"]["ipFamilies"], json!(["IPv4"]));
     assert_eq!(service["spec"]["internalTrafficPolicy"], "Cluster");
 }
+
+#[test]
+fn an_event_keeps_the_managers_of_its_other_encoding() {
+    let event = json!({"metadata": {"name": "e", "namespace": "ns"}, "involvedObject": {"namespace": "ns"},
+        "message": "a", "type": "Normal", "reason": "R"});
+    let mut old = versioned(post("v1", "Event", &event).unwrap().object);
+    let kind = kinds::by_kind("events.k8s.io/v1", "Event").unwrap();
+    from_stored(kind, &mut old);
+    assert_eq!(old["note"], "a");
+    let request = Request {
+        manager: "other",
+        ..request("events.k8s.io/v1", "Event", Part::Main, "e")
+    };
+    let text = json!({"metadata": {"labels": {"x": "y"}}}).to_string();
+    let merge = PatchType::Merge;
+    let patched = patch(
+        &request,
+        merge,
+        false,
+        body(&text),
+        Some(&old),
+        IDENTITY,
+        &mut Anyone,
+    );
+    let mut object = patched.unwrap().object;
+    to_stored(kind, &mut object);
+    assert_eq!(object["message"], "a");
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let versions: Vec<&Value> = entries.iter().map(|entry| &entry["apiVersion"]).collect();
+    assert!(versions.contains(&&json!("v1")), "{versions:?}");
+    let first = entries
+        .iter()
+        .find(|entry| entry["manager"] == "m")
+        .unwrap();
+    assert_eq!(first["fieldsV1"]["f:message"], json!({}));
+}

@@ -159,3 +159,37 @@ async fn only_the_leader_schedules_and_the_next_one_goes_on() {
     second_stop.cancel();
     second.await.unwrap().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn schedulers_that_are_killed_at_random_leave_nothing_undone_and_nothing_done_twice() {
+    let api = TestApi::default();
+    api.set_latency(Duration::from_millis(30));
+    for number in 0..10 {
+        add_node(&api, &format!("n{number}"), "30");
+    }
+    let names: Vec<String> = (0..300).map(|number| format!("p{number}")).collect();
+    let mut waiting = names.iter();
+    while waiting.len() > 0 {
+        for name in waiting.by_ref().take(40) {
+            add_pod(&api, name, "1", 0);
+        }
+        let (_, running) = start(&api, false);
+        sleep(Duration::from_millis(fastrand::u64(1..200))).await;
+        running.abort();
+    }
+    let (stop, running) = start(&api, false);
+    until("all bound", || {
+        names.iter().all(|name| node_of(&api, name).is_some())
+    })
+    .await;
+    // All room is needed, so that any overcommitment leaves a pod without a node.
+    for number in 0..10 {
+        let node = json!(format!("n{number}"));
+        let on_node = names
+            .iter()
+            .filter(|name| node_of(&api, name) == Some(node.clone()));
+        assert_eq!(on_node.count(), 30, "{node}");
+    }
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}

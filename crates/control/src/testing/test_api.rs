@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
@@ -14,6 +15,7 @@ use hyper::body::{Bytes, Frame};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 /// Decides that a request fails, by its method and path, with that status. Below a hundred it is
 /// carried out, and the connection breaks before the answer.
@@ -31,6 +33,8 @@ struct State {
     watches: Vec<Watch>,
     fault: Option<Fault>,
     requests: Vec<String>,
+    /// How long a request and its answer are on their way, at most.
+    latency: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +69,11 @@ impl TestApi {
         self.0.lock().unwrap().fault = Some(Box::new(fault));
     }
 
+    /// Lets requests and answers take up to this long, by chance.
+    pub(crate) fn set_latency(&self, latency: Duration) {
+        self.0.lock().unwrap().latency = latency;
+    }
+
     /// The object at a path such as `/api/v1/namespaces/default/pods/a`.
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
         let (key, _) = parse(path);
@@ -93,6 +102,17 @@ impl TestApi {
     }
 
     async fn respond(
+        &self,
+        request: Request<kube::client::Body>,
+    ) -> std::io::Result<Response<BoxBody<Bytes, Infallible>>> {
+        let latency = self.0.lock().unwrap().latency;
+        sleep(latency.mul_f64(fastrand::f64())).await;
+        let answer = self.carry_out(request).await;
+        sleep(latency.mul_f64(fastrand::f64())).await;
+        answer
+    }
+
+    async fn carry_out(
         &self,
         request: Request<kube::client::Body>,
     ) -> std::io::Result<Response<BoxBody<Bytes, Infallible>>> {

@@ -16,9 +16,9 @@ pub(crate) struct Disruption {
     pub(crate) message: &'static str,
 }
 
-/// The patch of `status.conditions` that tells of a disruption; nothing if the pod says so
-/// already. The time of the change stays when the condition held before for another reason.
-pub(crate) fn condition_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Option<Value> {
+/// The patch of a pod's status that tells of a disruption; nothing if the pod says so already. The
+/// time of the change stays when the condition held before for another reason.
+pub(crate) fn disruption_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Option<Value> {
     let mut conditions = pod
         .status
         .iter()
@@ -42,7 +42,21 @@ pub(crate) fn condition_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Opt
         observed_generation: pod.metadata.generation,
         ..PodCondition::default()
     };
-    Some(json!([condition]))
+    Some(conditions_patch(pod, json!(condition)))
+}
+
+/// The patch of a pod's status that changes one condition, in its place or at the end.
+pub(crate) fn conditions_patch(pod: &Pod, condition: Value) -> Value {
+    let known = pod
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten());
+    let mut order: Vec<Value> = known.map(|c| json!({"type": c.type_})).collect();
+    let own = json!({"type": condition["type"]});
+    if !order.contains(&own) {
+        order.push(own);
+    }
+    json!({"conditions": [condition], "$setElementOrder/conditions": order})
 }
 
 /// Patches the status of exactly this pod, not of another of the same name.
@@ -77,7 +91,25 @@ mod tests {
             "status": {"conditions": [condition]},
         });
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        condition_patch(&pod, WHY, Timestamp::from_secs(0))
+        let patch = disruption_patch(&pod, WHY, Timestamp::from_secs(0))?;
+        Some(patch["conditions"].clone())
+    }
+
+    #[test]
+    fn a_new_condition_comes_last() {
+        let pod = json!({"status": {"conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "PodScheduled", "status": "True"},
+        ]}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let order = |kind: &str| {
+            let patch = conditions_patch(&pod, json!({"type": kind, "status": "True"}));
+            patch["$setElementOrder/conditions"].clone()
+        };
+        let [ready, scheduled, own] =
+            ["Ready", "PodScheduled", "DisruptionTarget"].map(|kind| json!({"type": kind}));
+        assert_eq!(order("DisruptionTarget"), json!([ready, scheduled, own]));
+        assert_eq!(order("Ready"), json!([ready, scheduled]));
     }
 
     #[test]

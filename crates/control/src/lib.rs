@@ -9,11 +9,13 @@
 //! (what time it is), `disruption` (telling a pod why it is deleted).
 //!
 //! The loops: [`nodes`] (nodes that fall silent, and their pods), [`workloads`] (DaemonSets,
-//! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets).
+//! ReplicaSets, Deployments, Jobs, PodDisruptionBudgets), [`housekeeping`] (what is removed and
+//! counted).
 
 pub mod clock;
 mod disruption;
 pub mod events;
+pub mod housekeeping;
 pub mod informer;
 pub mod leadership;
 pub mod nodes;

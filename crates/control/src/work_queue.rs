@@ -20,12 +20,15 @@ use tokio::time::Instant;
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// The longest wait after a failure.
 const LONGEST_RETRY: Duration = Duration::from_secs(1000);
+/// From so many failures in a row on, they are warned of.
+const NOISY_FAILURES: u32 = 5;
 
 /// A queue of keys; see the module.
 #[derive(Debug)]
 pub struct WorkQueue<T> {
     state: Mutex<State<T>>,
     changed: Notify,
+    longest_retry: Duration,
 }
 
 #[derive(Debug)]
@@ -43,18 +46,15 @@ struct State<T> {
     failures: HashMap<T, u32>,
 }
 
-impl<T: Clone + Ord + Hash> Default for WorkQueue<T> {
+impl<T> Default for State<T> {
     fn default() -> Self {
-        WorkQueue {
-            state: Mutex::new(State {
-                ready: VecDeque::new(),
-                dirty: HashSet::new(),
-                taken: HashSet::new(),
-                later: BTreeSet::new(),
-                due: HashMap::new(),
-                failures: HashMap::new(),
-            }),
-            changed: Notify::new(),
+        State {
+            ready: VecDeque::new(),
+            dirty: HashSet::new(),
+            taken: HashSet::new(),
+            later: BTreeSet::new(),
+            due: HashMap::new(),
+            failures: HashMap::new(),
         }
     }
 }
@@ -94,7 +94,16 @@ impl<T: Clone + Ord + Hash> State<T> {
 impl<T: Clone + Ord + Hash> WorkQueue<T> {
     /// An empty queue, to be shared by those who add and those who work.
     pub fn new() -> Arc<WorkQueue<T>> {
-        Arc::default()
+        WorkQueue::retrying_within(LONGEST_RETRY)
+    }
+
+    /// An empty queue whose failed keys wait no longer than that.
+    pub fn retrying_within(longest_retry: Duration) -> Arc<WorkQueue<T>> {
+        Arc::new(WorkQueue {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            longest_retry,
+        })
     }
 
     /// The lock is held for no longer than a few map operations, none of which panics, so what a
@@ -126,7 +135,7 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
         let delay = {
             let mut state = self.state();
             let failures = state.failures.entry(key.clone()).or_default();
-            let delay = retry_delay(*failures);
+            let delay = retry_delay(*failures, self.longest_retry);
             *failures = failures.saturating_add(1);
             delay
         };
@@ -237,7 +246,11 @@ impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
                 }
             }
             Err(error) => {
-                tracing::warn!(%key, %error, "will be tried again");
+                // Conflicts and the like are over at the next try; nobody need look at them.
+                match self.failures(&key) {
+                    0..NOISY_FAILURES => tracing::debug!(%key, %error, "will be tried again"),
+                    _ => tracing::warn!(%key, %error, "will be tried again"),
+                }
                 self.add_failed(key.clone());
             }
         }
@@ -245,11 +258,11 @@ impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
     }
 }
 
-/// `5 ms * 2^failures`, at most 1000 s.
-fn retry_delay(failures: u32) -> Duration {
+/// `5 ms * 2^failures`, at most `longest`.
+fn retry_delay(failures: u32, longest: Duration) -> Duration {
     let doubled = 2_u32.checked_pow(failures);
     let delay = doubled.and_then(|factor| FIRST_RETRY.checked_mul(factor));
-    delay.map_or(LONGEST_RETRY, |delay| delay.min(LONGEST_RETRY))
+    delay.map_or(longest, |delay| delay.min(longest))
 }
 
 #[cfg(test)]
@@ -313,9 +326,10 @@ mod tests {
         assert_eq!(queue.failures(&"a"), 4);
         queue.forget(&"a");
         assert_eq!(queue.failures(&"a"), 0);
-        assert_eq!(retry_delay(17), Duration::from_millis(655_360));
+        let delay = |failures| retry_delay(failures, LONGEST_RETRY);
+        assert_eq!(delay(17), Duration::from_millis(655_360));
         for failures in [18, 31, 32, u32::MAX] {
-            assert_eq!(retry_delay(failures), LONGEST_RETRY);
+            assert_eq!(delay(failures), LONGEST_RETRY);
         }
     }
 

@@ -16,12 +16,11 @@ use plimsoll_core::object::identity::PodRef;
 use plimsoll_core::object::taint::{
     ComparisonOperators, Taint, TaintFilter, Toleration, allowed_stay,
 };
-use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::disruption::{Disruption, condition_patch, patch_status};
+use crate::disruption::{Disruption, disruption_patch, patch_status};
 use crate::events::{EventType, Occurrence, Recorder};
 use crate::informer::{Change, Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
@@ -223,8 +222,8 @@ impl Controller {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         if let Some(object) = api.get_opt(&key.name).await? {
             let now = self.options.clock.now();
-            if let Some(conditions) = condition_patch(&object, WHY, now) {
-                patch_status(&self.client, &object, json!({"conditions": conditions})).await?;
+            if let Some(status) = disruption_patch(&object, WHY, now) {
+                patch_status(&self.client, &object, status).await?;
             }
             let params = DeleteParams::default().preconditions(Preconditions {
                 uid: object.metadata.uid,

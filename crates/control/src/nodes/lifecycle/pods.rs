@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::node::ConditionStatus;
 use serde_json::json;
 
-use crate::disruption::patch_status;
+use crate::disruption::{conditions_patch, patch_status};
 use crate::events::{EventType, Occurrence, reference};
 use crate::informer::{Change, Key};
 
@@ -66,7 +66,7 @@ impl Controller {
         }
         let since = self.options.clock.now().to_api_seconds();
         let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": since});
-        let status = json!({"conditions": [condition]});
+        let status = conditions_patch(pod, condition);
         match patch_status(&self.client, pod, status).await {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
             result => result?,

@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::ReplicationController;
+use plimsoll_core::lifecycle::recreation;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -39,6 +40,9 @@ use crate::informer::Informers;
 pub struct Options {
     /// How many objects are worked on at a time.
     pub workers: usize,
+    /// How long a set waits whose pods are evicted again and again. Upstream never waits; a longest
+    /// wait of zero does as upstream does.
+    pub recreation: recreation::Settings,
     /// What time it is.
     pub clock: Clock,
 }
@@ -47,6 +51,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             workers: 5,
+            recreation: recreation::Settings::default(),
             clock: Clock::default(),
         }
     }

@@ -345,3 +345,43 @@ async fn a_budget_follows_the_scale_of_a_deployment() {
         })
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_whose_pods_are_evicted_again_and_again_waits() {
+    let running = Running::start();
+    let cluster = &running.cluster;
+    cluster.put(json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "rs", "namespace": "default", "uid": "rs", "generation": 1},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template("v1")},
+    }));
+    let now = Options::default().clock.now();
+    let before = |seconds: i64| {
+        let nanos = now.as_nanos() - seconds * 1_000_000_000;
+        let time = plimsoll_core::object::timestamp::Timestamp::from_nanos(nanos);
+        serde_json::to_value(time.to_api_seconds()).unwrap()
+    };
+    for (name, created, evicted) in [("a", 90, 60), ("b", 50, 20), ("c", 15, 2)] {
+        let ready =
+            json!([{"type": "Ready", "status": "False", "lastTransitionTime": before(evicted)}]);
+        cluster.put(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": name, "namespace": "default", "labels": {"app": "web"}, "creationTimestamp": before(created),
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true}],
+            },
+            "spec": {"containers": []},
+            "status": {"phase": "Failed", "reason": "Evicted", "conditions": ready},
+        }));
+    }
+    cluster.change("replicasets", &Key::new("default", "rs"), |set| {
+        set["spec"]["replicas"] = json!(1);
+        set["metadata"]["generation"] = json!(2);
+    });
+    running
+        .until("the set was looked at", |cluster| {
+            status(cluster, "replicasets", "rs")["observedGeneration"] == 2
+        })
+        .await;
+    assert_eq!(cluster.list("pods").len(), 3);
+}

@@ -270,29 +270,18 @@ impl<'a> Rollout<'a> {
             Progress::Estimated => status::until_deadline(&self, &status),
             Progress::Left => None,
         };
-        let generation_aware = self.deployment.metadata.clone();
         let found = self.view.deployment;
         let has_changed = found.status.clone().unwrap_or_default() != status
-            || found.metadata.annotations != generation_aware.annotations;
+            || found.metadata.annotations != self.deployment.metadata.annotations;
         self.deployment.status = Some(status);
-        let mut actions = Vec::new();
-        for set in self.sets {
-            match set {
-                SetState {
-                    is_created: true, ..
-                } => {
-                    actions.push(Action::Create(Box::new(set.desired), set.notes));
-                }
-                SetState {
-                    ref found,
-                    ref desired,
-                    ..
-                } if found != desired => {
-                    actions.push(Action::Update(Box::new(set.desired), set.notes));
-                }
-                _ => {}
-            }
-        }
+        // A set that cannot be made must not cost the old ones their pods.
+        let (created, others): (Vec<SetState>, Vec<SetState>) =
+            self.sets.into_iter().partition(|set| set.is_created);
+        let create = |set: SetState| Action::Create(Box::new(set.desired), set.notes);
+        let update = |set: SetState| Action::Update(Box::new(set.desired), set.notes);
+        let changed = others.into_iter().filter(|set| set.found != set.desired);
+        let created = created.into_iter().map(create);
+        let mut actions: Vec<Action> = created.chain(changed.map(update)).collect();
         actions.extend(self.actions);
         Plan {
             actions,

@@ -247,6 +247,11 @@ fn a_change_rolls_within_surge_and_absence() {
     let mut world = World::rolling(4, json!(1), json!(1));
     world.settle();
     world.set_image("v2");
+    let plan = world.plan();
+    assert!(matches!(
+        plan.actions[..],
+        [Action::Create(..), Action::Update(..)]
+    ));
     let mut seen = Vec::new();
     for _ in 0..20 {
         world.step();

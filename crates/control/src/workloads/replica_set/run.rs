@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{Recorder, reference};
+use crate::housekeeping::evicted_pods::wait_before_recreating;
 use crate::informer::{Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
@@ -194,12 +195,12 @@ impl<K: Replicated> Controller<K> {
                 && selector.matches(&labels)
         });
         let terminating = terminating.count();
-        let mut failure = None;
+        let mut managed = Ok(None);
         if is_due && set.metadata.deletion_timestamp.is_none() {
-            failure = self.manage(key, &object, &set, &active).await.err();
+            managed = self.manage(key, &object, &set, &active).await;
         }
         let now = self.options.clock.now();
-        let message = failure.as_ref().map(message_of);
+        let message = managed.as_ref().err().map(message_of);
         let status = compute_status(StatusInput {
             set: &set,
             active: &active,
@@ -216,35 +217,41 @@ impl<K: Replicated> Controller<K> {
                 .await
                 .map_err(SyncError::Status)?;
         }
-        match failure {
-            Some(failure) => Err(SyncError::Pods(failure)),
-            None if is_waiting => Ok(pod_state::until_next_available(
-                active.iter().copied(),
-                min_ready,
-                now,
-            )),
-            None => Ok(None),
-        }
+        let wait = managed.map_err(SyncError::Pods)?;
+        let pods = active.iter().copied().filter(|_| is_waiting);
+        let next = pod_state::until_next_available(pods, min_ready, now);
+        Ok(wait.into_iter().chain(next).min())
     }
 
+    /// Makes or deletes pods; answers how long to wait if it is too early for that.
     async fn manage(
         &self,
         key: &Key,
         object: &K,
         set: &ReplicaSet,
         active: &[&Pod],
-    ) -> Result<(), kube::Error> {
+    ) -> Result<Option<Duration>, kube::Error> {
         let replicas = set
             .spec
             .as_ref()
             .and_then(|spec| spec.replicas)
             .unwrap_or(1);
         let kin = self.kin(set);
-        match plan(replicas, active, &as_refs(&kin), self.options.clock.now()) {
-            Plan::Keep => Ok(()),
-            Plan::Create(count) => self.create(key, object, set, count).await,
-            Plan::Delete(pods) => self.delete(key, object, &pods).await,
+        let now = self.options.clock.now();
+        match plan(replicas, active, &as_refs(&kin), now) {
+            Plan::Keep => {}
+            Plan::Create(count) => {
+                let uid = set.metadata.uid.as_deref().unwrap_or_default();
+                let settings = self.options.recreation;
+                let wait = wait_before_recreating(self.pods.pods(), uid, settings, now);
+                if wait.is_some() {
+                    return Ok(wait);
+                }
+                self.create(key, object, set, count).await?;
+            }
+            Plan::Delete(pods) => self.delete(key, object, &pods).await?,
         }
+        Ok(None)
     }
 
     /// The pods of all sets of the same owner.

@@ -34,6 +34,8 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
+use plimsoll_core::admission::overcommit::Override;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
@@ -68,6 +70,10 @@ pub struct Options {
     pub max_writes: usize,
     /// Where requests are noted down, if anywhere.
     pub audit_log: Option<PathBuf>,
+    /// What requests and limits of pods are made into, if anything.
+    pub overcommit: Option<Arc<Override>>,
+    /// Whether pods that are not BestEffort tolerate memory pressure.
+    pub memory_pressure: AddMemoryPressureToleration,
 }
 
 impl Options {
@@ -80,6 +86,8 @@ impl Options {
             max_reads: 400,
             max_writes: 200,
             audit_log: None,
+            overcommit: None,
+            memory_pressure: AddMemoryPressureToleration::No,
         }
     }
 }

@@ -35,6 +35,8 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
+use plimsoll_core::admission::overcommit::Override;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
@@ -69,6 +71,10 @@ pub struct Options {
     pub max_writes: usize,
     /// Where requests are noted down, if anywhere.
     pub audit_log: Option<PathBuf>,
+    /// What requests and limits of pods are made into, if anything.
+    pub overcommit: Option<Arc<Override>>,
+    /// Whether pods that are not BestEffort tolerate memory pressure.
+    pub memory_pressure: AddMemoryPressureToleration,
 }
 
 impl Options {
@@ -81,6 +87,8 @@ impl Options {
             max_reads: 400,
             max_writes: 200,
             audit_log: None,
+            overcommit: None,
+            memory_pressure: AddMemoryPressureToleration::No,
         }
     }
 }
@@ -185,6 +193,13 @@ impl Server {
     /// Becomes true when the server stops.
     pub fn stopping(&self) -> channel::Receiver<bool> {
         self.stop.subscribe()
+    }
+
+    /// Whether there is such an object of the core group.
+    fn has(&self, plural: &str, namespace: &str, name: &str) -> bool {
+        let kind = kinds::by_resource("", "v1", plural);
+        let collection = kind.and_then(|kind| Some((kind, self.cache.collection(kind)?)));
+        collection.is_some_and(|(kind, all)| all.get(&call::key(kind, namespace, name)).is_some())
     }
 
     fn rules(&self) -> Rules {

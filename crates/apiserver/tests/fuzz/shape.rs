@@ -307,7 +307,9 @@ impl Shaper {
         let other = self.object(kind);
         let mut changed = object.clone();
         self.mix(&mut changed, &other);
-        changed["metadata"]["name"] = json!("p");
+        if let Some(meta) = changed["metadata"].as_object_mut() {
+            meta.insert("name".to_owned(), json!("p"));
+        }
         changed
     }
 

@@ -31,8 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Where a request comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// A socket, with the certificate that the client showed and that was verified.
-    Socket(Option<Arc<[u8]>>),
+    /// A socket, with the certificate that the client showed and that was verified, and the user
+    /// it stands for: read once, not with every request.
+    Socket(Option<Arc<[u8]>>, Option<User>),
     /// Code of this process.
     Trusted(User),
 }
@@ -113,7 +114,8 @@ impl Server {
     fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
         let certificate = match peer {
             Peer::Trusted(user) => return Ok(user.clone().authenticated()),
-            Peer::Socket(certificate) => certificate.as_deref(),
+            Peer::Socket(_, Some(user)) => return Ok(user.clone()),
+            Peer::Socket(certificate, None) => certificate.as_deref(),
         };
         let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
         let protocols = protocols.filter_map(|value| value.to_str().ok());

@@ -27,6 +27,7 @@ use super::Server;
 use super::handle::Peer;
 use super::respond;
 use crate::auth::authority::AuthorityError;
+use crate::auth::identity::{User, user_of_certificate};
 use crate::body::BodyError;
 
 /// A client that has not shown who it is by then is not going to.
@@ -158,7 +159,9 @@ async fn connection(
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let certificate: Option<Arc<[u8]>> = certificate.map(|der| der.as_ref().into());
-    let peer = Arc::new(Peer::Socket(certificate));
+    let user = certificate.as_deref().map(user_of_certificate);
+    let user = user.and_then(|user| user.ok().flatten());
+    let peer = Arc::new(Peer::Socket(certificate, user.map(User::authenticated)));
     let mut stop = server.stopping();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, peer) = (Arc::clone(&server), Arc::clone(&peer));

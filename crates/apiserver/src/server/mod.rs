@@ -3,15 +3,16 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
 //! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
 //! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
-//! `access`, `signing`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
-//! same without a socket), `bootstrap` (what a new cluster starts with), `limits`, `metrics`,
-//! `audit`.
+//! `access`, `decisive` (how fresh they are), `signing`, `subresources`, `documents`. Around it:
+//! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
+//! cluster starts with), `limits`, `metrics`, `audit`.
 
 mod access;
 mod admission;
 mod audit;
 mod bootstrap;
 mod call;
+mod decisive;
 mod delete;
 mod documents;
 mod facts;
@@ -98,6 +99,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
     access: access::Access,
+    decisive: decisive::Decisive,
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
@@ -159,6 +161,7 @@ impl Server {
             store,
             cache,
             access: access::Access::default(),
+            decisive: decisive::Decisive::default(),
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,

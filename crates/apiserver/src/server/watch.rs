@@ -81,7 +81,9 @@ impl Call<'_> {
     async fn start(&self, options: &ListOptions) -> Result<Start, Refused> {
         let collection = self.collection().map_err(Refused::AtOnce)?;
         let version = options.resource_version.as_str();
-        if options.sends_initial_events == Some(true) {
+        // The old form of a watch has no say in it.
+        let is_from_the_start = matches!(version, "" | "0");
+        if options.sends_initial_events.unwrap_or(is_from_the_start) {
             let revision = self.freshen(version).await.map_err(Refused::AtOnce)?;
             let (objects, watcher) = collection.list_and_watch(&self.list_prefix());
             let revision = revision.max(watcher.revision());

@@ -19,6 +19,7 @@ use crate::cache::{self, Object};
 use crate::http::negotiation::{Endpoint, Output};
 use crate::http::query::{PatchOptions, WriteOptions};
 use crate::kinds::Kind;
+use crate::machinery::strategy::certificates;
 use crate::machinery::write::{self, Accepted, Part, PatchType, Request};
 use crate::status::Status;
 use crate::store::{Outcome, Txn};
@@ -95,6 +96,7 @@ impl Call<'_> {
         let manager = self.field_manager(&options.field_manager);
         let now = self.now_text();
         let request = self.request(Part::Main, &manager, &now, options);
+        self.see_surroundings().await?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -120,6 +122,9 @@ impl Call<'_> {
         is_dry_run: bool,
         gate: Gate<'_>,
     ) -> Result<Done, Status> {
+        if self.kind.kind == "CertificateSigningRequest" {
+            certificates::set_requester(&mut accepted.object, self.user);
+        }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);
         let collection = self.collection()?;
@@ -212,6 +217,7 @@ impl Call<'_> {
         request: &Request<'_>,
         options: &WriteOptions,
     ) -> Result<Done, Status> {
+        self.see_surroundings().await?;
         let identity = super::identity::new();
         let mut gate = Gate::new(self, Part::Main, Operation::Create);
         let accepted = write::create(request, body, identity.as_ref(), &mut gate)?;
@@ -253,6 +259,7 @@ impl Call<'_> {
                 if patch != PatchType::Apply || part != Part::Main {
                     return Err(Status::not_found(self.kind, &self.target.name));
                 }
+                self.see_surroundings().await?;
                 let identity = super::identity::new();
                 let mut gate = Gate::new(self, part, Operation::Create);
                 let identity = identity.as_ref();
@@ -366,7 +373,11 @@ impl Call<'_> {
 
     pub(super) async fn commit(&self, txn: Txn) -> Result<Outcome, Status> {
         let outcome = self.server.store.txn(txn).await;
-        outcome.map_err(|error| store_failure(&error))
+        let outcome = outcome.map_err(|error| store_failure(&error))?;
+        if let Outcome::Committed { revision } = &outcome {
+            self.server.decisive.note(self.kind, *revision);
+        }
+        Ok(outcome)
     }
 
     fn put(&self, txn: Txn, key: String, bytes: Bytes) -> Txn {

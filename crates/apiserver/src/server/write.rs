@@ -59,7 +59,6 @@ impl Call<'_> {
     pub(crate) async fn create(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = WriteOptions::for_create(self.query)?;
-        self.see_surroundings().await?;
         let done = self.create_from(bytes, &options).await?;
         if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
             // Whoever made a namespace may use it at once.
@@ -70,22 +69,6 @@ impl Call<'_> {
         let mut response = self.object_as(201, &done.json, output)?;
         respond::warn(&mut response, &done.warnings);
         Ok(response)
-    }
-
-    /// Waits for the latest state if what a new object needs is not to be seen: it may have been
-    /// made a moment ago.
-    async fn see_surroundings(&self) -> Result<(), Status> {
-        let namespace = self.target.namespace.as_str();
-        if !self.kind.is_namespaced() {
-            return Ok(());
-        }
-        let server = self.server;
-        let has_namespace = server.has("namespaces", "", namespace);
-        let is_pod = (self.kind.group, self.kind.kind) == ("", "Pod");
-        if !has_namespace || is_pod && !server.has("serviceaccounts", namespace, "default") {
-            self.freshen("").await?;
-        }
-        Ok(())
     }
 
     async fn create_from(&self, bytes: &[u8], options: &WriteOptions) -> Result<Done, Status> {

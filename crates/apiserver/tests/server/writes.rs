@@ -26,26 +26,27 @@ async fn increment(caller: Caller, path: String) {
     }
 }
 
-pub(crate) async fn check_counting(callers: &[Caller]) {
+/// So many increments at once, by all callers in turn.
+pub(crate) async fn check_counting(callers: &[Caller], increments: usize) {
     let mut counter = config_map("counter");
     counter["data"] = json!({"n": "0"});
     callers[0].post(CONFIG_MAPS, &counter).await.expect(201);
     let path = format!("{CONFIG_MAPS}/counter");
-    let increments = (0..100).map(|n| {
+    let tasks = (0..increments).map(|n| {
         let caller = callers[n % callers.len()].clone();
         tokio::spawn(increment(caller, path.clone()))
     });
-    for increment in increments.collect::<Vec<_>>() {
-        increment.await.unwrap();
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
     }
     let counted = callers[0].get(&path).await.expect(200);
-    assert_eq!(counted["data"]["n"], "100");
+    assert_eq!(counted["data"]["n"], increments.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_increments_at_once_are_a_hundred() {
     let cluster = Cluster::start().await;
-    check_counting(&[cluster.admin(), cluster.local_admin()]).await;
+    check_counting(&[cluster.admin(), cluster.local_admin()], 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

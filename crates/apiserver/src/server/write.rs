@@ -89,6 +89,7 @@ impl Call<'_> {
         let manager = self.field_manager(&options.field_manager);
         let now = self.now_text();
         let request = self.request(Part::Main, &manager, &now, options);
+        self.see_surroundings().await?;
         let mut attempt = 0;
         loop {
             attempt += 1;

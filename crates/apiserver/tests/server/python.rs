@@ -37,7 +37,6 @@ fn python(folder: &Path) -> Option<std::path::PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 async fn the_python_client_works() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();

@@ -202,27 +202,34 @@ pub const KUBERNETES_VERSION: &str = "v1.36.4";
 ///
 /// Clients compare `gitVersion` with their own; the part after `+` says whose server this is. What
 /// names a Go toolchain upstream is empty here, but there: some clients insist on the fields.
-pub fn version() -> Value {
+pub fn version() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
     };
-    json!({
-        "major": "1",
-        "minor": "36",
-        "emulationMajor": "1",
-        "emulationMinor": "36",
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": format!("{KUBERNETES_VERSION}+plimsoll-{}", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "rustc",
-        "platform": format!("{}/{architecture}", std::env::consts::OS),
-    })
+    let git_version = format!(
+        "{KUBERNETES_VERSION}+plimsoll-{}",
+        env!("CARGO_PKG_VERSION")
+    );
+    let platform = format!("{}/{architecture}", std::env::consts::OS);
+    let fields = [
+        ("major", "1"),
+        ("minor", "36"),
+        ("emulationMajor", "1"),
+        ("emulationMinor", "36"),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", &git_version),
+        ("gitCommit", ""),
+        ("gitTreeState", ""),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        ("goVersion", ""),
+        ("compiler", "rustc"),
+        ("platform", &platform),
+    ];
+    let lines = fields.map(|(name, value)| format!("  \"{name}\": \"{value}\""));
+    format!("{{\n{}\n}}", lines.join(",\n"))
 }
 
 #[cfg(test)]

@@ -1,20 +1,25 @@
 //! Documents that do not change while the server runs.
 
+use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
 
-/// A text and what it is recognised by.
+/// A text, or bytes, and what they are recognised by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// The text.
-    pub body: String,
-    /// A hash of the text in hexadecimal digits.
+    /// What is sent.
+    pub body: Bytes,
+    /// Its hash in hexadecimal digits.
     pub hash: String,
 }
 
 impl Document {
     pub(super) fn new(content: &Value) -> Document {
-        let body = content.to_string();
+        Document::of_bytes(content.to_string())
+    }
+
+    pub(super) fn of_bytes(body: impl Into<Bytes>) -> Document {
+        let body = body.into();
         let digest = Sha512::digest(&body);
         let hash = digest.iter().map(|byte| format!("{byte:02X}")).collect();
         Document { body, hash }

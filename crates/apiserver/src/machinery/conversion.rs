@@ -11,6 +11,9 @@ use crate::kinds::GroupVersionKind;
 
 type Object = Map<String, Value>;
 
+/// Where the API keeps the number of changes to the template of a DaemonSet.
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// Annotations of releases before init containers were a field.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
@@ -36,6 +39,7 @@ pub fn round_trip(of: GroupVersionKind, object: &mut Value) {
             }
             ("core", "NodeSpec") => node_spec(members),
             ("core", "Secret") => secret(members),
+            ("apps", "DaemonSet") => daemon_set(members),
             _ => {}
         },
     );
@@ -47,6 +51,19 @@ fn pod(pod: &mut Object) {
     let seconds = spec.and_then(|spec| spec.get_mut("terminationGracePeriodSeconds"));
     if let Some(seconds) = seconds.filter(|seconds| seconds.as_i64() < Some(0)) {
         *seconds = json!(1);
+    }
+}
+
+/// The number of changes to the template is a field of the internal form and an annotation outside.
+fn daemon_set(set: &mut Object) {
+    let meta = set.entry("metadata").or_insert_with(|| json!({}));
+    let annotations = &mut meta["annotations"];
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Value::Object(annotations) = annotations {
+        let count = annotations.entry(TEMPLATE_GENERATION);
+        count.or_insert_with(|| json!("0"));
     }
 }
 

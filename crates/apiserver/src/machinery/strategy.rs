@@ -10,13 +10,12 @@ mod volume;
 use k8s_openapi::api::batch::v1::Job;
 use serde_json::{Map, Value, json};
 
+use super::conversion::TEMPLATE_GENERATION;
 use super::schema::{canonicalize, schema};
 use super::validation::Part;
 use crate::kinds::{Generation, GroupVersionKind, Kind};
 
 type Object = Map<String, Value>;
-
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Prepares a new object. It has its name and uid; `now` is the time as objects print it.
 pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {

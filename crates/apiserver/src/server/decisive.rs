@@ -5,9 +5,12 @@
 //! noticed, requests wait for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::Server;
-use crate::kinds::Kind;
+use super::call::{Call, key};
+use crate::kinds::{self, Kind};
+use crate::status::Status;
 use crate::store::Revision;
 
 /// The kinds that decide about requests for others.
@@ -24,6 +27,10 @@ const DECISIVE: [&str; 11] = [
     "roles",
     "rolebindings",
 ];
+
+/// How often, and how far apart, a new pod looks for its account, as upstream does.
+const ACCOUNT_LOOKS: u32 = 10;
+const ACCOUNT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The revision of the last decisive change that was made here.
 #[derive(Debug, Default)]
@@ -46,5 +53,37 @@ impl Server {
             .cache
             .wait_for(self.decisive.0.load(Ordering::Relaxed))
             .await;
+    }
+
+    fn has(&self, plural: &str, namespace: &str, name: &str) -> bool {
+        let kind = kinds::by_resource("", "v1", plural);
+        let key = kind.map(|kind| (kind, key(kind, namespace, name)));
+        key.is_some_and(|(kind, key)| {
+            let collection = self.cache.collection(kind);
+            collection.is_some_and(|all| all.get(&key).is_some())
+        })
+    }
+}
+
+impl Call<'_> {
+    /// Waits for what a new object needs and may have been made a moment ago, here or elsewhere:
+    /// its namespace, and for a pod the account that every namespace gets.
+    pub(super) async fn see_surroundings(&self) -> Result<(), Status> {
+        let namespace = self.target.namespace.as_str();
+        if !self.kind.is_namespaced() {
+            return Ok(());
+        }
+        if !self.server.has("namespaces", "", namespace) {
+            self.freshen("").await?;
+        }
+        let is_pod = (self.kind.group, self.kind.kind) == ("", "Pod");
+        for _ in 0..ACCOUNT_LOOKS {
+            let is_complete = self.server.has("serviceaccounts", namespace, "default");
+            if !is_pod || is_complete || !self.server.has("namespaces", "", namespace) {
+                break;
+            }
+            tokio::time::sleep(ACCOUNT_PAUSE).await;
+        }
+        Ok(())
     }
 }

@@ -64,7 +64,8 @@ impl Call<'_> {
         let mut response = match outcome {
             Outcome::Gone(object) if !self.kind.strategy.returns_deleted_object => {
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-                respond::status(&Status::success(self.kind, &self.target.name, uid))
+                let gone = Status::success(self.kind, &self.target.name, uid);
+                respond::status_as(&gone, self.is_pretty())
             }
             Outcome::Gone(_) | Outcome::Marked => self.object_as(200, &done.json, output)?,
         };
@@ -103,11 +104,12 @@ impl Call<'_> {
                 self.check_preconditions(&options.preconditions, old)?;
                 Gate::new(self, Part::Main, Operation::Delete).admit_delete(old)?;
                 let change = self.mark(old, options);
-                if let Change::Remove(object) = &change {
-                    outcome = Outcome::Gone(object.clone());
-                } else {
-                    outcome = Outcome::Marked;
-                }
+                outcome = match &change {
+                    Change::Remove(object) | Change::Expire(object) => {
+                        Outcome::Gone(object.clone())
+                    }
+                    Change::Put(_) | Change::Nothing => Outcome::Marked,
+                };
                 Ok(change)
             })
             .await?;
@@ -120,26 +122,25 @@ impl Call<'_> {
         old: &Value,
     ) -> Result<(), Status> {
         let meta = &old["metadata"];
-        let name = &self.target.name;
-        let check = |what: &str, wanted: &Option<String>, found: &Value| {
+        let Kind { group, kind, .. } = self.kind;
+        let check = |what: &str, wanted: &Option<String>, found: &Value, fate: &str| {
             let found = found.as_str().unwrap_or_default();
             match wanted {
                 Some(wanted) if wanted != found => {
                     let reason = format!(
-                        "Precondition failed: {what} in precondition: {wanted}, {what} in object \
-                         meta: {found}"
+                        "the {what} in the precondition ({wanted}) does not match the {what} in \
+                         record ({found}). The object might have been {fate}"
                     );
-                    Err(Status::conflict(self.kind, name, &reason))
+                    let name = &self.target.name;
+                    Err(Status::conflict_with(group, kind, name, &reason))
                 }
                 _ => Ok(()),
             }
         };
-        check("UID", &wanted.uid, &meta["uid"])?;
-        check(
-            "ResourceVersion",
-            &wanted.resource_version,
-            &meta["resourceVersion"],
-        )
+        let (uid, version) = (&wanted.uid, &wanted.resource_version);
+        check("UID", uid, &meta["uid"], "deleted and then recreated")?;
+        let found = &meta["resourceVersion"];
+        check("ResourceVersion", version, found, "modified")
     }
 
     /// What a delete does with the object as it is.
@@ -155,7 +156,7 @@ impl Call<'_> {
             // The controller empties it first, whatever else holds it or not.
             object["metadata"]["deletionTimestamp"] = json!(self.now_text());
             object["status"]["phase"] = json!("Terminating");
-            return Change::Put(accepted(object));
+            return Change::Put(Accepted::unchecked(object));
         }
         if is_namespace && has_namespace_finalizers(old) {
             return Change::Nothing;
@@ -163,7 +164,8 @@ impl Call<'_> {
         if is_terminating {
             return self.mark_again(old, object, options, grace, has_new_finalizers);
         }
-        if grace == 0 && finalizers.is_empty() {
+        let is_held = !finalizers.is_empty();
+        if !is_graceful(self.kind) && !is_held {
             return Change::Remove(object);
         }
         let meta = &mut object["metadata"];
@@ -173,7 +175,10 @@ impl Call<'_> {
         if let Some(generation) = meta["generation"].as_i64().filter(|g| *g > 0) {
             meta["generation"] = json!(generation + 1);
         }
-        Change::Put(accepted(object))
+        match grace == 0 && !is_held {
+            true => Change::Expire(object),
+            false => Change::Put(Accepted::unchecked(object)),
+        }
     }
 
     /// A further delete may shorten the grace period, never prolong it.
@@ -192,22 +197,30 @@ impl Call<'_> {
         let is_held = !finalizers_of(&object).is_empty();
         let is_shorter = options.grace_period_secs.is_some() && grace < before;
         if is_shorter {
-            if grace == 0 && !is_held {
-                return Change::Remove(object);
-            }
             let at = meta["deletionTimestamp"]
                 .as_str()
                 .and_then(Timestamp::from_rfc3339);
             let asked = later(at.unwrap_or(self.now), -before);
-            object["metadata"]["deletionTimestamp"] = json!(time_text(later(asked, grace)));
+            let end = later(asked, grace);
+            // Time that has passed already is not given back, but a graceful delete stays one:
+            // whoever runs the object still ends it.
+            let (end, grace) = match end < self.now {
+                true => (self.now, grace.min(1)),
+                false => (end, grace),
+            };
+            object["metadata"]["deletionTimestamp"] = json!(time_text(end));
             object["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
-            return Change::Put(accepted(object));
+            return match grace == 0 && !is_held {
+                true => Change::Expire(object),
+                false => Change::Put(Accepted::unchecked(object)),
+            };
         }
         if before == 0 && !is_held {
             return Change::Remove(object);
         }
-        match has_new_finalizers {
-            true => Change::Put(accepted(object)),
+        // Who is given time to end is left alone meanwhile.
+        match has_new_finalizers && before == 0 {
+            true => Change::Put(Accepted::unchecked(object)),
             false => Change::Nothing,
         }
     }
@@ -242,18 +255,14 @@ impl Call<'_> {
     }
 }
 
-fn accepted(object: Value) -> Accepted {
-    Accepted {
-        object,
-        warnings: Vec::new(),
-        is_new: false,
-        resource_version: None,
-    }
+/// Whether objects of the kind are given time to end.
+fn is_graceful(kind: &Kind) -> bool {
+    (kind.group, kind.kind) == ("", "Pod")
 }
 
 /// How long the object may take to go.
 fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
-    if (kind.group, kind.kind) != ("", "Pod") {
+    if !is_graceful(kind) {
         return 0;
     }
     let (spec, status) = (&object["spec"], &object["status"]);

@@ -1,6 +1,8 @@
 //! What is served beside the objects: discovery, OpenAPI, version, health, metrics, keys.
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
@@ -13,10 +15,16 @@ use crate::http::document::Document;
 use crate::http::negotiation::{Endpoint, negotiate_output};
 use crate::http::openapi;
 use crate::http::query::Query;
-use crate::status::Status;
+use crate::status::{Details, Status};
 
 /// What `?verbose` lists; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
+
+/// Text is text, whatever it looks like.
+const NO_SNIFFING: (HeaderName, HeaderValue) = (
+    http::header::X_CONTENT_TYPE_OPTIONS,
+    HeaderValue::from_static("nosniff"),
+);
 
 impl Server {
     /// Answers a GET of a document.
@@ -30,7 +38,7 @@ impl Server {
         let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => self.health(trimmed, query).await,
-            ["version"] => Ok(json(200, &discovery::version())),
+            ["version"] => Ok(reply(200, "application/json", discovery::version())),
             ["metrics"] => {
                 let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
                 Ok(reply(200, media_type, self.metrics.text(self)))
@@ -43,9 +51,17 @@ impl Server {
                 discovery::aggregated_groups(),
                 discovery::group_list,
             )),
-            ["api", version] => found(discovery::resource_list("", version)),
-            ["apis", group] => found(discovery::group(group)),
-            ["apis", group, version] => found(discovery::resource_list(group, version)),
+            ["api", version] => Ok(found(discovery::resource_list("", version))),
+            ["apis", group] => Ok(found(discovery::group(group))),
+            ["apis", group, version] => Ok(found(discovery::resource_list(group, version))),
+            ["openapi", "v2"] => {
+                let accept = header(headers, &http::header::ACCEPT);
+                if !openapi::PROTOBUF.iter().any(|known| accept.contains(known)) {
+                    return Err(not_acceptable_as(openapi::PROTOBUF[0]));
+                }
+                let document = openapi::v2_document();
+                Ok(cached(document, openapi::PROTOBUF[0], headers, false))
+            }
             ["openapi", "v3"] => Ok(cached(openapi::index(), "application/json", headers, false)),
             ["openapi", "v3", ..] => {
                 let name = trimmed.trim_start_matches("/openapi/v3/");
@@ -63,7 +79,7 @@ impl Server {
                 Ok(reply(200, "application/json", self.tokens.discovery(&url)))
             }
             [] | [""] => Ok(json(200, &paths())),
-            _ => Err(Status::unknown_path()),
+            _ => Ok(nothing_here()),
         }
     }
 
@@ -99,10 +115,7 @@ impl Server {
             (false, _) => format!("{text}{name} check failed\n"),
         };
         let mut response = reply(code, "text/plain; charset=utf-8", text);
-        let nosniff = HeaderValue::from_static("nosniff");
-        response
-            .headers_mut()
-            .insert("x-content-type-options", nosniff);
+        response.headers_mut().insert(NO_SNIFFING.0, NO_SNIFFING.1);
         Ok(response)
     }
 
@@ -117,9 +130,20 @@ impl Server {
     }
 }
 
-fn found(document: Option<Value>) -> Result<Response<Body>, Status> {
-    let document = document.ok_or_else(Status::unknown_path)?;
-    Ok(json(200, &document))
+fn found(document: Option<Value>) -> Response<Body> {
+    document.map_or_else(nothing_here, |document| json(200, &document))
+}
+
+fn not_acceptable_as(media_type: &str) -> Status {
+    let text = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");
+    Status::new(406, "NotAcceptable", text).about(Details::default())
+}
+
+/// The answer where nothing is served at all. As upstream's, it is no Status.
+pub(super) fn nothing_here() -> Response<Body> {
+    let mut response = reply(404, "text/plain; charset=utf-8", "404 page not found\n");
+    response.headers_mut().insert(NO_SNIFFING.0, NO_SNIFFING.1);
+    response
 }
 
 /// The aggregated document for those who take it, else the old one.
@@ -182,6 +206,7 @@ fn paths() -> Value {
         "/healthz",
         "/livez",
         "/metrics",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",

@@ -11,6 +11,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::json;
 
 use super::call::{Call, header, read_body};
+use super::documents::nothing_here;
 use super::metrics::RequestLabels;
 use super::respond;
 use super::route::{Route, Target};
@@ -22,6 +23,7 @@ use crate::auth::identity::{
     wanted_user,
 };
 use crate::body::{self, Body};
+use crate::http::negotiation;
 use crate::http::query::{ListOptions, Query};
 use crate::kinds::{self, Kind, Verb};
 use crate::machinery::write::Part;
@@ -33,8 +35,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Where a request comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// A socket, with the certificate that the client showed and that was verified.
-    Socket(Option<Arc<[u8]>>),
+    /// A socket, with the certificate that the client showed and that was verified, and the user
+    /// it stands for: read once, not with every request.
+    Socket(Option<Arc<[u8]>>, Option<User>),
     /// Code of this process.
     Trusted(User),
 }
@@ -80,7 +83,8 @@ impl Server {
         };
         let request = Request::from_parts(parts, body);
         let answer = self.answer(&mut journey, request, peer).await;
-        let mut response = answer.unwrap_or_else(|status| respond::status(&status));
+        let mut response =
+            answer.unwrap_or_else(|status| respond::status_as(&status, journey.is_pretty()));
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(&journey.audit_id) {
             headers.insert(AUDIT_ID, id);
@@ -124,7 +128,8 @@ impl Server {
     fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
         let certificate = match peer {
             Peer::Trusted(user) => return Ok(user.clone().authenticated()),
-            Peer::Socket(certificate) => certificate.as_deref(),
+            Peer::Socket(_, Some(user)) => return Ok(user.clone()),
+            Peer::Socket(certificate, None) => certificate.as_deref(),
         };
         let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
         let protocols = protocols.filter_map(|value| value.to_str().ok());
@@ -190,7 +195,15 @@ impl Server {
             }
         };
         let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
-        let kind = kind.ok_or_else(Status::unknown_path)?;
+        let Some(kind) = kind else {
+            let is_served = |group: &&kinds::Group| {
+                (group.name, group.version) == (target.group.as_str(), target.version.as_str())
+            };
+            return match kinds::GROUPS.iter().find(is_served) {
+                Some(_) => Err(Status::unknown_path()),
+                None => Ok(nothing_here()),
+            };
+        };
         let subresource = match target.subresource.as_str() {
             "" => None,
             name => Some(kind.subresource(name).ok_or_else(Status::unknown_path)?),
@@ -315,6 +328,12 @@ impl Journey {
             Method::DELETE => "deletecollection",
             _ => "",
         }
+    }
+
+    /// Whether a person reads the answer.
+    fn is_pretty(&self) -> bool {
+        let agent = header(&self.headers, &http::header::USER_AGENT);
+        negotiation::is_pretty(self.query.first("pretty"), agent)
     }
 
     fn is_write(&self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -24,16 +24,23 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
+use super::call::read_body;
 use super::handle::Peer;
 use super::respond;
 use crate::auth::authority::AuthorityError;
-use crate::body::BodyError;
+use crate::auth::identity::{User, user_of_certificate};
+use crate::body::{self, Body, BodyError};
+use crate::status::Status;
 
 /// A client that has not shown who it is by then is not going to.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The same for the headers of a request.
 const HEADERS: Duration = Duration::from_secs(30);
+
+/// Bodies up to this are waited for, but not longer than that.
+const SMALL_BODY: u64 = 64 * 1024;
+const SMALL_BODY_ARRIVAL: Duration = Duration::from_secs(30);
 
 /// How often a silent HTTP/2 client is asked whether it is still there, and how long it may think.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -134,6 +141,20 @@ fn acceptor(server: &Server, names: &[String]) -> Result<TlsAcceptor, ListenErro
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// Waits for a body that is small. A refusal that overtakes its request resets the stream, and
+/// some clients then never read the refusal.
+async fn arrived(request: Request<Incoming>) -> Result<Request<Body>, Status> {
+    let is_small = matches!(request.body().size_hint().exact(), Some(1..=SMALL_BODY));
+    let (parts, body) = request.into_parts();
+    let body = BodyExt::boxed_unsync(body.map_err(BodyError::other));
+    if !is_small {
+        return Ok(Request::from_parts(parts, body));
+    }
+    let bytes = tokio::time::timeout(SMALL_BODY_ARRIVAL, read_body(body)).await;
+    let bytes = bytes.map_err(|_| Status::bad_request("the body of the request did not come"))?;
+    Ok(Request::from_parts(parts, body::full(bytes?)))
+}
+
 async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
     // A server that is gone has stopped, too.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -158,13 +179,17 @@ async fn connection(
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let certificate: Option<Arc<[u8]>> = certificate.map(|der| der.as_ref().into());
-    let peer = Arc::new(Peer::Socket(certificate));
+    let user = certificate.as_deref().map(user_of_certificate);
+    let user = user.and_then(|user| user.ok().flatten());
+    let peer = Arc::new(Peer::Socket(certificate, user.map(User::authenticated)));
     let mut stop = server.stopping();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, peer) = (Arc::clone(&server), Arc::clone(&peer));
         async move {
-            let request = request.map(|body| BodyExt::boxed_unsync(body.map_err(BodyError::other)));
-            Ok::<_, Infallible>(server.handle(request, &peer).await)
+            Ok::<_, Infallible>(match arrived(request).await {
+                Ok(request) => server.handle(request, &peer).await,
+                Err(status) => respond::status(&status),
+            })
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());

@@ -195,13 +195,6 @@ impl Server {
         self.stop.subscribe()
     }
 
-    /// Whether there is such an object of the core group.
-    fn has(&self, plural: &str, namespace: &str, name: &str) -> bool {
-        let kind = kinds::by_resource("", "v1", plural);
-        let collection = kind.and_then(|kind| Some((kind, self.cache.collection(kind)?)));
-        collection.is_some_and(|(kind, all)| all.get(&call::key(kind, namespace, name)).is_some())
-    }
-
     fn rules(&self) -> Rules {
         Rules::default()
     }

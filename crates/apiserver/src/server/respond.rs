@@ -36,9 +36,24 @@ pub(crate) fn json(code: u16, document: &Value) -> Response<Body> {
     reply(code, "application/json", cache::encode(document))
 }
 
+/// A JSON document for people.
+fn pretty(code: u16, document: &Value) -> Response<Body> {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    reply(code, "application/json", text + "\n")
+}
+
 /// A refusal, or a success that has no object.
 pub(crate) fn status(status: &Status) -> Response<Body> {
-    let mut response = json(status.code, &status.to_json());
+    status_as(status, false)
+}
+
+/// The same, for people or for programs.
+pub(crate) fn status_as(status: &Status, is_pretty: bool) -> Response<Body> {
+    let document = status.to_json();
+    let mut response = match is_pretty {
+        true => pretty(status.code, &document),
+        false => json(status.code, &document),
+    };
     if let Some(seconds) = status.retry_after() {
         let seconds = HeaderValue::from(seconds);
         response.headers_mut().insert(RETRY_AFTER, seconds);
@@ -115,8 +130,8 @@ impl Call<'_> {
                     version,
                     has_headers,
                 };
-                let kind = self.kind;
-                Ok(Some(table::table(kind.group, kind.kind, object, &options)))
+                let (group, kind) = self.answered_kind();
+                Ok(Some(table::table(group, kind, object, &options)))
             }
             Transform::PartialObjectMetadata if is_list => {
                 Err(not_acceptable(NotAnObject::new(self.kind).to_string()))
@@ -134,6 +149,19 @@ impl Call<'_> {
         }
     }
 
+    /// The group and kind of the answer: a part of an object may be of another kind.
+    fn answered_kind(&self) -> (&'static str, &'static str) {
+        match self.subresource {
+            None => (self.kind.group, self.kind.kind),
+            Some(part) => {
+                let group = part
+                    .group_version
+                    .map_or(self.kind.group, |(group, _)| group);
+                (group, part.kind)
+            }
+        }
+    }
+
     /// A document in the chosen format.
     pub(crate) fn written(&self, code: u16, document: &Value, output: Output) -> Response<Body> {
         match output.format {
@@ -141,10 +169,7 @@ impl Call<'_> {
                 let text = serde_saphyr::to_string(document).unwrap_or_default();
                 reply(code, "application/yaml", text)
             }
-            Format::Json if output.is_pretty || self.is_pretty() => {
-                let text = serde_json::to_string_pretty(document).unwrap_or_default();
-                reply(code, "application/json", text + "\n")
-            }
+            Format::Json if output.is_pretty || self.is_pretty() => pretty(code, document),
             Format::Json => json(code, document),
         }
     }

@@ -47,7 +47,7 @@ impl Call<'_> {
     /// Answers a GET of changes.
     pub(crate) async fn watch(&self, name: Option<&str>) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Watch)?;
-        let options = ListOptions::from_query(self.query, self.kind, name)?;
+        let options = ListOptions::of_watch(self.query, self.kind, name)?;
         let include_object = match output.transform {
             Some((Transform::Table, _)) => include_object(self.query)
                 .map_err(|error| Status::bad_request(error.to_string()))?,
@@ -105,11 +105,8 @@ impl Call<'_> {
         }
         let revision = match version {
             "" | "0" => self.freshen(version).await.map_err(Refused::AtOnce)?,
-            text => parse_resource_version(text).map_err(|error| {
-                Refused::AtOnce(Status::unexpected(format!(
-                    "invalid resource version: {error}"
-                )))
-            })?,
+            text => parse_resource_version(text)
+                .map_err(|error| Refused::AtOnce(Status::unexpected(error.to_string())))?,
         };
         let watcher = collection.watch_after(revision);
         let watcher =
@@ -223,9 +220,7 @@ impl View {
 }
 
 fn text_line(sort: &str, object: &Value) -> Bytes {
-    let mut text = json!({"type": sort, "object": object}).to_string();
-    text.push('\n');
-    text.into()
+    format!("{{\"type\":\"{sort}\",\"object\":{object}}}\n").into()
 }
 
 fn error_line(status: &Status) -> Bytes {

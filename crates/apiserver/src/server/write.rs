@@ -22,7 +22,7 @@ use crate::kinds::Kind;
 use crate::machinery::strategy::certificates;
 use crate::machinery::write::{self, Accepted, Part, PatchType, Request};
 use crate::status::Status;
-use crate::store::{Outcome, Txn};
+use crate::store::{Outcome, Revision, Txn};
 
 /// How often a generated name is tried anew when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -41,6 +41,16 @@ pub(crate) enum Change {
     Nothing,
     /// Removes it; the answer is the object with these last words.
     Remove(Value),
+    /// Stores this and removes it right after: those who watch are told of both.
+    Expire(Value),
+}
+
+/// What becomes of the object after a change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Stays,
+    Goes,
+    GoesMarked,
 }
 
 /// How a change ended.
@@ -59,7 +69,6 @@ impl Call<'_> {
     pub(crate) async fn create(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = WriteOptions::for_create(self.query)?;
-        self.see_surroundings().await?;
         let done = self.create_from(bytes, &options).await?;
         if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
             // Whoever made a namespace may use it at once.
@@ -72,22 +81,6 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// Waits for the latest state if what a new object needs is not to be seen: it may have been
-    /// made a moment ago.
-    async fn see_surroundings(&self) -> Result<(), Status> {
-        let namespace = self.target.namespace.as_str();
-        if !self.kind.is_namespaced() {
-            return Ok(());
-        }
-        let server = self.server;
-        let has_namespace = server.has("namespaces", "", namespace);
-        let is_pod = (self.kind.group, self.kind.kind) == ("", "Pod");
-        if !has_namespace || is_pod && !server.has("serviceaccounts", namespace, "default") {
-            self.freshen("").await?;
-        }
-        Ok(())
-    }
-
     async fn create_from(&self, bytes: &[u8], options: &WriteOptions) -> Result<Done, Status> {
         let body = write::Body {
             bytes,
@@ -96,6 +89,7 @@ impl Call<'_> {
         let manager = self.field_manager(&options.field_manager);
         let now = self.now_text();
         let request = self.request(Part::Main, &manager, &now, options);
+        self.see_surroundings().await?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -297,18 +291,11 @@ impl Call<'_> {
         for _ in 0..CONFLICT_ATTEMPTS {
             let old = respond::converted(self.kind, current.json());
             let mut gate = Gate::new(self, part, Operation::Update);
-            let (mut accepted, is_removed) = match decide(&old, &mut gate)? {
-                Change::Put(accepted) => (accepted, false),
+            let (mut accepted, end) = match decide(&old, &mut gate)? {
+                Change::Put(accepted) => (accepted, End::Stays),
                 Change::Nothing => return Ok(unchanged(&current, Vec::new())),
-                Change::Remove(object) => (
-                    Accepted {
-                        object,
-                        warnings: Vec::new(),
-                        is_new: false,
-                        resource_version: None,
-                    },
-                    true,
-                ),
+                Change::Remove(object) => (Accepted::unchecked(object), End::Goes),
+                Change::Expire(object) => (Accepted::unchecked(object), End::GoesMarked),
             };
             let quotas = gate
                 .charge(&accepted.object, Some(&old), is_dry_run)
@@ -317,33 +304,31 @@ impl Call<'_> {
             let bytes = cache::encode(&accepted.object);
             let revision = current.revision();
             let with_old_version = cache::encode_with_revision(&bytes, revision);
-            if is_removed || is_finished(self.kind, &accepted.object, &old) {
-                if is_dry_run || self.remove(&full_key, revision).await? {
-                    return Ok(Done {
-                        json: with_old_version,
-                        warnings: accepted.warnings,
-                        is_new: false,
-                    });
+            let done = |json| Done {
+                json,
+                warnings: accepted.warnings.clone(),
+                is_new: false,
+            };
+            let is_unchanged = with_old_version == *current.json();
+            if end == End::Stays && is_finished(self.kind, &accepted.object, &old) {
+                // Upstream answers with the version that the object had.
+                if is_dry_run || self.remove(&full_key, revision).await?.is_some() {
+                    return Ok(done(with_old_version));
+                }
+            } else if is_dry_run || end == End::Stays && is_unchanged {
+                return Ok(done(with_old_version));
+            } else if end == End::Goes {
+                if let Some(revision) = self.remove(&full_key, revision).await? {
+                    return Ok(done(cache::encode_with_revision(&bytes, revision)));
                 }
             } else {
-                if with_old_version == *current.json() {
-                    return Ok(unchanged(&current, accepted.warnings));
-                }
-                if is_dry_run {
-                    return Ok(Done {
-                        json: with_old_version,
-                        warnings: accepted.warnings,
-                        is_new: false,
-                    });
-                }
                 let txn = Txn::new().if_at(full_key.clone(), revision);
                 let txn = quotas.add_to(self.put(txn, full_key.clone(), bytes.clone()));
-                if let Outcome::Committed { revision } = self.commit(txn).await? {
-                    return Ok(Done {
-                        json: cache::encode_with_revision(&bytes, revision),
-                        warnings: accepted.warnings,
-                        is_new: false,
-                    });
+                if let Outcome::Committed { mut revision } = self.commit(txn).await? {
+                    if end == End::GoesMarked {
+                        revision = self.remove_marked(&full_key, revision).await?;
+                    }
+                    return Ok(done(cache::encode_with_revision(&bytes, revision)));
                 }
             }
             current = self.read_again(&full_key, &short_key).await?;
@@ -364,10 +349,30 @@ impl Call<'_> {
             .map_err(|error| Status::internal_error(&error.to_string()))
     }
 
-    /// Removes a key if it is still at the revision.
-    pub(super) async fn remove(&self, key: &str, revision: u64) -> Result<bool, Status> {
-        let outcome = self.commit(Txn::remove(key.to_owned(), revision)).await?;
-        Ok(matches!(outcome, Outcome::Committed { .. }))
+    /// Removes a key if it is still at the revision; tells the revision of the removal.
+    async fn remove(&self, key: &str, revision: Revision) -> Result<Option<Revision>, Status> {
+        match self.commit(Txn::remove(key.to_owned(), revision)).await? {
+            Outcome::Committed { revision } => Ok(Some(revision)),
+            Outcome::Conflict { .. } => Ok(None),
+        }
+    }
+
+    /// Removes an object whose time is up, whatever else was written to it meanwhile.
+    async fn remove_marked(&self, key: &str, marked: Revision) -> Result<Revision, Status> {
+        let mut seen = marked;
+        for _ in 0..CONFLICT_ATTEMPTS {
+            if let Some(revision) = self.remove(key, seen).await? {
+                return Ok(revision);
+            }
+            let found = self.server.store.get(key.as_bytes(), None).await;
+            let found = found.map_err(|error| store_failure(&error))?;
+            match found.entry {
+                Some(entry) => seen = entry.mod_revision,
+                // Whoever finishes deletions was faster.
+                None => return Ok(marked),
+            }
+        }
+        Err(Status::modified(self.kind, &self.target.name))
     }
 
     pub(super) async fn commit(&self, txn: Txn) -> Result<Outcome, Status> {

@@ -353,7 +353,7 @@ fn schemas(group: &str, version: &str) -> &'static Map<String, Value> {
             let Some(document) = openapi::document(path.trim_start_matches('/')) else {
                 continue;
             };
-            let mut parsed: Value = serde_json::from_str(&document.body).unwrap();
+            let mut parsed: Value = serde_json::from_slice(&document.body).unwrap();
             if let Value::Object(schemas) = parsed["components"]["schemas"].take() {
                 let key = (group.name.to_owned(), group.version.to_owned());
                 all.insert(key, &*Box::leak(Box::new(schemas)));

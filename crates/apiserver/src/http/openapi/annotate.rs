@@ -12,7 +12,7 @@ use super::metrics;
 use crate::kinds::{self, Kind, schemas::definitions};
 use crate::machinery::schema::{Emit, Field, ListType, Shape, StructId, Type, schema};
 
-const REFERENCE_PREFIX: &str = "#/components/schemas/";
+pub(super) const REFERENCE_PREFIX: &str = "#/components/schemas/";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// A reference to a schema.

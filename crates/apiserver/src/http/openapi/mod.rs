@@ -1,4 +1,5 @@
-//! The OpenAPI v3 documents: one per group and version, and an index of them.
+//! The OpenAPI v3 documents: one per group and version, and an index of them. `v2` is the one
+//! document of before.
 //!
 //! kubectl reads them before it creates or applies anything: a PATCH operation that takes
 //! `fieldValidation` tells it that the server checks fields itself, the schemas tell it how lists
@@ -11,6 +12,7 @@ mod annotate;
 mod metrics;
 mod operation;
 mod paths;
+mod v2;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -20,6 +22,8 @@ use serde_json::{Map, Value, json};
 use super::discovery::KUBERNETES_VERSION;
 use super::document::Document;
 use crate::kinds::{GROUPS, Group};
+
+pub use v2::{PROTOBUF, document as v2_document};
 
 /// The index, at `/openapi/v3`.
 pub fn index() -> &'static Document {

@@ -2,7 +2,7 @@ use super::*;
 use crate::kinds::{self, Verb};
 
 fn parsed(name: &str) -> Value {
-    serde_json::from_str(&document(name).unwrap().body).unwrap()
+    serde_json::from_slice(&document(name).unwrap().body).unwrap()
 }
 
 fn is_tagged(extension: &Value, group: &str, version: &str, kind: &str) -> bool {
@@ -11,7 +11,7 @@ fn is_tagged(extension: &Value, group: &str, version: &str, kind: &str) -> bool 
 
 #[test]
 fn the_index_leads_to_every_group() {
-    let index: Value = serde_json::from_str(&index().body).unwrap();
+    let index: Value = serde_json::from_slice(&index().body).unwrap();
     for group in GROUPS {
         let name = group.path().trim_start_matches('/').to_owned();
         let url = index["paths"][&name]["serverRelativeURL"].as_str().unwrap();

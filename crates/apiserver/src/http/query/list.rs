@@ -54,6 +54,24 @@ impl ListOptions {
         name: Option<&str>,
     ) -> Result<ListOptions, OptionsError> {
         let is_watch = query.flag("watch").unwrap_or_default();
+        ListOptions::read(query, kind, name, is_watch)
+    }
+
+    /// The same for a watch, which old addresses ask for by their path.
+    pub fn of_watch(
+        query: &Query,
+        kind: &Kind,
+        name: Option<&str>,
+    ) -> Result<ListOptions, OptionsError> {
+        ListOptions::read(query, kind, name, true)
+    }
+
+    fn read(
+        query: &Query,
+        kind: &Kind,
+        name: Option<&str>,
+        is_watch: bool,
+    ) -> Result<ListOptions, OptionsError> {
         let label_selector = query.text("labelSelector").parse();
         let field_selector: Result<FieldSelector, _> = query.text("fieldSelector").parse();
         let mut options = ListOptions {

@@ -118,7 +118,7 @@ fn what_does_not_parse_is_refused_in_gos_words() {
     );
     assert_eq!(
         parse_resource_version("abc").unwrap_err().to_string(),
-        "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
+        "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
     );
     assert_eq!(parse_resource_version(""), Ok(0));
     assert!(parse_resource_version("+1").is_err());

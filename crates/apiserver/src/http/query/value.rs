@@ -16,7 +16,7 @@ pub struct MalformedNumber {
 
 /// A resource version is not a number: 400 for lists.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid resource version: resourceVersion: Invalid value: {}: {source}", quoted(&source.text))]
+#[error("resourceVersion: Invalid value: {}: {source}", quoted(&source.text))]
 pub struct InvalidResourceVersion {
     #[source]
     source: MalformedNumber,

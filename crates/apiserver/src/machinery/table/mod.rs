@@ -78,7 +78,10 @@ pub fn table(group: &str, kind: &str, object: &Value, options: &Options) -> Valu
     let rows: Vec<Value> = match items {
         Some(items) => items
             .iter()
-            .map(|item| row(&printer, item, options))
+            .map(|item| match options.include_object {
+                IncludeObject::Object => row(&printer, &typed(kind, object, item), options),
+                _ => row(&printer, item, options),
+            })
             .collect(),
         None => vec![row(&printer, object, options)],
     };
@@ -93,6 +96,14 @@ pub fn table(group: &str, kind: &str, object: &Value, options: &Options) -> Valu
         "columnDefinitions": columns,
         "rows": rows,
     })
+}
+
+/// An item of a list with its kind, which only the list says: a row stands by itself.
+fn typed(kind: &str, list: &Value, item: &Value) -> Value {
+    let mut item = item.clone();
+    item["kind"] = json!(kind);
+    item["apiVersion"] = list["apiVersion"].clone();
+    item
 }
 
 /// What lists and single objects have in common: the version, and for lists where to go on.

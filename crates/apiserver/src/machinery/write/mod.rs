@@ -104,6 +104,18 @@ pub struct Accepted {
     pub resource_version: Option<String>,
 }
 
+impl Accepted {
+    /// A change that the server makes itself to an object that is there.
+    pub fn unchecked(object: Value) -> Accepted {
+        Accepted {
+            object,
+            warnings: Vec::new(),
+            is_new: false,
+            resource_version: None,
+        }
+    }
+}
+
 impl Request<'_> {
     /// What the body is: an object of the kind, or a part of it that is a kind of its own.
     fn body_type(&self) -> GroupVersionKind {

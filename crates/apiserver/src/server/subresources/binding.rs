@@ -140,10 +140,5 @@ fn bound(old: &Value, binding: &Value, now: &str) -> Accepted {
     }
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
     set_condition(&mut pod, now, condition);
-    Accepted {
-        object: pod,
-        warnings: Vec::new(),
-        is_new: false,
-        resource_version: None,
-    }
+    Accepted::unchecked(pod)
 }

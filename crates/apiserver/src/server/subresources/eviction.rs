@@ -193,12 +193,7 @@ impl Call<'_> {
                         "message": "Eviction API: evicting",
                     });
                     set_condition(&mut pod, &now, condition);
-                    Ok(Change::Put(Accepted {
-                        object: pod,
-                        warnings: Vec::new(),
-                        is_new: false,
-                        resource_version: None,
-                    }))
+                    Ok(Change::Put(Accepted::unchecked(pod)))
                 })
                 .await?;
             if options.preconditions.resource_version.is_some() {

@@ -34,21 +34,31 @@ pub struct Ranked<'a> {
 /// Like [`sort_by_progress`], and minds the deletion cost annotation and crowded nodes. Times are
 /// compared by their magnitude only, so that among pods of about the same age the uid decides:
 /// always taking the youngest would empty the zone that was filled last.
+///
+/// Pods of the very same time are told apart by later rules and others by uid, so the order can run
+/// in circles, which the sort of the standard library may answer with a panic. Each pod is put in
+/// its place among those before it instead, which ends in some order whatever the comparisons say.
 pub fn sort_by_cost(pods: &mut [Ranked<'_>], now: Timestamp) {
-    pods.sort_by(|a, b| {
-        by_stage(a.pod, b.pod)
-            .then_with(|| deletion_cost(a.pod).cmp(&deletion_cost(b.pod)))
-            .then_with(|| b.neighbours.cmp(&a.neighbours))
-            .then_with(|| {
-                let times = [a, b].map(|ranked| pod_state::ready_since(ranked.pod));
-                by_magnitude(a.pod, b.pod, times, now)
-            })
-            .then_with(|| by_restarts(a.pod, b.pod))
-            .then_with(|| {
-                let times = [a, b].map(|ranked| pod_state::created(ranked.pod));
-                by_magnitude(a.pod, b.pod, times, now)
-            })
-    });
+    for index in 1..pods.len() {
+        let (sorted, rest) = pods.split_at(index);
+        let place = sorted.partition_point(|other| by_cost(other, &rest[0], now).is_le());
+        pods[place..=index].rotate_right(1);
+    }
+}
+
+fn by_cost(a: &Ranked<'_>, b: &Ranked<'_>, now: Timestamp) -> Ordering {
+    by_stage(a.pod, b.pod)
+        .then_with(|| deletion_cost(a.pod).cmp(&deletion_cost(b.pod)))
+        .then_with(|| b.neighbours.cmp(&a.neighbours))
+        .then_with(|| {
+            let times = [a, b].map(|ranked| pod_state::ready_since(ranked.pod));
+            by_magnitude(a.pod, b.pod, times, now)
+        })
+        .then_with(|| by_restarts(a.pod, b.pod))
+        .then_with(|| {
+            let times = [a, b].map(|ranked| pod_state::created(ranked.pod));
+            by_magnitude(a.pod, b.pod, times, now)
+        })
 }
 
 fn by_stage(a: &Pod, b: &Pod) -> Ordering {
@@ -211,5 +221,32 @@ mod tests {
         sort_by_cost(&mut ranked, now);
         let order: Vec<&Pod> = ranked.iter().map(|ranked| ranked.pod).collect();
         assert_eq!(names(&order), "z a b");
+    }
+
+    #[test]
+    fn an_order_that_runs_in_circles_still_sorts() {
+        let now = Timestamp::from_rfc3339("2026-01-01T01:00:00Z").unwrap();
+        // Ready at one of two times of the same magnitude: those of the same time go by creation,
+        // the others by uid, and the two contradict each other.
+        let pods: Vec<Pod> = (0..500)
+            .map(|i: u32| {
+                let uid = format!("{:03}", i * 331 % 500);
+                let since = format!("2026-01-01T00:00:{:02}Z", i % 2);
+                let created = format!("2025-01-01T{:02}:00:00Z", i * 7 % 24);
+                let value = json!({
+                    "metadata": {"creationTimestamp": created},
+                    "spec": {"nodeName": "n", "containers": []},
+                    "status": {"phase": "Running", "conditions": ready(&since)},
+                });
+                pod(&uid, value)
+            })
+            .collect();
+        let ranked = |pod| Ranked { pod, neighbours: 0 };
+        let mut sorted: Vec<Ranked<'_>> = pods.iter().map(ranked).collect();
+        sort_by_cost(&mut sorted, now);
+        let mut uids: Vec<&str> = sorted.iter().map(|r| pod_state::uid(r.pod)).collect();
+        uids.sort_unstable();
+        uids.dedup();
+        assert_eq!(uids.len(), pods.len());
     }
 }

@@ -1,5 +1,7 @@
 //! `plimsoll controllers`: the control loops alone, against any Kubernetes API.
 
+mod node_lifecycle;
+
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -21,6 +23,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]
     leader_elect: bool,
+
+    #[command(flatten)]
+    node_lifecycle: node_lifecycle::Flags,
 
     /// Where health is served.
     #[arg(long, value_name = "ADDRESS")]
@@ -46,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let mut options = Options {
             elects_leader: arguments.leader_elect,
             listen: arguments.listen,
+            node_lifecycle: arguments.node_lifecycle.options(),
             ..Options::default()
         };
         if let Some(count) = arguments.keep_evicted_pods {

@@ -20,6 +20,10 @@ use crate::status::{Details, Status};
 /// What `?verbose` lists; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
+/// Where other servers keep the kinds that are added to them.
+pub(super) const CUSTOM_RESOURCES: (&str, &str, &str) =
+    ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+
 /// Text is text, whatever it looks like.
 const NO_SNIFFING: (HeaderName, HeaderValue) = (
     http::header::X_CONTENT_TYPE_OPTIONS,
@@ -81,6 +85,19 @@ impl Server {
             [] | [""] => Ok(json(200, &paths())),
             _ => Ok(nothing_here()),
         }
+    }
+
+    /// A list without anything in it. Custom resources are not served, but kubectl looks there for
+    /// kinds that it does not find elsewhere, and tells people the cause only after it has looked.
+    pub(super) fn no_custom_resources(&self) -> Response<Body> {
+        let (group, version, _) = CUSTOM_RESOURCES;
+        let list = serde_json::json!({
+            "kind": "CustomResourceDefinitionList",
+            "apiVersion": format!("{group}/{version}"),
+            "metadata": {"resourceVersion": self.cache.revision().to_string()},
+            "items": [],
+        });
+        json(200, &list)
     }
 
     async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>, Status> {

@@ -11,7 +11,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::json;
 
 use super::call::{Call, header, read_body};
-use super::documents::nothing_here;
+use super::documents::{CUSTOM_RESOURCES, nothing_here};
 use super::metrics::RequestLabels;
 use super::respond;
 use super::route::{Route, Target};
@@ -201,6 +201,7 @@ impl Server {
             };
             return match kinds::GROUPS.iter().find(is_served) {
                 Some(_) => Err(Status::unknown_path()),
+                None if target.is_list_of(CUSTOM_RESOURCES) => Ok(self.no_custom_resources()),
                 None => Ok(nothing_here()),
             };
         };

@@ -43,6 +43,12 @@ impl Route {
 }
 
 impl Target {
+    /// Whether it is all objects of a group, version and resource.
+    pub(crate) fn is_list_of(&self, (group, version, resource): (&str, &str, &str)) -> bool {
+        (self.group.as_str(), self.version.as_str()) == (group, version)
+            && (self.resource.as_str(), self.name.as_str()) == (resource, "")
+    }
+
     fn of(path: &str) -> Option<Target> {
         let mut parts = path.trim_matches('/').split('/');
         let (group, version) = match parts.next()? {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::metrics;
+use super::{enums, metrics};
 use crate::kinds::{self, Kind, schemas::definitions};
 use crate::machinery::schema::{Emit, Field, ListType, Shape, StructId, Type, schema};
 
@@ -24,6 +24,7 @@ pub(super) fn reference(name: &str) -> Value {
 pub(super) fn schemas() -> BTreeMap<String, Value> {
     let mut schemas = definitions().clone();
     schemas.extend(metrics::schemas());
+    enums::add(&mut schemas);
     let mut structs = BTreeMap::new();
     for kind in kinds::all() {
         name_kind(

@@ -9,6 +9,7 @@
 //! Reading order: `annotate` (schemas as OpenAPI has them), `operation`, `paths`.
 
 mod annotate;
+mod enums;
 mod metrics;
 mod operation;
 mod paths;

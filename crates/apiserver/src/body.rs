@@ -30,3 +30,12 @@ pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     let frames = pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)));
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
+
+/// A body that keeps something until it has been sent or dropped.
+pub(crate) fn with(body: Body, kept: impl Send + 'static) -> Body {
+    let body = body.map_frame(move |frame| {
+        let _ = &kept;
+        frame
+    });
+    BodyExt::boxed_unsync(body)
+}

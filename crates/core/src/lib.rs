@@ -18,13 +18,15 @@
 //! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
 //! 10. [`scheduling`] – which node a pod goes to, and why not the others.
 //! 11. [`eviction`] – which pod leaves a node that runs short, and when.
-//! 12. [`lint`] – advice on configurations and manifests.
+//! 12. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
+//! 13. [`lint`] – advice on configurations and manifests.
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
 pub mod eviction;
+pub mod lifecycle;
 pub mod lint;
 pub mod object;
 pub mod problem;

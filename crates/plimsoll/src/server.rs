@@ -11,9 +11,12 @@ use clap::Args;
 use plimsoll_apiserver::auth::authority::{kubeconfig, write_private};
 use plimsoll_apiserver::server::{Options, Server, serve};
 use plimsoll_apiserver::store::{EtcdOptions, EtcdStore, EtcdTls, RedbOptions, RedbStore, Store};
+use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
+use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::TcpListener;
 
+use crate::input::read_bytes;
 use crate::signals;
 
 /// Changes that the store keeps for the server while it is busy.
@@ -55,6 +58,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
 
+    /// Make requests and limits of pods into what this ClusterResourceOverride(Config) says.
+    #[arg(long, value_name = "FILE")]
+    cluster_resource_override: Option<String>,
+
+    /// Let only BestEffort pods be kept away from nodes under memory pressure.
+    #[arg(long)]
+    add_memory_pressure_toleration: bool,
+
     /// Reads that are answered at once.
     #[arg(long, value_name = "N", default_value_t = 400)]
     max_requests_inflight: usize,
@@ -87,6 +98,11 @@ async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
     let options = Options {
         advertised: advertised.clone(),
         audit_log: arguments.audit_log_path.clone(),
+        overcommit: overcommit(arguments)?.map(Arc::new),
+        memory_pressure: match arguments.add_memory_pressure_toleration {
+            true => AddMemoryPressureToleration::Yes,
+            false => AddMemoryPressureToleration::No,
+        },
         max_reads: arguments.max_requests_inflight,
         max_writes: arguments.max_mutating_requests_inflight,
         ..Options::new(directory.join("pki"))
@@ -144,6 +160,29 @@ async fn open_store(arguments: &Arguments) -> Result<Arc<dyn Store>> {
     };
     let store = EtcdStore::connect(&options).await;
     Ok(Arc::new(store.context("cannot reach etcd")?))
+}
+
+/// OKD's configuration means OKD's plugin; the operator's kind means the webhook of today.
+fn overcommit(arguments: &Arguments) -> Result<Option<Override>> {
+    let Some(file) = &arguments.cluster_resource_override else {
+        return Ok(None);
+    };
+    let text = String::from_utf8(read_bytes(file)?);
+    let text = text.with_context(|| format!("{file} is not text"))?;
+    let is_modern = text
+        .lines()
+        .any(|line| line.trim() == "kind: ClusterResourceOverride");
+    let variant = match is_modern {
+        true => Variant::Modern,
+        false => Variant::Okd39,
+    };
+    match Settings::from_yaml(&text, variant) {
+        Ok(settings) => Ok(Some(Override::new(variant, settings))),
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            bail!("{file} cannot be used: {}", problems.join("; "))
+        }
+    }
 }
 
 fn etcd_tls(arguments: &Arguments) -> Result<Option<EtcdTls>> {

@@ -16,10 +16,10 @@ use crate::store::{Change, Revision};
 /// Changes that are kept for watchers that come late or read slowly.
 const MAX_EVENTS: usize = 65_536;
 
-/// Bytes of superseded objects that are kept for them. The latest changes are kept in any case, so
-/// that a list can be followed by a watch.
-const MAX_SUPERSEDED_BYTES: usize = 32 * 1024 * 1024;
-const MIN_EVENTS: usize = 1024;
+/// Bytes that are kept for them: superseded objects, and the lines that watchers get. The latest
+/// changes are kept in any case, so that a list can be followed by a watch.
+const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
+const MIN_EVENTS: usize = 128;
 
 /// The objects of one kind.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct State {
     first: u64,
     /// Changes after this revision are all in `events`.
     complete_after: Revision,
-    superseded_bytes: usize,
+    event_bytes: usize,
 }
 
 /// A watch asks for changes that are no longer kept.
@@ -96,13 +96,15 @@ impl Collection {
     /// The objects whose keys begin with `prefix` (`namespace/`, or nothing for all), from `start`
     /// on, in the order of keys.
     pub fn list(&self, prefix: &str, start: Option<&str>) -> Vec<Arc<Object>> {
+        self.state().list(prefix, start)
+    }
+
+    /// The objects as [`Self::list`] gives them, and a revision at which this is exactly what was
+    /// there; at least `reached`, up to which the caller knows the cache to be.
+    pub fn list_at(&self, prefix: &str, reached: Revision) -> (Vec<Arc<Object>>, Revision) {
         let state = self.state();
-        let from = start.filter(|start| *start > prefix).unwrap_or(prefix);
-        let range = state
-            .objects
-            .range::<str, _>((Bound::Included(from), Bound::Unbounded));
-        let below = range.take_while(|(key, _)| key.starts_with(prefix));
-        below.map(|(_, object)| Arc::clone(object)).collect()
+        let revision = state.last_revision().max(reached);
+        (state.list(prefix, None), revision)
     }
 
     /// Changes whenever an object does.
@@ -129,7 +131,7 @@ impl Collection {
         // A gap in the numbers: nobody can continue across it.
         state.first = state.next() + 1;
         state.events.clear();
-        state.superseded_bytes = 0;
+        state.event_bytes = 0;
         state.complete_after = revision;
         let next = state.next();
         drop(state);
@@ -186,20 +188,28 @@ impl Collection {
     pub fn list_and_watch(self: &Arc<Self>, prefix: &str) -> (Vec<Arc<Object>>, Watcher) {
         let changes = self.changes.subscribe();
         let state = self.state();
-        let range = state
-            .objects
-            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        let below = range.take_while(|(key, _)| key.starts_with(prefix));
-        let objects = below.map(|(_, object)| Arc::clone(object)).collect();
+        let objects = state.list(prefix, None);
         let (next, last) = (state.next(), state.last_revision());
         (objects, Watcher::new(Arc::clone(self), changes, next, last))
     }
 
-    /// Up to `limit` events from number `next` on; `None` if they are no longer there.
-    pub(super) fn events_from(&self, next: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
+    /// Events from number `next` on, up to `limit` or until they have `bytes`; `None` if they are
+    /// no longer there.
+    pub(super) fn events_from(
+        &self,
+        next: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Option<Vec<Arc<Event>>> {
         let state = self.state();
         let skip = usize::try_from(next.checked_sub(state.first)?).ok()?;
-        let events = state.events.iter().skip(skip).take(limit);
+        let mut taken = 0;
+        let events = state.events.range(skip.min(state.events.len())..);
+        let events = events.take(limit).take_while(|event| {
+            let has_room = taken < bytes;
+            taken += event.line_bytes();
+            has_room
+        });
         Some(events.cloned().collect())
     }
 
@@ -213,6 +223,15 @@ impl State {
     /// The number that the next event gets.
     fn next(&self) -> u64 {
         self.first + self.events.len() as u64
+    }
+
+    fn list(&self, prefix: &str, start: Option<&str>) -> Vec<Arc<Object>> {
+        let from = start.filter(|start| *start > prefix).unwrap_or(prefix);
+        let range = self
+            .objects
+            .range::<str, _>((Bound::Included(from), Bound::Unbounded));
+        let below = range.take_while(|(key, _)| key.starts_with(prefix));
+        below.map(|(_, object)| Arc::clone(object)).collect()
     }
 
     fn last_revision(&self) -> Revision {
@@ -230,11 +249,11 @@ impl State {
                 None => return,
             },
         };
-        self.superseded_bytes += previous.as_ref().map_or(0, |old| old.json().len());
         let event = Event::new(revision, object, previous);
+        self.event_bytes += event.kept_bytes();
         self.events.push_back(Arc::new(event));
         while self.events.len() > MAX_EVENTS
-            || self.superseded_bytes > MAX_SUPERSEDED_BYTES && self.events.len() > MIN_EVENTS
+            || self.event_bytes > MAX_EVENT_BYTES && self.events.len() > MIN_EVENTS
         {
             self.forget_oldest();
         }
@@ -242,8 +261,7 @@ impl State {
 
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.events.pop_front() {
-            let bytes = oldest.previous.as_ref().map_or(0, |old| old.json().len());
-            self.superseded_bytes = self.superseded_bytes.saturating_sub(bytes);
+            self.event_bytes = self.event_bytes.saturating_sub(oldest.kept_bytes());
             self.complete_after = oldest.revision;
             self.first += 1;
         }

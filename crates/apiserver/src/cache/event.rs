@@ -64,6 +64,18 @@ impl Event {
         self.revision
     }
 
+    /// The bytes of a line about it, roughly.
+    pub(super) fn line_bytes(&self) -> usize {
+        let object = self.current.as_ref().or(self.previous.as_ref());
+        object.map_or(0, |object| object.json().len())
+    }
+
+    /// What keeping the event costs: the object that it supersedes, and its line.
+    pub(super) fn kept_bytes(&self) -> usize {
+        let superseded = self.previous.as_ref().map_or(0, |old| old.json().len());
+        superseded + self.line_bytes()
+    }
+
     /// What somebody sees who watches the objects for which `selects` holds: an object that starts
     /// to be selected appears, one that stops disappears with its last selected content.
     pub fn seen(&self, selects: impl Fn(&Object) -> bool) -> Option<(Sort, &Arc<Object>)> {

@@ -8,8 +8,9 @@ use super::collection::{Collection, Expired};
 use super::event::Event;
 use crate::store::Revision;
 
-/// Events that are handed out at once.
+/// Events that are handed out at once, and their bytes: what a client that does not read costs.
 const BATCH: usize = 256;
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// Follows the changes of a collection. Holds no changes itself: one that reads slowly costs
 /// nothing, and one that reads too slowly loses its place.
@@ -18,6 +19,8 @@ pub struct Watcher {
     collection: Arc<Collection>,
     changes: watch::Receiver<u64>,
     next: u64,
+    /// Where the watch started; events up to there are not told.
+    start: Revision,
     after: Revision,
 }
 
@@ -35,6 +38,7 @@ impl Watcher {
             collection,
             changes,
             next,
+            start: after,
             after,
         }
     }
@@ -54,15 +58,15 @@ impl Watcher {
 
     /// The next changes, if there are some already.
     pub fn poll(&mut self) -> Result<Batch, Expired> {
-        let events = self.collection.events_from(self.next, BATCH);
-        let events = events.ok_or(Expired {
+        let events = self.collection.events_from(self.next, BATCH, BATCH_BYTES);
+        let mut events = events.ok_or(Expired {
             requested: self.after,
             oldest: self.after,
         })?;
         self.next += events.len() as u64;
-        let mut events = events;
-        // A watch may start at a revision that has not been seen here yet.
-        events.retain(|event| event.revision() > self.after);
+        // A watch may start at a revision that has not been seen here yet. It is the start that
+        // counts: changes of one transaction have one revision and may be in two batches.
+        events.retain(|event| event.revision() > self.start);
         if let Some(last) = events.last() {
             self.after = last.revision();
         }

@@ -34,6 +34,23 @@ pub fn to_events(event: &mut Value) {
     rename(event, CORE, EVENTS, RENAMED);
 }
 
+/// Whether events are served in that version.
+pub(crate) fn is_event_version(api_version: &str) -> bool {
+    api_version == CORE || api_version == EVENTS
+}
+
+/// What a field of either encoding is called in the one of that version.
+pub(crate) fn name_in<'a>(name: &'a str, api_version: &str) -> &'a str {
+    let names = RENAMED
+        .iter()
+        .find(|(core, events)| *core == name || *events == name);
+    match names {
+        Some((core, _)) if api_version == CORE => core,
+        Some((_, events)) => events,
+        None => name,
+    }
+}
+
 fn rename(event: &mut Value, from: &str, to: &str, names: [(&str, &str); 7]) {
     let Some(fields) = event.as_object_mut() else {
         return;

@@ -114,11 +114,16 @@ fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
     else {
         return false;
     };
-    let mut old = old.clone();
-    complete(kind.group_version_kind(), &mut old);
-    counted
-        .iter()
-        .any(|pointer| new.pointer(pointer) != old.pointer(pointer))
+    let is_changed = |old: &Value| {
+        let mut counted = counted.iter();
+        counted.any(|pointer| new.pointer(pointer) != old.pointer(pointer))
+    };
+    // What is stored is in canonical form, unless something older than the server has stored it.
+    is_changed(old) && {
+        let mut old = old.clone();
+        complete(kind.group_version_kind(), &mut old);
+        is_changed(&old)
+    }
 }
 
 /// Puts the object into the form it is printed in.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::auth::authorize::Authorizer;
 use crate::auth::identity::{NODES, User};
-use crate::cache::{Cache, Collection, Watcher};
+use crate::cache::{Cache, Collection, Expired, Watcher};
 use crate::kinds;
 
 /// What the roles and bindings are made of.
@@ -43,7 +43,7 @@ struct State {
 #[derive(Debug)]
 struct Followed {
     collection: Arc<Collection>,
-    /// `None` before the first look, and after falling too far behind.
+    /// `None` before the first look, and when everything has to be learnt anew.
     watcher: Option<Watcher>,
     seen: u64,
 }
@@ -87,10 +87,22 @@ impl State {
             self.policy = follow(cache, &POLICY);
             self.graph = follow(cache, &GRAPH);
         }
+        while self.follow_changes(needs_graph).is_err() {
+            // What is gone meanwhile cannot be told from what never was: everything is learnt
+            // anew, so that nothing stays granted that was taken away.
+            self.authorizer = Authorizer::default();
+            for followed in self.policy.iter_mut().chain(&mut self.graph) {
+                followed.watcher = None;
+            }
+        }
+    }
+
+    fn follow_changes(&mut self, needs_graph: bool) -> Result<(), Expired> {
         let graph = self.graph.iter_mut().filter(|_| needs_graph);
         for followed in self.policy.iter_mut().chain(graph) {
-            followed.catch_up(&mut self.authorizer);
+            followed.catch_up(&mut self.authorizer)?;
         }
+        Ok(())
     }
 }
 
@@ -108,7 +120,8 @@ fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<Followed> {
 }
 
 impl Followed {
-    fn catch_up(&mut self, authorizer: &mut Authorizer) {
+    /// Fails when changes are missing.
+    fn catch_up(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
         self.seen = self.collection.version();
         let kind = self.collection.kind();
         let mut observe = |namespace: &str, name: &str, object: Option<&serde_json::Value>| {
@@ -119,28 +132,24 @@ impl Followed {
         };
         if let Some(watcher) = &mut self.watcher {
             loop {
-                match watcher.poll() {
-                    Ok(batch) if batch.is_empty() => return,
-                    Ok(batch) => {
-                        for event in batch {
-                            if let Some((sort, object)) = event.seen(|_| true) {
-                                let is_gone = sort == crate::cache::Sort::Deleted;
-                                let value = (!is_gone).then(|| object.value());
-                                observe(object.namespace(), object.name(), value.as_ref());
-                            }
-                        }
+                let batch = watcher.poll()?;
+                if batch.is_empty() {
+                    return Ok(());
+                }
+                for event in batch {
+                    if let Some((sort, object)) = event.seen(|_| true) {
+                        let is_gone = sort == crate::cache::Sort::Deleted;
+                        let value = (!is_gone).then(|| object.value());
+                        observe(object.namespace(), object.name(), value.as_ref());
                     }
-                    Err(_) => break,
                 }
             }
         }
-        // The first time, or too far behind: everything is looked at. What is gone in the meantime
-        // cannot be told apart from what never was, so a restart of the feed forgets nothing that
-        // still grants; deletes arrive through the watch.
         let (objects, watcher) = self.collection.list_and_watch("");
         self.watcher = Some(watcher);
         for object in objects {
             observe(object.namespace(), object.name(), Some(&object.value()));
         }
+        Ok(())
     }
 }

@@ -36,10 +36,10 @@ pub(crate) struct Gate<'a> {
 impl<'a> Gate<'a> {
     /// The rules for a request.
     pub(crate) fn new(call: &'a Call<'a>, part: Part, operation: Operation) -> Gate<'a> {
-        let cluster = call
-            .server
+        let (server, namespace) = (call.server, &call.target.namespace);
+        let cluster = server
             .facts
-            .cluster(&call.server.cache, &call.target.namespace);
+            .cluster(&server.cache, namespace, &server.options);
         Gate {
             call,
             part,

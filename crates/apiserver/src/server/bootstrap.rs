@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
+use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::call::{key, time_text};
@@ -17,10 +18,12 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Puts into place what is missing. What is there already is left alone, except for what the
 /// standard roles must grant.
 pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
-    for name in NAMESPACES {
+    // All at once: the store makes one flush of many writes.
+    let namespaces = NAMESPACES.map(|name| async move {
         server.ensure("", "namespaces", namespace(name)).await?;
-        server.furnish_namespace(name).await?;
-    }
+        server.furnish_namespace(name).await
+    });
+    try_join_all(namespaces).await?;
     for (name, value, description) in [
         (
             "system-node-critical",
@@ -48,9 +51,8 @@ pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
         .ensure("", "configmaps", server.authentication_configuration())
         .await?;
     server.settle().await?;
-    for change in rbac::reconcile(&Standard::new(), server.as_ref()) {
-        server.apply_policy(change).await?;
-    }
+    let changes = rbac::reconcile(&Standard::new(), server.as_ref()).into_iter();
+    try_join_all(changes.map(|change| server.apply_policy(change))).await?;
     server.settle().await
 }
 

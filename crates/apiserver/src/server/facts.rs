@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::LimitRange;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use plimsoll_core::admission::overcommit::Override;
 use plimsoll_core::admission::priority::PriorityClasses;
 use plimsoll_core::object::limit_range::LimitRangeView;
+use plimsoll_core::object::namespace::NamespaceView;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Collection};
@@ -29,15 +31,32 @@ struct Known {
 
 impl Facts {
     /// What applies to objects of a namespace.
-    pub(crate) fn cluster(&self, cache: &Cache, namespace: &str) -> Cluster {
+    pub(crate) fn cluster(
+        &self,
+        cache: &Cache,
+        namespace: &str,
+        settings: &super::Options,
+    ) -> Cluster {
+        let overcommit = settings.overcommit.as_ref();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         Cluster {
             priority_classes: known.priority_classes(cache),
             runtime_classes: known.runtime_classes(cache),
             limit_ranges: known.limit_ranges(cache, namespace),
+            overcommit: overcommit
+                .filter(|all| applies(all, cache, namespace))
+                .cloned(),
+            memory_pressure: settings.memory_pressure,
             ..Cluster::default()
         }
     }
+}
+
+/// Whether the namespace takes part in the override.
+fn applies(overcommit: &Override, cache: &Cache, namespace: &str) -> bool {
+    let stored = collection(cache, "", "namespaces").get(namespace);
+    let parsed = stored.and_then(|stored| serde_json::from_slice(stored.json()).ok());
+    parsed.is_some_and(|namespace| overcommit.applies_to(&NamespaceView::from_api(&namespace)))
 }
 
 impl Known {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_PROTOCOL,
+};
 use http::{HeaderMap, Method, Request, Response};
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::json;
@@ -20,7 +22,7 @@ use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
     wanted_user,
 };
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::http::negotiation;
 use crate::http::query::{ListOptions, Query};
 use crate::kinds::{self, Kind, Verb};
@@ -33,8 +35,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Where a request comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// A socket, with the certificate that the client showed and that was verified.
-    Socket(Option<Arc<[u8]>>),
+    /// A socket, with the certificate that the client showed and that was verified, and the user
+    /// it stands for: read once, not with every request.
+    Socket(Option<Arc<[u8]>>, Option<User>),
     /// Code of this process.
     Trusted(User),
 }
@@ -42,6 +45,7 @@ pub(crate) enum Peer {
 /// A request on its way.
 struct Journey {
     method: Method,
+    uri: String,
     route: Route,
     query: Query,
     headers: HeaderMap,
@@ -67,6 +71,11 @@ impl Server {
             route: Route::of(parts.uri.path()),
             query: Query::parse(parts.uri.query().unwrap_or_default()),
             method: parts.method.clone(),
+            uri: parts
+                .uri
+                .path_and_query()
+                .map_or("", |uri| uri.as_str())
+                .to_owned(),
             headers: parts.headers.clone(),
             now: respond::now(),
             audit_id,
@@ -92,6 +101,7 @@ impl Server {
         request: Request<Body>,
         peer: &Peer,
     ) -> Result<Response<Body>, Status> {
+        self.see_decisive_changes().await;
         let user = self.identify(&journey.headers, peer, journey.now)?;
         let user = self.impersonated(journey, user)?;
         let user = journey.user.insert(user).clone();
@@ -99,7 +109,9 @@ impl Server {
         let is_long = journey.is_long_running();
         let answer = self.dispatch(journey, &user, request);
         if is_long {
-            return answer.await;
+            let answer = answer.await?;
+            let running = self.metrics.long_running(journey.labels(0));
+            return Ok(answer.map(|body| body::with(body, running)));
         }
         let _place = match journey.route {
             Route::Objects(_) => Some(self.limits.enter(journey.is_write()).await?),
@@ -116,7 +128,8 @@ impl Server {
     fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
         let certificate = match peer {
             Peer::Trusted(user) => return Ok(user.clone().authenticated()),
-            Peer::Socket(certificate) => certificate.as_deref(),
+            Peer::Socket(_, Some(user)) => return Ok(user.clone()),
+            Peer::Socket(certificate, None) => certificate.as_deref(),
         };
         let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
         let protocols = protocols.filter_map(|value| value.to_str().ok());
@@ -197,6 +210,11 @@ impl Server {
             name => Some(kind.subresource(name).ok_or_else(Status::unknown_path)?),
         };
         check_scope(kind, target)?;
+        let is_read = matches!(journey.method, Method::GET | Method::HEAD);
+        if kind.is_namespaced() && target.namespace.is_empty() && !is_read {
+            // Across namespaces there is nothing but lists and watches.
+            return Err(Status::method_not_allowed());
+        }
         let call = Call {
             server: self,
             user,
@@ -225,6 +243,19 @@ impl Server {
         }
         self.metrics.observe(labels, took);
     }
+}
+
+/// Which server of a cluster counts.
+const COMPONENT: &str = "apiserver";
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The parts of objects that are connections.
+fn is_connection(subresource: &str) -> bool {
+    matches!(
+        subresource,
+        "exec" | "attach" | "portforward" | "proxy" | "log"
+    )
 }
 
 const AUDIT_ID: http::HeaderName = http::HeaderName::from_static("audit-id");
@@ -315,11 +346,7 @@ impl Journey {
         let Some(target) = self.target() else {
             return false;
         };
-        self.verb() == "watch"
-            || matches!(
-                target.subresource.as_str(),
-                "exec" | "attach" | "portforward" | "proxy" | "log"
-            )
+        self.verb() == "watch" || is_connection(&target.subresource)
     }
 
     /// The time that the request may take; the client may ask for less.
@@ -370,7 +397,11 @@ impl Journey {
     }
 
     fn labels(&self, code: u16) -> RequestLabels {
-        let verb = self.verb().to_ascii_uppercase();
+        let verb = self.counted_verb().to_owned();
+        let dry_run = match self.query.first("dryRun") {
+            Some("All") => "All",
+            _ => "",
+        };
         // Only what is served becomes a label: addresses that clients invent must not fill memory.
         let known = self.target().and_then(|target| {
             let kind = kinds::by_resource(&target.group, &target.version, &target.resource)?;
@@ -379,24 +410,47 @@ impl Journey {
         let Some((target, kind)) = known else {
             return RequestLabels {
                 verb,
+                dry_run,
+                component: COMPONENT,
                 code,
                 ..RequestLabels::default()
             };
         };
         let subresource = kind.subresource(&target.subresource);
-        let scope = match (target.name.is_empty(), target.namespace.is_empty()) {
-            (false, _) => "resource",
-            (true, false) => "namespace",
-            (true, true) => "cluster",
+        let is_one = !target.name.is_empty() || self.verb() == "create";
+        let scope = match (is_one, target.namespace.is_empty()) {
+            (true, _) => "resource",
+            (false, false) => "namespace",
+            (false, true) => "cluster",
         };
         RequestLabels {
             verb,
+            dry_run,
             group: kind.group.to_owned(),
             version: kind.version.to_owned(),
             resource: kind.plural.to_owned(),
             subresource: subresource.map_or("", |sub| sub.name).to_owned(),
             scope: scope.to_owned(),
+            component: COMPONENT,
             code,
+        }
+    }
+
+    /// The verb as upstream's metrics name it: the method, except where that says too little.
+    fn counted_verb(&self) -> &str {
+        let subresource = self.target().map_or("", |target| &target.subresource);
+        match self.verb() {
+            _ if is_connection(subresource) => "CONNECT",
+            "watch" => "WATCH",
+            "list" => "LIST",
+            "patch" if header(&self.headers, &CONTENT_TYPE) == APPLY => "APPLY",
+            _ if self.method == Method::HEAD => "GET",
+            _ => match self.method {
+                Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
+                    self.method.as_str()
+                }
+                _ => "other",
+            },
         }
     }
 
@@ -409,6 +463,7 @@ impl Journey {
             "level": "Metadata",
             "auditID": self.audit_id,
             "stage": "ResponseComplete",
+            "requestURI": self.uri,
             "verb": self.verb(),
             "user": user,
             "userAgent": header(&self.headers, &http::header::USER_AGENT),
@@ -416,18 +471,15 @@ impl Journey {
             "requestReceivedTimestamp": time,
             "stageTimestamp": super::call::time_text(respond::now()),
         });
-        match &self.route {
-            Route::Path(path) => event["requestURI"] = json!(path),
-            Route::Objects(target) => {
-                event["objectRef"] = json!({
-                    "resource": target.resource,
-                    "namespace": target.namespace,
-                    "name": target.name,
-                    "apiGroup": target.group,
-                    "apiVersion": target.version,
-                    "subresource": target.subresource,
-                });
-            }
+        if let Some(target) = self.target() {
+            event["objectRef"] = json!({
+                "resource": target.resource,
+                "namespace": target.namespace,
+                "name": target.name,
+                "apiGroup": target.group,
+                "apiVersion": target.version,
+                "subresource": target.subresource,
+            });
         }
         event
     }

@@ -120,7 +120,7 @@ impl Call<'_> {
         }
         let collection = self.collection()?;
         let revision = self.freshen(version).await?;
-        let objects = collection.list(&self.list_prefix(), None);
+        let (objects, revision) = collection.list_at(&self.list_prefix(), revision);
         Ok(self.cut(objects, revision, options))
     }
 

@@ -28,6 +28,7 @@ use super::call::read_body;
 use super::handle::Peer;
 use super::respond;
 use crate::auth::authority::AuthorityError;
+use crate::auth::identity::{User, user_of_certificate};
 use crate::body::{self, Body, BodyError};
 use crate::status::Status;
 
@@ -178,7 +179,9 @@ async fn connection(
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let certificate: Option<Arc<[u8]>> = certificate.map(|der| der.as_ref().into());
-    let peer = Arc::new(Peer::Socket(certificate));
+    let user = certificate.as_deref().map(user_of_certificate);
+    let user = user.and_then(|user| user.ok().flatten());
+    let peer = Arc::new(Peer::Socket(certificate, user.map(User::authenticated)));
     let mut stop = server.stopping();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, peer) = (Arc::clone(&server), Arc::clone(&peer));

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use tower::Service;
 
 use super::Server;
 use super::handle::Peer;
 use crate::auth::identity::User;
-use crate::body::{Body, BodyError};
+use crate::body::{self, Body, BodyError};
 
 /// Hands requests of one user to the server.
 #[derive(Clone, Debug)]
@@ -52,6 +52,15 @@ where
         let server = Arc::clone(&self.server);
         let peer = Peer::Trusted(self.user.clone());
         let request = request.map(|body| BodyExt::boxed_unsync(body.map_err(BodyError::other)));
-        Box::pin(async move { Ok(server.handle(request, &peer).await) })
+        let has_no_body = request.method() == Method::HEAD;
+        Box::pin(async move {
+            let answer = server.handle(request, &peer).await;
+            // On a socket HTTP itself sees to this.
+            Ok(if has_no_body {
+                answer.map(|_| body::empty())
+            } else {
+                answer
+            })
+        })
     }
 }

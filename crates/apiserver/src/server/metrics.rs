@@ -17,11 +17,13 @@ use super::Server;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub verb: String,
+    pub dry_run: &'static str,
     pub group: String,
     pub version: String,
     pub resource: String,
     pub subresource: String,
     pub scope: String,
+    pub component: &'static str,
     pub code: u16,
 }
 
@@ -33,6 +35,31 @@ struct DurationLabels {
     resource: String,
     subresource: String,
     scope: String,
+    component: &'static str,
+}
+
+impl From<RequestLabels> for DurationLabels {
+    fn from(labels: RequestLabels) -> DurationLabels {
+        DurationLabels {
+            verb: labels.verb,
+            group: labels.group,
+            version: labels.version,
+            resource: labels.resource,
+            subresource: labels.subresource,
+            scope: labels.scope,
+            component: labels.component,
+        }
+    }
+}
+
+/// A watch or a stream that is running.
+#[derive(Debug)]
+pub(crate) struct Running(Gauge);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,6 +78,7 @@ pub struct Metrics {
     registry: Arc<Registry>,
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    long_running: Family<DurationLabels, Gauge>,
     in_flight: Family<KindLabel, Gauge>,
     objects: Family<ResourceLabel, Gauge>,
     resident: Gauge,
@@ -79,6 +107,13 @@ impl Default for Metrics {
              subresource and scope",
             durations.clone(),
         );
+        let long_running = Family::default();
+        registry.register(
+            "apiserver_longrunning_requests",
+            "Gauge of all active long-running apiserver requests broken out by verb, group, \
+             version, resource, scope and component",
+            long_running.clone(),
+        );
         let in_flight = Family::default();
         registry.register(
             "apiserver_current_inflight_requests",
@@ -101,6 +136,7 @@ impl Default for Metrics {
             registry: Arc::new(registry),
             requests,
             durations,
+            long_running,
             in_flight,
             objects,
             resident,
@@ -112,18 +148,17 @@ impl Metrics {
     /// Counts an answered request; watches have no meaningful duration.
     pub(crate) fn observe(&self, labels: RequestLabels, took: Option<Duration>) {
         if let Some(took) = took {
-            let labels = labels.clone();
-            let durations = self.durations.get_or_create(&DurationLabels {
-                verb: labels.verb,
-                group: labels.group,
-                version: labels.version,
-                resource: labels.resource,
-                subresource: labels.subresource,
-                scope: labels.scope,
-            });
+            let durations = self.durations.get_or_create(&labels.clone().into());
             durations.observe(took.as_secs_f64());
         }
         self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts a watch or a stream for as long as the answer is kept.
+    pub(crate) fn long_running(&self, labels: RequestLabels) -> Running {
+        let gauge = self.long_running.get_or_create_owned(&labels.into());
+        gauge.inc();
+        Running(gauge)
     }
 
     /// Everything as text.

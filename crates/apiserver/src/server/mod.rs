@@ -3,15 +3,16 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
 //! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
 //! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
-//! `access`, `signing`, `subresources`, `documents`. Around it: `listener` (sockets and TLS), `local` (the
-//! same without a socket), `bootstrap` (what a new cluster starts with), `limits`, `metrics`,
-//! `audit`.
+//! `access`, `decisive` (how fresh they are), `signing`, `subresources`, `documents`. Around it:
+//! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
+//! cluster starts with), `limits`, `metrics`, `audit`.
 
 mod access;
 mod admission;
 mod audit;
 mod bootstrap;
 mod call;
+mod decisive;
 mod delete;
 mod documents;
 mod facts;
@@ -34,6 +35,8 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
+use plimsoll_core::admission::overcommit::Override;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
@@ -68,6 +71,10 @@ pub struct Options {
     pub max_writes: usize,
     /// Where requests are noted down, if anywhere.
     pub audit_log: Option<PathBuf>,
+    /// What requests and limits of pods are made into, if anything.
+    pub overcommit: Option<Arc<Override>>,
+    /// Whether pods that are not BestEffort tolerate memory pressure.
+    pub memory_pressure: AddMemoryPressureToleration,
 }
 
 impl Options {
@@ -80,6 +87,8 @@ impl Options {
             max_reads: 400,
             max_writes: 200,
             audit_log: None,
+            overcommit: None,
+            memory_pressure: AddMemoryPressureToleration::No,
         }
     }
 }
@@ -90,6 +99,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
     access: access::Access,
+    decisive: decisive::Decisive,
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
@@ -151,6 +161,7 @@ impl Server {
             store,
             cache,
             access: access::Access::default(),
+            decisive: decisive::Decisive::default(),
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,

@@ -190,6 +190,15 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_path_is_read(path in "(/|api|apis|v1|apps|watch|namespaces|pods|status|%2f|%|%zz|%ff|\\.\\.|é|.){0,12}") {
+            if let Route::Objects(target) = Route::of(&path) {
+                proptest::prop_assert!(!target.resource.is_empty());
+            }
+        }
+    }
+
     #[test]
     fn documents_are_no_objects() {
         for path in [

@@ -50,10 +50,7 @@ pub(crate) fn admit(
         }
     };
     match (part, old) {
-        (_, None) => {
-            certificates::set_requester(object, call.user);
-            signer::check_subject(object)
-        }
+        (_, None) => signer::check_subject(object),
         (Part::Approval, Some(old)) => {
             certificates::stamp_conditions(object, old, &call.now_text());
             signer::check_approver(old, may_with_signer("approve"))

@@ -27,10 +27,21 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark comes this long before the end.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// Where many watch the same kind, changes of this long are sent together: one write to a socket
-/// costs more than the change itself.
-const CROWD: usize = 64;
-const GATHER: Duration = Duration::from_millis(20);
+/// Where many watch the same kind, changes of some time are sent together: one write to a socket
+/// costs more than the change itself. The time grows with the crowd, so that the writes of all take
+/// a bounded part of the machine: 1,000 watchers get their changes 20 times in a second.
+const CROWD: u32 = 64;
+const GATHER_PER_WATCHER: Duration = Duration::from_micros(50);
+const MAX_GATHER: Duration = Duration::from_millis(100);
+
+/// So many changes are worth a write of their own; waiting for more, a watcher would fall behind.
+const ENOUGH: usize = 64;
+
+fn gathering_time(crowd: usize) -> Option<Duration> {
+    let crowd = u32::try_from(crowd).unwrap_or(u32::MAX);
+    let time = GATHER_PER_WATCHER.saturating_mul(crowd).min(MAX_GATHER);
+    (crowd > CROWD).then_some(time)
+}
 
 impl Call<'_> {
     /// Answers a GET of changes.
@@ -81,7 +92,9 @@ impl Call<'_> {
     async fn start(&self, options: &ListOptions) -> Result<Start, Refused> {
         let collection = self.collection().map_err(Refused::AtOnce)?;
         let version = options.resource_version.as_str();
-        if options.sends_initial_events == Some(true) {
+        // The old form of a watch has no say in it.
+        let is_from_the_start = matches!(version, "" | "0");
+        if options.sends_initial_events.unwrap_or(is_from_the_start) {
             let revision = self.freshen(version).await.map_err(Refused::AtOnce)?;
             let (objects, watcher) = collection.list_and_watch(&self.list_prefix());
             let revision = revision.max(watcher.revision());
@@ -284,8 +297,10 @@ impl Stream {
                         let text = "too old resource version: the watch was too slow";
                         return Some(error_line(&Status::expired(text)));
                     };
-                    if self.watcher.crowd() > CROWD {
-                        tokio::time::sleep(GATHER).await;
+                    if batch.len() < ENOUGH
+                        && let Some(time) = gathering_time(self.watcher.crowd())
+                    {
+                        tokio::time::sleep(time).await;
                         batch.extend(self.watcher.poll().unwrap_or_default());
                     }
                     let mut lines: Vec<Bytes> =

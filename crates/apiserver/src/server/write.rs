@@ -19,6 +19,7 @@ use crate::cache::{self, Object};
 use crate::http::negotiation::{Endpoint, Output};
 use crate::http::query::{PatchOptions, WriteOptions};
 use crate::kinds::Kind;
+use crate::machinery::strategy::certificates;
 use crate::machinery::write::{self, Accepted, Part, PatchType, Request};
 use crate::status::Status;
 use crate::store::{Outcome, Revision, Txn};
@@ -69,6 +70,12 @@ impl Call<'_> {
         let output = self.output(Endpoint::Objects)?;
         let options = WriteOptions::for_create(self.query)?;
         let done = self.create_from(bytes, &options).await?;
+        if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
+            // Whoever made a namespace may use it at once.
+            let namespace: Value = serde_json::from_slice(&done.json).unwrap_or_default();
+            let furnished = self.server.furnish_namespace(name_of(&namespace)).await;
+            furnished.map_err(|error| Status::internal_error(&error))?;
+        }
         let mut response = self.object_as(201, &done.json, output)?;
         respond::warn(&mut response, &done.warnings);
         Ok(response)
@@ -82,6 +89,7 @@ impl Call<'_> {
         let manager = self.field_manager(&options.field_manager);
         let now = self.now_text();
         let request = self.request(Part::Main, &manager, &now, options);
+        self.see_surroundings().await?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -107,6 +115,9 @@ impl Call<'_> {
         is_dry_run: bool,
         gate: Gate<'_>,
     ) -> Result<Done, Status> {
+        if self.kind.kind == "CertificateSigningRequest" {
+            certificates::set_requester(&mut accepted.object, self.user);
+        }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);
         let collection = self.collection()?;
@@ -199,6 +210,7 @@ impl Call<'_> {
         request: &Request<'_>,
         options: &WriteOptions,
     ) -> Result<Done, Status> {
+        self.see_surroundings().await?;
         let identity = super::identity::new();
         let mut gate = Gate::new(self, Part::Main, Operation::Create);
         let accepted = write::create(request, body, identity.as_ref(), &mut gate)?;
@@ -240,6 +252,7 @@ impl Call<'_> {
                 if patch != PatchType::Apply || part != Part::Main {
                     return Err(Status::not_found(self.kind, &self.target.name));
                 }
+                self.see_surroundings().await?;
                 let identity = super::identity::new();
                 let mut gate = Gate::new(self, part, Operation::Create);
                 let identity = identity.as_ref();
@@ -364,7 +377,11 @@ impl Call<'_> {
 
     pub(super) async fn commit(&self, txn: Txn) -> Result<Outcome, Status> {
         let outcome = self.server.store.txn(txn).await;
-        outcome.map_err(|error| store_failure(&error))
+        let outcome = outcome.map_err(|error| store_failure(&error))?;
+        if let Outcome::Committed { revision } = &outcome {
+            self.server.decisive.note(self.kind, *revision);
+        }
+        Ok(outcome)
     }
 
     fn put(&self, txn: Txn, key: String, bytes: Bytes) -> Txn {

@@ -7,8 +7,8 @@
 //! Reading order: [`draft`] (the pod on its way), [`forbidden`] (how a refusal reads),
 //! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and
 //! [`pipeline`], which runs them in the API server's order. [`priority`],
-//! [`default_toleration_seconds`], [`daemon_set`], [`node_taints`] and [`node_admit`] stand each
-//! on its own.
+//! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`]
+//! and [`node_admit`] stand each on its own.
 
 pub mod daemon_set;
 pub mod default_toleration_seconds;
@@ -16,6 +16,7 @@ pub mod draft;
 pub mod forbidden;
 pub mod limit_range;
 pub mod limit_range_validation;
+pub mod memory_pressure_toleration;
 pub mod node_admit;
 pub mod node_taints;
 pub mod overcommit;

@@ -90,19 +90,9 @@ impl Review {
 pub fn review(pod: &Pod, rules: Rules<'_>) -> Result<Review, Vec<Problem>> {
     let mut draft = PodDraft::from_api(pod)?;
     pod_defaults::apply(&mut draft.pod);
-    let mut defaulted = limit_range::apply_defaults(&mut draft, rules.limit_ranges);
     let applying = |configured: &&Override| configured.applies_to(rules.namespace);
-    let overridden = rules.overcommit.filter(applying).map(|configured| {
-        if configured.variant != Variant::Modern {
-            return configured.apply(&mut draft, rules.limit_ranges);
-        }
-        draft.reread();
-        let overridden = configured.apply(&mut draft, rules.limit_ranges);
-        draft.reread();
-        pod_defaults::apply(&mut draft.pod);
-        defaulted.extend(limit_range::apply_defaults(&mut draft, rules.limit_ranges));
-        overridden
-    });
+    let overcommit = rules.overcommit.filter(applying);
+    let (defaulted, overridden) = set_resources(&mut draft, rules.limit_ranges, overcommit);
     let mut pod = pod.clone();
     draft.write_to(&mut pod);
     Ok(Review {
@@ -112,6 +102,28 @@ pub fn review(pod: &Pod, rules: Rules<'_>) -> Result<Review, Vec<Problem>> {
         defaulted,
         overridden,
     })
+}
+
+/// Sets what LimitRanges give a pod and what the override makes of it; `overcommit` is one that
+/// applies to the namespace. Tells what was given and what was set.
+pub fn set_resources(
+    draft: &mut PodDraft,
+    limit_ranges: &[LimitRangeView],
+    overcommit: Option<&Override>,
+) -> (Vec<Defaulted>, Option<Vec<Overridden>>) {
+    let mut defaulted = limit_range::apply_defaults(draft, limit_ranges);
+    let overridden = overcommit.map(|configured| {
+        if configured.variant != Variant::Modern {
+            return configured.apply(draft, limit_ranges);
+        }
+        draft.reread();
+        let overridden = configured.apply(draft, limit_ranges);
+        draft.reread();
+        pod_defaults::apply(&mut draft.pod);
+        defaulted.extend(limit_range::apply_defaults(draft, limit_ranges));
+        overridden
+    });
+    (defaulted, overridden)
 }
 
 #[cfg(test)]

@@ -176,28 +176,33 @@ impl NodeView {
         })
     }
 
-    /// The failure zone in which the node stands: region and zone, empty if neither is known.
-    ///
-    /// The old label names win where both stand. Matches v1.36
-    /// component-helpers/node/topology/helpers.go.
+    /// The failure zone in which the node stands.
     pub fn zone_key(&self) -> String {
-        let label = |keys: [&str; 2]| {
-            let found = keys.into_iter().find_map(|key| self.labels.get(key));
-            found.map_or("", String::as_str)
-        };
-        let region = label([
-            "failure-domain.beta.kubernetes.io/region",
-            "topology.kubernetes.io/region",
-        ]);
-        let zone = label([
-            "failure-domain.beta.kubernetes.io/zone",
-            "topology.kubernetes.io/zone",
-        ]);
-        if region.is_empty() && zone.is_empty() {
-            return String::new();
-        }
-        format!("{region}:\0:{zone}")
+        zone_key(&self.labels)
     }
+}
+
+/// The failure zone of a node with these labels: region and zone, empty if neither is known.
+///
+/// The old label names win where both stand. Matches v1.36
+/// component-helpers/node/topology/helpers.go.
+pub fn zone_key(labels: &BTreeMap<String, String>) -> String {
+    let label = |keys: [&str; 2]| {
+        let found = keys.into_iter().find_map(|key| labels.get(key));
+        found.map_or("", String::as_str)
+    };
+    let region = label([
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ]);
+    let zone = label([
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ]);
+    if region.is_empty() && zone.is_empty() {
+        return String::new();
+    }
+    format!("{region}:\0:{zone}")
 }
 
 fn sizes_by_name(images: &[ContainerImage]) -> BTreeMap<String, i64> {

@@ -22,6 +22,9 @@ pub const NODE_PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
 /// The node's network is not set up.
 pub const NODE_NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 
+/// The node has been shut down for good, as an administrator says.
+pub const NODE_OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -1,6 +1,7 @@
 //! Points in time.
 
 use std::fmt;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff;
@@ -25,6 +26,18 @@ impl Timestamp {
         self.0
     }
 
+    /// That much later; saturates.
+    pub fn saturating_add(self, duration: Duration) -> Timestamp {
+        let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+        Timestamp(self.0.saturating_add(nanos))
+    }
+
+    /// How long ago `earlier` was; zero if it is not earlier.
+    pub fn saturating_since(self, earlier: Timestamp) -> Duration {
+        let nanos = i128::from(self.0) - i128::from(earlier.0);
+        u64::try_from(nanos).map_or(Duration::ZERO, Duration::from_nanos)
+    }
+
     /// The time of an API object; saturates at the ends of the range.
     pub fn from_api(time: &Time) -> Timestamp {
         Timestamp::from_jiff(time.0)
@@ -33,6 +46,12 @@ impl Timestamp {
     /// The same as an API object has it.
     pub fn to_api(self) -> Time {
         Time(self.to_jiff())
+    }
+
+    /// The same without the part of a second, as the API writes most times.
+    pub fn to_api_seconds(self) -> Time {
+        let secs = self.0.div_euclid(1_000_000_000);
+        Timestamp::from_secs(secs).to_api()
     }
 
     /// Reads an RFC 3339 text such as `2026-01-01T00:00:00Z`.
@@ -75,6 +94,29 @@ mod tests {
             assert_eq!(Timestamp::from_api(&time.to_api()), time);
         }
         assert_eq!(Timestamp::from_rfc3339("yesterday"), None);
+    }
+
+    #[test]
+    fn the_api_is_told_whole_seconds() {
+        for (text, whole) in [
+            ("2026-01-01T00:00:00.9Z", "2026-01-01T00:00:00Z"),
+            ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59Z"),
+        ] {
+            let time = Timestamp::from_rfc3339(text).unwrap().to_api_seconds();
+            assert_eq!(Timestamp::from_api(&time).to_string(), whole);
+        }
+        Timestamp(i64::MIN).to_api_seconds();
+    }
+
+    #[test]
+    fn sums_and_differences_saturate() {
+        let (early, late) = (Timestamp::from_secs(10), Timestamp::from_secs(70));
+        assert_eq!(early.saturating_add(Duration::from_secs(60)), late);
+        assert_eq!(late.saturating_since(early), Duration::from_secs(60));
+        assert_eq!(early.saturating_since(late), Duration::ZERO);
+        let (first, last) = (Timestamp(i64::MIN), Timestamp(i64::MAX));
+        assert_eq!(late.saturating_add(Duration::MAX), last);
+        assert_eq!(last.saturating_since(first), Duration::from_nanos(u64::MAX));
     }
 
     #[test]

@@ -15,14 +15,17 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use plimsoll_core::admission::default_toleration_seconds::DefaultTolerationSeconds;
 use plimsoll_core::admission::draft::PodDraft;
 use plimsoll_core::admission::limit_range;
+use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::node_taints::taint_new_node;
+use plimsoll_core::admission::overcommit::Override;
+use plimsoll_core::admission::pipeline;
 use plimsoll_core::admission::priority::{
     self, PriorityClasses, validate_new_class, validate_updated_class,
 };
 use plimsoll_core::object::claim::ClaimView;
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::pod::PodView;
-use plimsoll_core::problem::joined;
+use plimsoll_core::problem::{aggregate, joined};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -43,6 +46,10 @@ pub struct Cluster {
     pub runtime_classes: Arc<BTreeMap<String, RuntimeClass>>,
     /// How long pods stay on nodes that are gone.
     pub toleration_seconds: DefaultTolerationSeconds,
+    /// The cluster's override of requests and limits, if it has one that applies to the namespace.
+    pub overcommit: Option<Arc<Override>>,
+    /// Whether pods that are not BestEffort tolerate memory pressure.
+    pub memory_pressure: AddMemoryPressureToleration,
 }
 
 /// A cluster with the built-in PriorityClasses and nothing else.
@@ -53,6 +60,8 @@ impl Default for Cluster {
             limit_ranges: Arc::default(),
             runtime_classes: Arc::default(),
             toleration_seconds: DefaultTolerationSeconds::default(),
+            overcommit: None,
+            memory_pressure: AddMemoryPressureToleration::default(),
         }
     }
 }
@@ -64,14 +73,18 @@ pub type Reason = String;
 pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
         ("", "Pod") => {
-            if !cluster.limit_ranges.is_empty() {
+            if !cluster.limit_ranges.is_empty() || cluster.overcommit.is_some() {
                 edit(object, |pod: &mut Pod| {
-                    // A pod that does not parse has been refused by the decoder.
-                    if let Ok(mut draft) = PodDraft::from_api(pod) {
-                        limit_range::apply_defaults(&mut draft, &cluster.limit_ranges);
-                        draft.write_to(pod);
-                    }
+                    admit_resources(pod, cluster);
                     Ok(())
+                })?;
+            }
+            if cluster.memory_pressure == AddMemoryPressureToleration::Yes {
+                edit(object, |pod: &mut Pod| {
+                    cluster
+                        .memory_pressure
+                        .admit(pod)
+                        .map_err(|problems| aggregate(&problems))
                 })?;
             }
             edit_spec(object, |spec| {
@@ -86,6 +99,16 @@ pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(
             Ok(())
         }),
         _ => Ok(()),
+    }
+}
+
+/// LimitRanger, then ClusterResourceOverride.
+fn admit_resources(pod: &mut Pod, cluster: &Cluster) {
+    // A pod that does not parse has been refused by the decoder.
+    if let Ok(mut draft) = PodDraft::from_api(pod) {
+        let overcommit = cluster.overcommit.as_deref();
+        pipeline::set_resources(&mut draft, &cluster.limit_ranges, overcommit);
+        draft.write_to(pod);
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::atom::Atom;
 use super::cap::cap_updaters;
 use super::conflict::{self, Conflict};
+use super::event;
 use super::last_applied;
 use super::managers::{Manager, Managers, Operation, Owned};
 use super::reset::ResetFields;
@@ -53,19 +54,20 @@ impl FieldManager {
     /// `now` is RFC 3339. Upstream never fails here: an object whose fields cannot be tracked is
     /// stored without `managedFields`.
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: &str) -> Value {
-        let managers = self.managers_for_update(live, &new);
+        let managers = self.adopted(self.managers_for_update(live, &new));
         set_managed_fields(&mut new, None);
         // Objects that nobody tracked before the first apply stay untracked until then.
         if managers.0.is_empty() && live.is_some() {
             return new;
         }
-        let stripped = live.map(without_managed_fields);
-        let before = stripped.as_ref().unwrap_or_else(|| empty(self.kind));
+        // Nobody can own `managedFields`, so that those of the live object may stay.
+        let before = live.unwrap_or_else(|| empty(self.kind));
         let is_sound = validate(self.atom(), &new, Duplicates::Allow).is_ok()
             && (live.is_none() || validate(self.atom(), before, Duplicates::Allow).is_ok());
         if is_sound {
             let managers = self.track_update(before, &new, managers, manager, now);
-            set_managed_fields(&mut new, cap_updaters(managers).encode());
+            let managers = self.released(cap_updaters(managers));
+            set_managed_fields(&mut new, managers.encode());
         }
         new
     }
@@ -87,6 +89,7 @@ impl FieldManager {
         let managers = Managers::decode(managed_fields(tracked)).map_err(|error| {
             Status::unexpected(format!("failed to decode managed fields: {error}"))
         })?;
+        let managers = self.adopted(managers);
         let live = without_managed_fields(tracked);
         self.check_typed(applied, &live)?;
         let managers = if managers.0.is_empty() {
@@ -110,8 +113,27 @@ impl FieldManager {
         if manager == last_applied::KUBECTL {
             last_applied::refresh(&mut new, applied);
         }
-        set_managed_fields(&mut new, managers.encode());
+        set_managed_fields(&mut new, self.released(managers).encode());
         Ok(new)
+    }
+
+    /// With the managers of the other encoding, if the kind has one.
+    fn adopted(&self, mut managers: Managers) -> Managers {
+        if self.is_event() {
+            event::adopt(&mut managers, &self.api_version);
+        }
+        managers
+    }
+
+    fn released(&self, mut managers: Managers) -> Managers {
+        if self.is_event() {
+            event::release(&mut managers);
+        }
+        managers
+    }
+
+    fn is_event(&self) -> bool {
+        schema().get(self.kind).name == "Event"
     }
 
     fn atom(&self) -> Atom {
@@ -174,6 +196,14 @@ impl FieldManager {
         manager: &str,
         now: &str,
     ) -> Managers {
+        if managers.0.is_empty() {
+            let set = self.endpoint().changed(live, new).difference(&NEVER_OWNED);
+            if !set.is_empty() {
+                let writer = self.writer(manager, Operation::Update, Some(now));
+                managers.insert(Owned { set, ..writer });
+            }
+            return managers;
+        }
         let current = Owned {
             manager: Manager {
                 name: "current-operation".to_owned(),

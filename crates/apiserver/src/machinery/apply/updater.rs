@@ -52,6 +52,12 @@ impl Endpoint<'_> {
         }
     }
 
+    /// The fields that an update from `live` to `new` changes or adds.
+    pub(super) fn changed(&self, live: &Value, new: &Value) -> FieldSet {
+        let compared = typed::compare(self.atom, live, new);
+        self.reset.filter(compared.modified.union(compared.added))
+    }
+
     /// Applies `config` to `live` as `writer`. `Ok(None)` means that the object stays as it is.
     pub(super) fn apply(
         &self,
@@ -104,9 +110,8 @@ impl Endpoint<'_> {
         }
         for (id, owned) in &mut managers.0 {
             if id != writer {
-                let lost = owned.set.intersection(&changed);
                 let set = std::mem::take(&mut owned.set);
-                owned.set = set.difference(&lost).difference(&compared.removed);
+                owned.set = set.difference(&changed).difference(&compared.removed);
             }
         }
         managers.0.retain(|_, owned| !owned.set.is_empty());
@@ -143,7 +148,7 @@ impl Endpoint<'_> {
             .0
             .retain(|_, owned| owned.api_version == self.api_version);
         for owned in managers.0.values_mut() {
-            owned.set = typed::reconcile(self.atom, &owned.set);
+            owned.set = typed::reconcile(self.atom, std::mem::take(&mut owned.set));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! patch and server-side apply. It keeps Go's field order and type names, because error texts show both.
 //!
 //! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `walk` (a visit to
-//! every struct), [`canonical`] (what is printed and what is left out), [`decode`] (what a round trip
+//! every struct), [`canonical`] (what is printed and what is left out), [`decode`](mod@decode) (what a round trip
 //! through Go's structs makes of an object), [`encode`] (JSON in Go's field order).
 //!
 //! A line of a table is `field type marks`:

@@ -7,13 +7,16 @@
 //!
 //! Reading order: [`path`] and [`problems`] (how problems are said), `names`, `metadata`,
 //! `selector`, `address`, `file_path`, `signer` (what texts may look like), then one file per kind or
-//! family: `pod` and `workload`, `job`, `node`, `quota`, `config`, `rbac`, `event`, `certificates`,
-//! `small_kinds`.
+//! family: `pod` and `workload`, `job`, `node`, `service`, `quota`, `config`, `persistent_volume`,
+//! `claim`, `storage`, `device`, `rbac`, `event`, `certificates`, `small_kinds`; at last `created` and
+//! `updated`, which know whose rules are whose.
 
 mod address;
 mod certificates;
 mod claim;
 mod config;
+mod created;
+mod device;
 mod event;
 mod file_path;
 mod internal;
@@ -33,6 +36,7 @@ mod service;
 mod signer;
 mod small_kinds;
 mod storage;
+mod updated;
 mod warnings;
 mod workload;
 
@@ -50,6 +54,7 @@ use names::NameRule;
 use path::Path;
 use problems::Problems;
 
+use updated::Change;
 use warnings::warnings_on_create;
 
 pub use warnings::warnings_on_update;
@@ -152,68 +157,7 @@ pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
 fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
     let mut problems = Problems::default();
     let found = &mut problems;
-    match (kind.group, kind.kind) {
-        ("", "Node") => with(object, found, node::validate),
-        ("", "Namespace") => with(object, found, small_kinds::validate_namespace),
-        ("", "LimitRange") => with(object, found, quota::validate_limit_range),
-        ("", "ResourceQuota") => with(object, found, quota::validate_quota),
-        ("", "ConfigMap") => with(object, found, config::validate_config_map),
-        ("", "Secret") => with(object, found, config::validate_secret),
-        ("", "Event") => with(object, found, event::validate),
-        ("events.k8s.io", "Event") => with(object, found, event::validate_v1),
-        ("", "PersistentVolumeClaim") => with(object, found, claim::validate),
-        ("", "Service") => with(object, found, service::validate),
-        ("", "ReplicationController") => with(object, found, |o, p| {
-            workload::validate_replication_controller(o, rules, p);
-        }),
-        ("", "PersistentVolume") => with(object, found, persistent_volume::validate),
-        ("storage.k8s.io", "StorageClass") => with(object, found, storage::validate_class),
-        ("storage.k8s.io", "CSIDriver") => with(object, found, storage::validate_driver),
-        ("storage.k8s.io", "CSINode") => with(object, found, storage::validate_node),
-        ("storage.k8s.io", "CSIStorageCapacity") => {
-            with(object, found, storage::validate_capacity);
-        }
-        ("storage.k8s.io", "VolumeAttachment") => {
-            with(object, found, storage::validate_attachment);
-        }
-        ("apps", "Deployment") => with(object, found, |o, p| {
-            workload::validate_deployment(o, selector_of(object), rules, p)
-        }),
-        ("apps", "ReplicaSet") => with(object, found, |o, p| {
-            workload::validate_replica_set(o, selector_of(object), rules, p)
-        }),
-        ("apps", "DaemonSet") => with(object, found, |o, p| {
-            workload::validate_daemon_set(o, selector_of(object), rules, p)
-        }),
-        ("apps", "StatefulSet") => with(object, found, |o, p| {
-            workload::validate_stateful_set(o, selector_of(object), rules, p)
-        }),
-        ("apps", "ControllerRevision") => with(object, found, small_kinds::validate_revision),
-        ("batch", "Job") => with(object, found, |o, p| job::validate(o, rules, p)),
-        ("batch", "CronJob") => with(object, found, |o, p| job::validate_cron_job(o, rules, p)),
-        ("certificates.k8s.io", "CertificateSigningRequest") => {
-            with(object, found, certificates::validate);
-        }
-        ("coordination.k8s.io", "Lease") => with(object, found, small_kinds::validate_lease),
-        ("node.k8s.io", "RuntimeClass") => with(object, found, small_kinds::validate_runtime_class),
-        ("policy", "PodDisruptionBudget") => with(object, found, small_kinds::validate_budget),
-        ("scheduling.k8s.io", "PriorityClass") => {
-            with(object, found, small_kinds::validate_priority_class)
-        }
-        ("rbac.authorization.k8s.io", "Role") => with(object, found, rbac::validate_role),
-        ("rbac.authorization.k8s.io", "ClusterRole") => {
-            with(object, found, rbac::validate_cluster_role)
-        }
-        ("rbac.authorization.k8s.io", "RoleBinding") => {
-            with(object, found, rbac::validate_role_binding)
-        }
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => {
-            with(object, found, rbac::validate_cluster_role_binding);
-        }
-        _ => with_meta(object, found, |meta, p| {
-            metadata::check(meta, scope(kind), NameRule::Subdomain, p);
-        }),
-    }
+    created::check(kind, object, rules, found);
     if problems.is_empty() {
         // Whatever its kind says, a name must be able to stand in a path.
         with_meta(object, &mut problems, |meta, p| {
@@ -236,131 +180,15 @@ pub fn validate_update(
     let metas = (meta_of(new), meta_of(old));
     metadata::check_common(&metas.0, scope(kind), found);
     metadata::check_common_update(&metas.0, &metas.1, found);
-    match (kind.group, kind.kind, part) {
-        ("", "Pod", Part::Status) => with_both(new, old, found, pod::validate_status_update),
-        ("", "Pod", Part::Resize) => {
-            with_both(new, old, found, |n, o, p| {
-                pod::validate_resize(n, o, rules, p)
-            });
-        }
-        ("", "Pod", Part::EphemeralContainers) => with_both(new, old, found, |n, o, p| {
-            pod::validate_ephemeral_containers_update(n, o, rules, p);
-        }),
-        ("", "Pod", _) => with_both(new, old, found, |n, o, p| {
-            pod::validate_update(n, o, rules, p)
-        }),
-        ("", "Node", part) => {
-            with_both(new, old, found, |n, o, p| {
-                node::validate_update(n, o, part, p)
-            });
-        }
-        ("", "Namespace", part) => {
-            with_both(new, old, found, |n, o, p| {
-                small_kinds::validate_namespace_update(n, o, part, p)
-            });
-        }
-        ("", "LimitRange", _) => with_both(new, old, found, quota::validate_limit_range_update),
-        ("", "ResourceQuota", part) => {
-            with_both(new, old, found, |n, o, p| {
-                quota::validate_quota_update(n, o, part, p)
-            });
-        }
-        ("", "ConfigMap", _) => with_both(new, old, found, config::validate_config_map_update),
-        ("", "Secret", _) => with_both(new, old, found, config::validate_secret_update),
-        ("", "ServiceAccount", _) => {
-            metadata::check_update(&metas.0, &metas.1, found);
-            metadata::check(&metas.0, Scope::Namespaced, NameRule::Subdomain, found);
-        }
-        ("", "Event", _) => with(new, found, event::validate),
-        ("events.k8s.io", "Event", _) => with_both(new, old, found, event::validate_v1_update),
-        ("", "Service", Part::Status) => {
-            with_both(new, old, found, service::validate_status_update);
-        }
-        ("", "Service", _) => with_both(new, old, found, service::validate_update),
-        ("", "ReplicationController", part) => with_both(new, old, found, |n, o, p| {
-            workload::validate_replication_controller_update(n, o, part, rules, p);
-        }),
-        ("", "PersistentVolumeClaim", Part::Status) => {
-            with_both(new, old, found, claim::validate_status_update);
-        }
-        ("", "PersistentVolumeClaim", _) => with_both(new, old, found, claim::validate_update),
-        ("", "PersistentVolume", part) if part != Part::Status => {
-            with_both(new, old, found, persistent_volume::validate_update);
-        }
-        ("storage.k8s.io", "StorageClass", _) => {
-            with_both(new, old, found, storage::validate_class_update);
-        }
-        ("storage.k8s.io", "CSIDriver", _) => {
-            with_both(new, old, found, storage::validate_driver_update);
-        }
-        ("storage.k8s.io", "CSINode", _) => {
-            with_both(new, old, found, storage::validate_node_update);
-        }
-        ("storage.k8s.io", "CSIStorageCapacity", _) => {
-            with_both(new, old, found, storage::validate_capacity_update);
-        }
-        ("storage.k8s.io", "VolumeAttachment", _) => {
-            with_both(new, old, found, storage::validate_attachment_update);
-        }
-        ("apps", "Deployment", part) => with_both(new, old, found, |n, o, p| {
-            workload::validate_deployment_update(n, o, part, selector_of(new), rules, p);
-        }),
-        ("apps", "ReplicaSet", part) => with_both(new, old, found, |n, o, p| {
-            workload::validate_replica_set_update(n, o, part, selector_of(new), rules, p);
-        }),
-        ("apps", "DaemonSet", part) => with_both(new, old, found, |n, o, p| {
-            workload::validate_daemon_set_update(n, o, part, selector_of(new), rules, p);
-        }),
-        ("apps", "StatefulSet", part) => with_both(new, old, found, |n, o, p| {
-            workload::validate_stateful_set_update(n, o, part, selector_of(new), rules, p);
-        }),
-        ("apps", "ControllerRevision", _) => {
-            with_both(new, old, found, small_kinds::validate_revision_update);
-        }
-        ("batch", "Job", part) => {
-            with_both(new, old, found, |n, o, p| {
-                job::validate_update(n, o, part, rules, p)
-            });
-        }
-        ("batch", "CronJob", Part::Status) => {}
-        ("batch", "CronJob", _) => {
-            with_both(new, old, found, |n, o, p| {
-                job::validate_cron_job_update(n, o, rules, p)
-            });
-        }
-        ("certificates.k8s.io", "CertificateSigningRequest", part) => {
-            with_both(new, old, found, |n, o, p| {
-                certificates::validate_update(n, o, part, p);
-            });
-        }
-        ("coordination.k8s.io", "Lease", _) => {
-            with_both(new, old, found, small_kinds::validate_lease_update)
-        }
-        ("node.k8s.io", "RuntimeClass", _) => {
-            with_both(new, old, found, small_kinds::validate_runtime_class_update);
-        }
-        ("policy", "PodDisruptionBudget", part) => {
-            with_both(new, old, found, |n, o, p| {
-                small_kinds::validate_budget_update(n, o, part, p)
-            });
-        }
-        ("scheduling.k8s.io", "PriorityClass", _) => {
-            with_both(new, old, found, small_kinds::validate_priority_class_update);
-        }
-        ("rbac.authorization.k8s.io", "Role", _) => {
-            with_both(new, old, found, rbac::validate_role_update)
-        }
-        ("rbac.authorization.k8s.io", "ClusterRole", _) => {
-            with_both(new, old, found, rbac::validate_cluster_role_update);
-        }
-        ("rbac.authorization.k8s.io", "RoleBinding", _) => {
-            with_both(new, old, found, rbac::validate_role_binding_update);
-        }
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding", _) => {
-            with_both(new, old, found, rbac::validate_cluster_role_binding_update);
-        }
-        _ => metadata::check_update(&metas.0, &metas.1, found),
-    }
+    let change = Change {
+        kind,
+        part,
+        new,
+        old,
+        metas: (&metas.0, &metas.1),
+        rules,
+    };
+    updated::check(change, found);
     problems.into_vec()
 }
 

@@ -19,6 +19,8 @@ mod patch;
 mod read;
 mod scale;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use serde_json::{Map, Value};

@@ -90,13 +90,34 @@ pub(super) fn settle(
     metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     prepare_for_update(kind, part, object, old, pass.request.now);
     keep_identity(metadata(object), &old["metadata"]);
-    let problems = without_field_sets(object, |object| {
-        validate_update(kind, part, object, old, rules)
+    let before = without_managers(old);
+    let (problems, warnings) = without_field_sets(object, |object| {
+        let problems = validate_update(kind, part, object, &before, rules);
+        (problems, warnings_on_update(kind, object, &before))
     });
     pass.check(object, problems)?;
-    pass.warnings.extend(warnings_on_update(kind, object, old));
+    pass.warnings.extend(warnings);
     keep_times_of_managers(object, old);
     Ok(())
+}
+
+/// A copy of the object for the rules, which do not look at who managed it.
+fn without_managers(object: &Value) -> Value {
+    let Some(members) = object.as_object() else {
+        return object.clone();
+    };
+    let copied = members.iter().map(|(name, value)| {
+        let value = match value.as_object() {
+            Some(meta) if name == "metadata" => meta
+                .iter()
+                .filter(|(name, _)| *name != "managedFields")
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    copied.collect()
 }
 
 /// What an update cannot leave out.

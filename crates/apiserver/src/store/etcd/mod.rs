@@ -2,10 +2,11 @@
 //!
 //! - [`wire`]: the messages. [`client`]: the calls.
 //! - [`watch`]: one watch of everything, fanned out to all watchers.
-//! - [`lease`]: expiry. [`compaction`]: forgetting.
+//! - [`latest`]: how fresh reads share a question. [`lease`]: expiry. [`compaction`]: forgetting.
 
 mod client;
 mod compaction;
+mod latest;
 mod lease;
 mod watch;
 mod wire;
@@ -23,6 +24,7 @@ use super::{
     Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest, Write,
 };
 use client::{Client, signed, unsigned};
+use latest::Latest;
 use lease::Leases;
 use watch::{PastChanges, entry};
 use wire::{Compare, Operation, RequestOp, TxnRequest, TxnResponse};
@@ -72,6 +74,7 @@ impl std::fmt::Debug for EtcdTls {
 pub struct EtcdStore {
     client: Client,
     hub: Hub,
+    latest: Latest,
     leases: Leases,
     tasks: Vec<JoinHandle<()>>,
     closed: AtomicBool,
@@ -94,6 +97,7 @@ impl EtcdStore {
         Ok(Self {
             client,
             hub,
+            latest: Latest::default(),
             leases: Leases::default(),
             tasks,
             closed: AtomicBool::new(false),
@@ -232,7 +236,10 @@ impl Store for EtcdStore {
     }
 
     async fn current_revision(&self) -> Result<Revision, Error> {
-        self.client()?.current_revision().await
+        let client = self.client()?;
+        self.latest
+            .get(async || client.current_revision().await)
+            .await
     }
 
     async fn close(&self) -> Result<(), Error> {

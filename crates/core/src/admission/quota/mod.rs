@@ -15,6 +15,7 @@ mod scope;
 pub use charge::PodCharge;
 pub use check::{Refusal, admit};
 pub use object::{ObjectCharge, admit_object};
+pub use scope::is_charged_to_pods;
 
 #[cfg(test)]
 mod tests;

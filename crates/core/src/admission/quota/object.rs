@@ -104,8 +104,9 @@ impl ObjectCharge {
         self.usage.insert(ResourceName::new(name), count);
     }
 
-    /// Scopes are about pods: a quota that has some counts nothing else.
-    fn is_counted_by(&self, quota: &QuotaView) -> bool {
+    /// Whether the quota counts the object. Scopes are about pods: a quota that has some counts
+    /// nothing else.
+    pub fn is_counted_by(&self, quota: &QuotaView) -> bool {
         quota.scopes.is_empty() && self.usage.names().any(|name| quota.hard.contains(name))
     }
 }

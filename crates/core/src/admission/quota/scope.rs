@@ -45,7 +45,7 @@ impl PodCharge {
 }
 
 /// Whether quotas count the resource for pods.
-pub(super) fn is_charged_to_pods(name: &ResourceName) -> bool {
+pub fn is_charged_to_pods(name: &ResourceName) -> bool {
     if POD_RESOURCES.contains(&name.as_str()) || name.huge_page_size().is_some() {
         return true;
     }

@@ -9,8 +9,8 @@ use super::{Change, Cluster, NodeSlot, NodeState};
 
 impl Cluster {
     /// Learns a node or its new state.
-    pub fn set_node(&mut self, view: NodeView) -> Change {
-        let view = Arc::new(view);
+    pub fn set_node(&mut self, view: impl Into<Arc<NodeView>>) -> Change {
+        let view = view.into();
         let known = self.slot(&view.name);
         if let Some(slot) = known
             && let Some(node) = self.slots[slot.index()].as_mut()

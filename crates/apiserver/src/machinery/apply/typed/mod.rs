@@ -109,26 +109,25 @@ pub(super) fn names_of<'a>(
 }
 
 /// A set made for an older table: what has become one owner's whole is owned as a whole.
-pub(super) fn reconcile(atom: Atom, set: &FieldSet) -> FieldSet {
+pub(super) fn reconcile(atom: Atom, set: FieldSet) -> FieldSet {
     let mut out = FieldSet {
-        members: set.members.clone(),
+        members: set.members,
         children: BTreeMap::new(),
     };
-    for (element, within) in &set.children {
-        let inner = match element {
+    for (element, within) in set.children {
+        let inner = match &element {
             PathElement::Field(name) => atom.member(name),
             _ => atom.item(),
         };
         match inner {
             Some(inner) if !matches!(inner, Atom::Scalar(_) | Atom::Any) && inner.is_leaf() => {
-                out.members.insert(element.clone());
+                out.members.insert(element);
             }
             Some(inner) => {
-                out.children
-                    .insert(element.clone(), reconcile(inner, within));
+                out.children.insert(element, reconcile(inner, within));
             }
             None => {
-                out.children.insert(element.clone(), within.clone());
+                out.children.insert(element, within);
             }
         }
     }

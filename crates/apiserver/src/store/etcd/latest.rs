@@ -1,0 +1,76 @@
+//! One question for many who ask: which revision is the latest?
+//!
+//! Every fresh read asks it, and etcd's members have to agree on each answer. An answer is good for
+//! everybody who asked before the question was put, so those who come while one is under way share
+//! the next.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Mutex;
+
+use super::{Error, Revision};
+
+/// Hands one answer to all who may have it.
+#[derive(Debug, Default)]
+pub(super) struct Latest {
+    /// How many have asked.
+    asked: AtomicU64,
+    /// How many of them the last answer is good for, and the answer.
+    answered: Mutex<(u64, Revision)>,
+}
+
+impl Latest {
+    /// The latest revision as of this call or later; `ask` puts the question.
+    pub(super) async fn get(
+        &self,
+        ask: impl AsyncFnOnce() -> Result<Revision, Error>,
+    ) -> Result<Revision, Error> {
+        let number = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut answered = self.answered.lock().await;
+        if answered.0 >= number {
+            return Ok(answered.1);
+        }
+        let good_for = self.asked.load(Ordering::Acquire);
+        let revision = ask().await?;
+        *answered = (good_for, revision);
+        Ok(revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_asks_gets_no_older_answer_and_most_share_one() {
+        let latest = Arc::new(Latest::default());
+        let (clock, questions) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
+        let asking = (0..100).map(|_| {
+            let (latest, clock, questions) = (latest.clone(), clock.clone(), questions.clone());
+            tokio::spawn(async move {
+                let now = clock.fetch_add(1, Ordering::SeqCst);
+                let answer = latest.get(async || {
+                    questions.fetch_add(1, Ordering::SeqCst);
+                    let answer = clock.load(Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    Ok(answer)
+                });
+                assert!(answer.await.unwrap() >= now);
+            })
+        });
+        for task in asking.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        assert!(questions.load(Ordering::SeqCst) < 10);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_only_for_who_asked() {
+        let latest = Latest::default();
+        let failed = latest.get(async || Err(Error::Closed)).await;
+        assert!(failed.is_err());
+        assert_eq!(latest.get(async || Ok(7)).await.unwrap(), 7);
+    }
+}

@@ -1,0 +1,132 @@
+//! A machine with a join token becomes a node.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, eventually};
+use super::objects::node;
+
+const TOKEN: &str = "abcdef.0123456789abcdef";
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+fn join_token(expiration: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": "abcdef",
+            "token-secret": "0123456789abcdef",
+            "usage-bootstrap-authentication": "true",
+            "expiration": expiration,
+            "auth-extra-groups": "system:bootstrappers:join",
+        },
+    })
+}
+
+fn binding(name: &str, role: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group",
+            "name": "system:bootstrappers"}],
+    })
+}
+
+/// A key and a request of the machine for that user.
+fn signing_request(user: &str) -> (KeyPair, Value) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(DnType::CommonName, user);
+    let pem = params.serialize_request(&key).unwrap().pem().unwrap();
+    let request = json!({
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"generateName": "node-csr-"},
+        "spec": {
+            "request": STANDARD.encode(pem),
+            "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+            "usages": ["digital signature", "client auth"],
+        },
+    });
+    (key, request)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_token_becomes_a_certificate_and_a_node() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    for (name, role) in [
+        ("join-create", "system:node-bootstrapper"),
+        (
+            "join-approve",
+            "system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+        ),
+    ] {
+        let answer = admin.post(bindings, &binding(name, role)).await;
+        assert!(matches!(answer.code, 201 | 409));
+    }
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let joining = cluster.bearer(TOKEN);
+    joining.get(REQUESTS).await.refused(401, "Unauthorized");
+    admin
+        .post(secrets, &join_token("2099-01-01T00:00:00Z"))
+        .await
+        .expect(201);
+    let (key, request) = signing_request("system:node:n9");
+    let made = eventually("the token is known", async || {
+        let answer = joining.post(REQUESTS, &request).await;
+        (answer.code == 201).then(|| answer.json())
+    })
+    .await;
+    assert_eq!(made["spec"]["username"], "system:bootstrap:abcdef");
+    let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
+    let signed = eventually("the request is signed", async || {
+        let found = joining.get(&path).await.expect(200);
+        let certificate = found["status"]["certificate"].as_str()?.to_owned();
+        Some(certificate)
+    })
+    .await;
+    let pem = String::from_utf8(STANDARD.decode(signed).unwrap()).unwrap();
+    let mut config = kube::Config::new(cluster.url().parse().unwrap());
+    config.root_cert = None;
+    config.accept_invalid_certs = true;
+    config.read_timeout = Some(Duration::from_secs(20));
+    config.auth_info.client_certificate_data = Some(STANDARD.encode(pem));
+    config.auth_info.client_key_data = Some(STANDARD.encode(key.serialize_pem()).into());
+    let kubelet = super::caller::Caller::new(kube::Client::try_from(config).unwrap());
+    kubelet.post("/api/v1/nodes", &node("n9")).await.expect(201);
+    kubelet
+        .post("/api/v1/nodes", &node("n8"))
+        .await
+        .refused(403, "Forbidden");
+    // The token is for joining and nothing else.
+    joining.get("/api/v1/nodes").await.refused(403, "Forbidden");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_token_that_is_over_opens_nothing() {
+    let cluster = Cluster::start().await;
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let old = join_token("2020-01-01T00:00:00Z");
+    cluster.admin().post(secrets, &old).await.expect(201);
+    for token in [TOKEN, "abcdef.0123456789abcdee", "abcdeg.0123456789abcdef"] {
+        cluster
+            .bearer(token)
+            .get(REQUESTS)
+            .await
+            .refused(401, "Unauthorized");
+    }
+}

@@ -1,0 +1,33 @@
+//! The whole server: opened on a store, served on a loopback socket, driven by clients.
+//!
+//! [`cluster`] starts one, [`caller`] sends requests, [`objects`] are what they send. Each other
+//! file is about one topic. Tests in [`etcd`] and [`python`] need tools of the distribution.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod caller;
+mod cluster;
+mod objects;
+
+mod abuse;
+mod anywhere;
+mod audit;
+mod deletion;
+mod disruption;
+mod etcd;
+mod identities;
+mod joining;
+mod lists;
+mod model;
+mod namespaces;
+mod nodes;
+mod observed;
+mod overload;
+mod python;
+mod quotas;
+mod slow_watchers;
+mod sockets;
+mod tokens;
+mod watchers;
+mod watches;
+mod writes;

@@ -1,0 +1,43 @@
+//! More requests than there are places.
+
+use plimsoll_apiserver::store::RedbOptions;
+
+use super::cluster::Cluster;
+use super::objects::SECRETS;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_finds_no_place_is_told_when_to_come_back() {
+    let cluster = Cluster::start_with(
+        |options| {
+            options.max_reads = 1;
+            options.max_writes = 1;
+        },
+        RedbOptions::default(),
+    )
+    .await;
+    let admin = cluster.admin();
+    let far = cluster.store.current_revision().await.unwrap() + 1000;
+    // Each waits three seconds for a version that does not come: one has the place, some a seat.
+    let path = format!("{SECRETS}?resourceVersion={far}");
+    let requests = (0..12).map(|_| {
+        let (admin, path) = (cluster.admin(), path.clone());
+        tokio::spawn(async move { admin.get(&path).await })
+    });
+    let requests: Vec<_> = requests.collect();
+    let mut refused = 0;
+    for request in requests {
+        let answer = request.await.unwrap();
+        if answer.code == 429 {
+            answer.refused(429, "TooManyRequests");
+            assert_eq!(answer.header("retry-after"), "1");
+            refused += 1;
+        } else {
+            answer.refused(504, "Timeout");
+        }
+        // Health and watches need no place.
+        assert_eq!(admin.get("/readyz").await.code, 200);
+        drop(admin.watch(&format!("{SECRETS}?watch=true")).await);
+    }
+    assert!(refused >= 3, "{refused} of 12");
+    admin.get(SECRETS).await.expect(200);
+}

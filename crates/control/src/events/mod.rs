@@ -1,0 +1,187 @@
+//! Events: what happened to an object, for people.
+//!
+//! A [`Recorder`] takes [`Occurrence`]s without ever making its caller wait, and has them written in
+//! the background. Two forms are in use upstream, each with its own way to keep repetitions from
+//! piling up:
+//! - [`Recorder::series`]: events.k8s.io/v1, used by the scheduler. What happens again becomes a
+//!   *series* of the first event.
+//! - [`Recorder::counted`]: core v1, used by the controllers. What happens again is *counted*, what
+//!   differs in its message only is combined after ten, and too many are not written at all.
+//!
+//! Memory is bounded: occurrences beyond [`QUEUE_LENGTH`] that wait to be written are dropped, as
+//! upstream drops them.
+//!
+//! Reading order: this file, `recent` (a bounded memory), `series` and `counted` (what is to be
+//! written, as pure values), `writing` (the shell).
+
+mod counted;
+mod recent;
+mod series;
+mod writing;
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Client, Resource};
+use plimsoll_core::object::syntax::check_dns_subdomain;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::process;
+
+/// How many occurrences may wait to be written.
+pub const QUEUE_LENGTH: usize = 32_768;
+
+/// How good the news is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventType {
+    /// As it should be.
+    Normal,
+    /// Something somebody may have to look after.
+    Warning,
+}
+
+impl EventType {
+    /// As the API spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        }
+    }
+}
+
+/// Something that happened to an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrence {
+    /// The object.
+    pub regarding: ObjectReference,
+    /// Another object that had to do with it; the counted form has no place for it.
+    pub related: Option<ObjectReference>,
+    /// How good the news is.
+    pub event_type: EventType,
+    /// Why, in one word for machines.
+    pub reason: Cow<'static, str>,
+    /// What was being done; the counted form has no place for it.
+    pub action: Cow<'static, str>,
+    /// What happened, for people.
+    pub note: String,
+}
+
+/// The reference to an object that events carry.
+pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
+    ObjectReference {
+        resource_version: object.meta().resource_version.clone(),
+        ..object.object_ref(&())
+    }
+}
+
+/// Who tells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reporter {
+    /// The component.
+    controller: String,
+    /// Which of its processes.
+    instance: String,
+}
+
+/// Takes occurrences to be written. Cloning one is cheap.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    reporter: std::sync::Arc<Reporter>,
+    sender: mpsc::Sender<Told>,
+}
+
+/// An occurrence on its way.
+#[derive(Clone, Debug)]
+struct Told {
+    reporter: std::sync::Arc<Reporter>,
+    occurrence: Occurrence,
+}
+
+impl Recorder {
+    /// A recorder of events.k8s.io/v1 events, in the name of a controller. It writes until `stop`.
+    pub fn series(client: Client, controller: &str, stop: CancellationToken) -> Recorder {
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
+        tokio::spawn(writing::write_series(client, receiver, stop));
+        let instance = format!("{controller}-{}", process::hostname());
+        Recorder::telling_as(controller, instance, sender)
+    }
+
+    /// A recorder of core v1 events, in the name of a component. It writes until `stop`.
+    pub fn counted(client: Client, component: &str, stop: CancellationToken) -> Recorder {
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
+        tokio::spawn(writing::write_counted(client, receiver, stop));
+        Recorder::telling_as(component, String::new(), sender)
+    }
+
+    /// The same recorder in the name of another controller.
+    #[must_use]
+    pub fn reporting_as(&self, controller: &str) -> Recorder {
+        let instance = if self.reporter.instance.is_empty() {
+            String::new()
+        } else {
+            format!("{controller}-{}", process::hostname())
+        };
+        Recorder::telling_as(controller, instance, self.sender.clone())
+    }
+
+    fn telling_as(controller: &str, instance: String, sender: mpsc::Sender<Told>) -> Recorder {
+        let reporter = Reporter {
+            controller: controller.to_owned(),
+            instance,
+        };
+        Recorder {
+            reporter: std::sync::Arc::new(reporter),
+            sender,
+        }
+    }
+
+    /// Has an occurrence written, some time. It is dropped if too many wait.
+    pub fn record(&self, occurrence: Occurrence) {
+        let told = Told {
+            reporter: std::sync::Arc::clone(&self.reporter),
+            occurrence,
+        };
+        if let Err(error) = self.sender.try_send(told) {
+            tracing::debug!(%error, "event dropped");
+        }
+    }
+}
+
+/// The namespace of an event: that of its object, if it has one.
+fn namespace_of(regarding: &ObjectReference) -> String {
+    let namespace = regarding.namespace.as_deref().unwrap_or_default();
+    if namespace.is_empty() {
+        "default".to_owned()
+    } else {
+        namespace.to_owned()
+    }
+}
+
+/// The name of an event: that of its object, and the time.
+fn event_name(regarding: &ObjectReference, nanoseconds: i128) -> String {
+    let object = regarding.name.as_deref().unwrap_or_default();
+    let name = format!("{object}.{nanoseconds:x}");
+    if check_dns_subdomain(&name).is_empty() {
+        name
+    } else {
+        process::random_uuid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_the_server_would_refuse_are_replaced() {
+        let named = |name: &str| ObjectReference {
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        };
+        assert_eq!(event_name(&named("web-1"), 0xabc), "web-1.abc");
+        assert_eq!(event_name(&named("a:b"), 1).len(), 36);
+        assert_eq!(event_name(&named(&"a".repeat(253)), 1).len(), 36);
+    }
+}

@@ -1,0 +1,215 @@
+//! Repetitions as series of the first event.
+//!
+//! Matches v1.36 staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, but for the number
+//! of events that are remembered, which is bounded here.
+
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ObjectMeta;
+
+use super::recent::Recent;
+use super::{Reporter, Told, event_name, namespace_of};
+
+/// A series ends when nothing has been added to it for this long; how often that is looked at.
+pub(super) const FINISH_TIME: Duration = Duration::from_mins(6);
+/// How often series that go on are written, so that they do not expire.
+pub(super) const REFRESH_TIME: Duration = Duration::from_mins(30);
+/// How many events are remembered, in case they happen again.
+const REMEMBERED: usize = 4096;
+
+/// What has been told lately.
+#[derive(Debug)]
+pub(super) struct Series {
+    told: Recent<Key, Event>,
+}
+
+/// Events of the same key are the same event, again: everything but the note.
+type Key = (Reporter, &'static str, String, String, [Option<String>; 14]);
+
+impl Series {
+    pub(super) fn new() -> Series {
+        Series {
+            told: Recent::new(REMEMBERED),
+        }
+    }
+
+    /// The events to be written because of an occurrence: those without a series are to be
+    /// created, of the others the series is to be patched.
+    pub(super) fn tell(&mut self, told: Told, now: Timestamp) -> Vec<Event> {
+        let key = key(&told);
+        let Some(known) = self.told.get_mut(&key) else {
+            let event = event(told, now);
+            let forgotten = self.told.insert(key, event.clone());
+            let forgotten = forgotten.filter(|event| event.series.is_some());
+            return forgotten.into_iter().chain([event]).collect();
+        };
+        let last_observed_time = MicroTime(now);
+        if let Some(series) = &mut known.series {
+            series.count = series.count.saturating_add(1);
+            series.last_observed_time = last_observed_time;
+            return Vec::new();
+        }
+        known.series = Some(EventSeries {
+            count: 2,
+            last_observed_time,
+        });
+        vec![known.clone()]
+    }
+
+    /// The series that go on.
+    pub(super) fn refresh(&self) -> Vec<Event> {
+        let series = self.told.iter().filter(|(_, event)| event.series.is_some());
+        series.map(|(_, event)| event.clone()).collect()
+    }
+
+    /// Forgets what has not happened again, and returns the series among it, to be written once
+    /// more.
+    pub(super) fn finish(&mut self, now: Timestamp) -> Vec<Event> {
+        let is_old = |event: &Event| {
+            let last = match (&event.series, &event.event_time) {
+                (Some(series), _) => Some(series.last_observed_time.0),
+                (None, time) => time.as_ref().map(|time| time.0),
+            };
+            last.is_none_or(|last| last + FINISH_TIME < now)
+        };
+        let old = self.told.iter().filter(|(_, event)| is_old(event));
+        let old: Vec<Key> = old.map(|(key, _)| key.clone()).collect();
+        let ended = old.iter().filter_map(|key| self.told.remove(key));
+        ended.filter(|event| event.series.is_some()).collect()
+    }
+}
+
+fn key(told: &Told) -> Key {
+    let occurrence = &told.occurrence;
+    let related = occurrence.related.clone().unwrap_or_default();
+    let regarding = occurrence.regarding.clone();
+    let mut parts = [const { None }; 14];
+    let objects = [regarding, related].into_iter().flat_map(|object| {
+        [
+            object.api_version,
+            object.field_path,
+            object.kind,
+            object.name,
+            object.namespace,
+            object.resource_version,
+            object.uid,
+        ]
+    });
+    for (part, value) in parts.iter_mut().zip(objects) {
+        *part = value;
+    }
+    (
+        Reporter::clone(&told.reporter),
+        occurrence.event_type.as_str(),
+        occurrence.reason.to_string(),
+        occurrence.action.to_string(),
+        parts,
+    )
+}
+
+fn event(told: Told, now: Timestamp) -> Event {
+    let Told {
+        reporter,
+        occurrence,
+    } = told;
+    Event {
+        metadata: ObjectMeta {
+            name: Some(event_name(&occurrence.regarding, now.as_nanosecond())),
+            namespace: Some(namespace_of(&occurrence.regarding)),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(now)),
+        reporting_controller: Some(reporter.controller.clone()),
+        reporting_instance: Some(reporter.instance.clone()),
+        action: Some(occurrence.action.into_owned()),
+        reason: Some(occurrence.reason.into_owned()),
+        regarding: Some(occurrence.regarding),
+        related: occurrence.related,
+        note: Some(occurrence.note),
+        type_: Some(occurrence.event_type.as_str().to_owned()),
+        ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{EventType, Occurrence};
+    use k8s_openapi::api::core::v1::ObjectReference;
+    use std::sync::Arc;
+
+    fn told(pod: &str, note: &str) -> Told {
+        Told {
+            reporter: Arc::new(Reporter {
+                controller: "default-scheduler".to_owned(),
+                instance: "default-scheduler-host".to_owned(),
+            }),
+            occurrence: Occurrence {
+                regarding: ObjectReference {
+                    name: Some(pod.to_owned()),
+                    ..ObjectReference::default()
+                },
+                related: None,
+                event_type: EventType::Warning,
+                reason: "FailedScheduling".into(),
+                action: "Scheduling".into(),
+                note: note.to_owned(),
+            },
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_second_time_makes_a_series_and_further_ones_are_counted_silently() {
+        let mut series = Series::new();
+        let first = series.tell(told("a", "x"), at(1));
+        assert_eq!(first[0].series, None);
+        assert_eq!(first[0].metadata.namespace.as_deref(), Some("default"));
+        let second = series.tell(told("a", "another note"), at(2));
+        assert_eq!(second[0].metadata.name, first[0].metadata.name);
+        assert_eq!(second[0].note.as_deref(), Some("x"));
+        assert_eq!(second[0].series.as_ref().unwrap().count, 2);
+        assert!(series.tell(told("a", "x"), at(3)).is_empty());
+        assert_eq!(series.tell(told("b", "x"), at(3)).len(), 1);
+        let refreshed = series.refresh();
+        assert_eq!(refreshed.len(), 1);
+        assert_eq!(refreshed[0].series.as_ref().unwrap().count, 3);
+    }
+
+    #[test]
+    fn a_series_ends_with_its_last_count_six_minutes_after_its_last_event() {
+        let mut series = Series::new();
+        series.tell(told("a", "x"), at(0));
+        series.tell(told("a", "x"), at(10));
+        series.tell(told("a", "x"), at(100));
+        series.tell(told("b", "x"), at(0));
+        assert!(series.finish(at(460)).is_empty());
+        let ended = series.finish(at(461));
+        assert_eq!(ended.len(), 1);
+        assert_eq!(ended[0].series.as_ref().unwrap().count, 3);
+        let again = series.tell(told("b", "x"), at(462));
+        assert_eq!(again[0].series, None);
+    }
+
+    #[test]
+    fn a_series_that_has_to_be_forgotten_is_written_before() {
+        let mut series = Series::new();
+        series.tell(told("a", "x"), at(0));
+        series.tell(told("a", "x"), at(0));
+        for number in 0..REMEMBERED - 1 {
+            assert_eq!(
+                series.tell(told(&format!("p{number}"), "x"), at(1)).len(),
+                1
+            );
+        }
+        let written = series.tell(told("last", "x"), at(2));
+        assert_eq!(written.len(), 2);
+        assert!(written[0].series.is_some());
+    }
+}

@@ -1,0 +1,239 @@
+//! Writing events, in the background and with patience.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use k8s_openapi::api::core::v1::Event as CoreEvent;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::serde::Serialize;
+use k8s_openapi::serde::de::DeserializeOwned;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Told;
+use super::counted::Counted;
+use super::series::{FINISH_TIME, REFRESH_TIME, Series};
+
+/// How often the writing of an event is tried.
+const TRIES: u32 = 12;
+/// The time between tries, and up to a quarter more.
+const RETRY_PERIOD: Duration = Duration::from_secs(10);
+/// So many writes are under way at once; few, so that events give way to what they tell of.
+const IN_FLIGHT: usize = 8;
+
+/// Writes occurrences as series until told to stop, or until nobody can tell any more.
+pub(super) async fn write_series(
+    client: Client,
+    mut told: mpsc::Receiver<Told>,
+    stop: CancellationToken,
+) {
+    let mut series = Series::new();
+    let mut writes = FuturesUnordered::new();
+    let mut finish = interval(FINISH_TIME);
+    let mut refresh = interval(REFRESH_TIME);
+    finish.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let events = tokio::select! {
+            () = stop.cancelled() => return,
+            Some(()) = writes.next() => continue,
+            told = told.recv(), if writes.len() < IN_FLIGHT => match told {
+                Some(told) => series.tell(told, Timestamp::now()),
+                None => return,
+            },
+            _ = finish.tick() => series.finish(Timestamp::now()),
+            _ = refresh.tick() => series.refresh(),
+        };
+        writes.extend(events.into_iter().map(|event| {
+            let api = api_of(&client, event.metadata.namespace.as_deref());
+            write_one_of_series(api, event)
+        }));
+    }
+}
+
+/// Writes occurrences one by one and counts them, until told to stop, or until nobody can tell any
+/// more.
+pub(super) async fn write_counted(
+    client: Client,
+    mut told: mpsc::Receiver<Told>,
+    stop: CancellationToken,
+) {
+    let mut counted = Counted::new();
+    loop {
+        let told = tokio::select! {
+            () = stop.cancelled() => return,
+            told = told.recv() => match told {
+                Some(told) => told,
+                None => return,
+            },
+        };
+        let Some(event) = counted.tell(told, Timestamp::now()) else {
+            continue;
+        };
+        let api = api_of(&client, event.metadata.namespace.as_deref());
+        let written = tokio::select! {
+            () = stop.cancelled() => return,
+            written = write_one_counted(&api, event) => written,
+        };
+        if let Some(event) = written {
+            counted.update(&event);
+        }
+    }
+}
+
+fn api_of<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    Api::namespaced(client.clone(), namespace.unwrap_or("default"))
+}
+
+async fn write_one_of_series(api: Api<Event>, event: Event) {
+    let patch = event.series.as_ref().map(|series| {
+        json!({"series": {
+            "count": series.count, "lastObservedTime": series.last_observed_time,
+        }})
+    });
+    // An event that is created twice in a short time may come to exist between patch and create.
+    let is_worth_another_try = patch.is_some();
+    persist(&api, &event, patch, is_worth_another_try).await;
+}
+
+async fn write_one_counted(api: &Api<CoreEvent>, event: CoreEvent) -> Option<CoreEvent> {
+    let is_repeated = event.count.unwrap_or(1) > 1;
+    let patch = is_repeated.then(|| {
+        json!({
+            "count": event.count, "lastTimestamp": event.last_timestamp, "message": event.message,
+        })
+    });
+    persist(api, &event, patch, false).await
+}
+
+/// Patches or creates an event. What the server refuses is given up, unless it is that the event
+/// exists by now; what does not reach the server is tried again.
+async fn persist<K>(
+    api: &Api<K>,
+    event: &K,
+    patch: Option<serde_json::Value>,
+    retry_if_exists: bool,
+) -> Option<K>
+where
+    K: Clone + std::fmt::Debug + Serialize + DeserializeOwned + Resource<DynamicType = ()>,
+{
+    for _ in 0..TRIES {
+        match patch_or_create(api, event, patch.as_ref()).await {
+            Ok(written) => return Some(written),
+            Err(kube::Error::Api(status)) => {
+                let exists = status.code == 409 && status.reason == "AlreadyExists";
+                if !(exists && retry_if_exists) {
+                    tracing::debug!(%status, "server rejected event");
+                    return None;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "event not written"),
+        }
+        sleep(RETRY_PERIOD.mul_f64(1.0 + fastrand::f64() / 4.0)).await;
+    }
+    tracing::warn!("event given up");
+    None
+}
+
+async fn patch_or_create<K>(
+    api: &Api<K>,
+    event: &K,
+    patch: Option<&serde_json::Value>,
+) -> kube::Result<K>
+where
+    K: Clone + std::fmt::Debug + Serialize + DeserializeOwned + Resource<DynamicType = ()>,
+{
+    if let Some(patch) = patch {
+        let name = event.meta().name.as_deref().unwrap_or_default();
+        let params = PatchParams::default();
+        match api.patch(name, &params, &Patch::Strategic(patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            result => return result,
+        }
+    }
+    api.create(&PostParams::default(), event).await
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::super::{EventType, Occurrence, Recorder, reference};
+    use super::*;
+    use crate::testing::TestApi;
+
+    const EVENTS: &str = "/apis/events.k8s.io/v1/events";
+    const CORE_EVENTS: &str = "/api/v1/events";
+
+    fn occurrence(note: &str) -> Occurrence {
+        let pod = json!({
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+        });
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        Occurrence {
+            regarding: reference(&pod),
+            related: None,
+            event_type: EventType::Warning,
+            reason: "FailedScheduling".into(),
+            action: "Scheduling".into(),
+            note: note.to_owned(),
+        }
+    }
+
+    async fn until(holds: impl Fn() -> bool) {
+        while !holds() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_series_is_created_then_patched_once() {
+        let api = TestApi::default();
+        let stop = CancellationToken::new();
+        let recorder = Recorder::series(api.client(), "default-scheduler", stop.clone());
+        recorder.record(occurrence("first"));
+        until(|| api.list(EVENTS).len() == 1).await;
+        for _ in 0..3 {
+            recorder.record(occurrence("again"));
+        }
+        until(|| api.requests("PATCH") == 1).await;
+        let event = &api.list(EVENTS)[0];
+        assert_eq!(event["note"], "first");
+        assert_eq!(event["series"]["count"], 2);
+        assert_eq!(event["regarding"]["resourceVersion"], "7");
+        assert_eq!(event["metadata"]["namespace"], "shop");
+        assert_eq!(event["reportingController"], "default-scheduler");
+        tokio::time::advance(REFRESH_TIME).await;
+        until(|| api.list(EVENTS)[0]["series"]["count"] == 4).await;
+        stop.cancel();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_is_tried_again_when_the_server_cannot_be_reached_but_not_when_it_refuses() {
+        let api = TestApi::default();
+        let stop = CancellationToken::new();
+        let recorder = Recorder::counted(api.client(), "job-controller", stop.clone());
+        api.set_fault(|_, _| Some(403));
+        recorder.record(occurrence("refused"));
+        until(|| api.requests("POST") == 1).await;
+        api.set_fault(|_, _| None);
+        recorder.record(occurrence("taken"));
+        recorder.record(occurrence("taken"));
+        until(|| api.requests("PATCH") == 1).await;
+        let events = api.list(CORE_EVENTS);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0]["message"], "taken");
+        assert_eq!(events[0]["count"], 2);
+        assert_eq!(events[0]["source"]["component"], "job-controller");
+        stop.cancel();
+    }
+}

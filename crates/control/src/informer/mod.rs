@@ -1,0 +1,103 @@
+//! Watch caches: one watch per kind, shared by all loops of a process.
+//!
+//! A loop asks [`Informers`] for the kinds it reads, registers for their changes, and reads the
+//! objects from memory ever after. Objects are kept without `managedFields`, which no loop reads
+//! and which are often half of an object. The watch ends when the last loop lets go of it.
+//!
+//! Reading order: `key`, `contents` (objects and their indexes), `shared` (what is told to whom),
+//! `feed` (from the API into the cache), `registry` (one watch per kind).
+
+mod contents;
+mod feed;
+mod key;
+mod registry;
+mod shared;
+
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::PartialObjectMeta;
+use tokio::task::JoinHandle;
+
+pub use key::Key;
+pub use registry::{Informers, MetadataWatch};
+pub use shared::{Change, Subscription};
+
+use shared::Shared;
+
+/// What is watched of kinds that are only known by discovery.
+pub type Metadata = PartialObjectMeta;
+
+/// The objects of a kind, kept up to date by a watch.
+pub struct Informer<K> {
+    shared: Arc<Shared<K>>,
+    feed: JoinHandle<()>,
+}
+
+impl<K> fmt::Debug for Informer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Informer").finish_non_exhaustive()
+    }
+}
+
+impl<K> Drop for Informer<K> {
+    fn drop(&mut self) {
+        self.feed.abort();
+    }
+}
+
+impl<K: kube::Resource + Send + Sync + 'static> Informer<K> {
+    /// Waits until the cache holds what the server had when it was asked first.
+    pub async fn synced(&self) {
+        self.shared.synced().await;
+    }
+
+    /// The object of that key.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.shared.contents().objects.get(key).cloned()
+    }
+
+    /// All objects, ordered by namespace and name.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.shared.contents().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace, ordered by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let contents = self.shared.contents();
+        let from = contents.objects.range(Key::new(namespace, "")..);
+        let within = from.take_while(|(key, _)| key.namespace == namespace);
+        within.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// The objects that name the uid among their owners.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<K>> {
+        self.shared.contents().owned_by(uid)
+    }
+
+    /// The pods that are bound to the node; other kinds are on none.
+    pub fn on_node(&self, node: &str) -> Vec<Arc<K>> {
+        self.shared.contents().on_node(node)
+    }
+
+    /// Has `handle` called for every change, first of all for every object there is already.
+    ///
+    /// It is called by the task that feeds the cache and must not wait; usually it adds a key to
+    /// a queue. The calls end when the subscription is dropped.
+    pub fn on_change(&self, handle: impl Fn(&Change<K>) + Send + Sync + 'static) -> Subscription {
+        shared::subscribe(&self.shared, Box::new(handle))
+    }
+}
+
+/// A change of which only the metadata is of interest.
+#[derive(Clone, Copy, Debug)]
+pub enum MetadataChange<'a> {
+    /// The object is there, new or changed.
+    Applied(&'a ObjectMeta),
+    /// The object is gone.
+    Deleted(&'a ObjectMeta),
+}
+
+#[cfg(test)]
+mod tests;

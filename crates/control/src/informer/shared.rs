@@ -1,0 +1,210 @@
+//! The cache as its feed and its readers share it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
+
+use tokio::sync::watch;
+
+use super::Key;
+use super::contents::Contents;
+
+/// What happened to an object.
+#[derive(Debug)]
+pub enum Change<K> {
+    /// It was not known before.
+    Added(Arc<K>),
+    /// It is another than before.
+    Updated {
+        /// As it was.
+        before: Arc<K>,
+        /// As it is.
+        after: Arc<K>,
+    },
+    /// It is gone; this is the last that is known of it.
+    Deleted(Arc<K>),
+}
+
+impl<K> Change<K> {
+    /// The object as it is, or was last.
+    pub fn object(&self) -> &Arc<K> {
+        match self {
+            Change::Added(object) | Change::Deleted(object) => object,
+            Change::Updated { after, .. } => after,
+        }
+    }
+}
+
+impl<K: kube::Resource> Change<K> {
+    /// The key of the object.
+    pub fn key(&self) -> Key {
+        Key::of(self.object().meta())
+    }
+}
+
+pub(super) type Handler<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+
+/// Ends the calls to a handler when it is dropped.
+#[must_use = "the handler is called only as long as this lives"]
+pub struct Subscription {
+    end: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
+pub(super) struct Shared<K> {
+    contents: RwLock<Contents<K>>,
+    /// Locked for as long as a change is applied and told, so that every handler sees every
+    /// change once and in order. Always taken before `contents`.
+    handlers: Mutex<Handlers<K>>,
+    synced: watch::Sender<bool>,
+}
+
+struct Handlers<K> {
+    by_id: BTreeMap<u64, Handler<K>>,
+    next_id: u64,
+}
+
+impl<K> Default for Shared<K> {
+    fn default() -> Self {
+        Shared {
+            contents: RwLock::default(),
+            handlers: Mutex::new(Handlers {
+                by_id: BTreeMap::new(),
+                next_id: 0,
+            }),
+            synced: watch::Sender::new(false),
+        }
+    }
+}
+
+impl<K> Handlers<K> {
+    fn tell(&self, change: &Change<K>) {
+        for handle in self.by_id.values() {
+            handle(change);
+        }
+    }
+}
+
+/// Tells `handle` of all objects there are, and registers it for what comes.
+pub(super) fn subscribe<K: kube::Resource + Send + Sync + 'static>(
+    shared: &Arc<Shared<K>>,
+    handle: Handler<K>,
+) -> Subscription {
+    let mut handlers = shared.lock_handlers();
+    let known: Vec<Arc<K>> = shared.contents().objects.values().cloned().collect();
+    for object in known {
+        handle(&Change::Added(object));
+    }
+    let id = handlers.next_id;
+    handlers.next_id += 1;
+    handlers.by_id.insert(id, handle);
+    let weak: Weak<Shared<K>> = Arc::downgrade(shared);
+    Subscription {
+        end: Some(Box::new(move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.lock_handlers().by_id.remove(&id);
+            }
+        })),
+    }
+}
+
+impl<K> Shared<K> {
+    fn lock_handlers(&self) -> std::sync::MutexGuard<'_, Handlers<K>> {
+        // A handler that panics ends the feed's task; the map of handlers is sound.
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn contents(&self) -> RwLockReadGuard<'_, Contents<K>> {
+        self.contents.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        // The sender lives in `self`, so it cannot be gone.
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+}
+
+impl<K: kube::Resource + 'static> Shared<K> {
+    /// Takes in an object as the watch tells of it.
+    pub(super) fn apply(&self, object: K) {
+        let handlers = self.lock_handlers();
+        self.apply_one(&handlers, Key::of(object.meta()), Arc::new(object));
+    }
+
+    pub(super) fn delete(&self, object: K) {
+        let handlers = self.lock_handlers();
+        let removed = self.write().remove(&Key::of(object.meta()));
+        if removed.is_some() {
+            handlers.tell(&Change::Deleted(Arc::new(object)));
+        }
+    }
+
+    /// Takes in the result of a list: what is not in it is gone.
+    pub(super) fn replace(&self, objects: BTreeMap<Key, K>) {
+        let handlers = self.lock_handlers();
+        let contents = self.contents();
+        let known = contents.objects.keys();
+        let gone: Vec<Key> = known
+            .filter(|key| !objects.contains_key(key))
+            .cloned()
+            .collect();
+        drop(contents);
+        for key in gone {
+            let removed = self.write().remove(&key);
+            if let Some(object) = removed {
+                handlers.tell(&Change::Deleted(object));
+            }
+        }
+        for (key, object) in objects {
+            self.apply_one(&handlers, key, Arc::new(object));
+        }
+        drop(handlers);
+        self.synced.send_replace(true);
+    }
+
+    fn apply_one(&self, handlers: &Handlers<K>, key: Key, object: Arc<K>) {
+        let known = self.contents().objects.get(&key).cloned();
+        if let Some(before) = known {
+            if is_same_version(&*before, &*object) {
+                return;
+            }
+            // A deletion and a creation that the watch missed are still two changes.
+            if before.meta().uid != object.meta().uid {
+                self.write().remove(&key);
+                handlers.tell(&Change::Deleted(before));
+            }
+        }
+        let before = self.write().insert(key, Arc::clone(&object));
+        handlers.tell(&match before {
+            Some(before) => Change::Updated {
+                before,
+                after: object,
+            },
+            None => Change::Added(object),
+        });
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Contents<K>> {
+        let guard = self.contents.write();
+        guard.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_same_version<K: kube::Resource>(a: &K, b: &K) -> bool {
+    let (a, b) = (a.meta(), b.meta());
+    a.uid == b.uid && a.resource_version.is_some() && a.resource_version == b.resource_version
+}

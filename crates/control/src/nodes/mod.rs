@@ -1,0 +1,8 @@
+//! What becomes of nodes that fall silent, and of their pods.
+//!
+//! Two loops that talk only through the API: [`lifecycle`] marks nodes (conditions, taints),
+//! [`taint_eviction`] deletes the pods that do not tolerate the marks. All decisions are those of
+//! `plimsoll_core::lifecycle`.
+
+pub mod lifecycle;
+pub mod taint_eviction;

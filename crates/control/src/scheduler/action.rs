@@ -1,0 +1,77 @@
+//! What the loop wants done. Each action but telling is answered with an input.
+
+use std::sync::Arc;
+
+use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
+use plimsoll_core::scheduling::queue::PodFacts;
+
+use crate::events::Occurrence;
+
+/// One side effect.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Binds a pod to a node.
+    Bind {
+        /// The pod.
+        pod: Arc<PodFacts>,
+        /// The node.
+        node: NodeName,
+    },
+    /// Patches the status of a pod.
+    Patch(StatusPatch),
+    /// Marks a victim of preemption and deletes it.
+    Evict {
+        /// For whom.
+        preemptor: PodUid,
+        /// Whom.
+        victim: Victim,
+    },
+    /// Tells people.
+    Tell {
+        /// Number of the profile that tells.
+        profile: usize,
+        /// What happened.
+        occurrence: Box<Occurrence>,
+    },
+}
+
+/// A change of a pod's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusPatch {
+    /// The pod.
+    pub pod_ref: PodRef,
+    /// Which pod of that name.
+    pub uid: PodUid,
+    /// The condition `PodScheduled=False`, if it changes.
+    pub condition: Option<Condition>,
+    /// The node on which room is set aside, if that changes; `None` within if on none.
+    pub nominated_node_name: Option<Option<NodeName>>,
+}
+
+/// The condition `PodScheduled=False`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, for people.
+    pub message: String,
+    /// The version of the spec that was looked at.
+    pub observed_generation: i64,
+    /// Whether the condition was something else before.
+    pub is_new: bool,
+}
+
+/// A pod that has to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The pod.
+    pub pod_ref: PodRef,
+    /// Which pod of that name.
+    pub uid: PodUid,
+    /// The version of its spec.
+    pub generation: i64,
+    /// Whether it carries the mark of a victim already.
+    pub is_marked: bool,
+    /// What the mark says.
+    pub message: String,
+}

@@ -1,0 +1,131 @@
+//! A small API server in memory, for tests of the loops.
+//!
+//! It keeps objects as JSON and knows what the loops rely on: resource versions and conflicts,
+//! lists and watches, merge patches, subresources, finalizers, graceful deletion of pods,
+//! discovery. It checks nothing.
+//!
+//! Reading order: `kinds`, `state` (objects and what writes do to them), `patch`, `service`
+//! (requests and answers).
+
+mod kinds;
+mod patch;
+mod service;
+mod state;
+mod test_api;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use kube::Client;
+use plimsoll_core::object::timestamp::Timestamp;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::informer::Key;
+
+use state::State;
+pub(crate) use test_api::TestApi;
+
+/// The API server; clones of the `Arc` share its objects.
+pub(crate) struct Cluster {
+    state: Mutex<State>,
+    revision: watch::Sender<u64>,
+    streams_lists: bool,
+}
+
+impl Cluster {
+    /// An empty cluster.
+    pub(crate) fn new() -> Arc<Cluster> {
+        Cluster::build(true)
+    }
+
+    /// A cluster of the time before lists were streamed.
+    pub(crate) fn without_streamed_lists() -> Arc<Cluster> {
+        Cluster::build(false)
+    }
+
+    fn build(streams_lists: bool) -> Arc<Cluster> {
+        Arc::new(Cluster {
+            state: Mutex::default(),
+            revision: watch::Sender::new(0),
+            streams_lists,
+        })
+    }
+
+    /// A client of this server.
+    pub(crate) fn client(self: &Arc<Self>) -> Client {
+        Client::new(service::Service(Arc::clone(self)), "default")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn published<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let answer = change(&mut state);
+        self.revision.send_replace(state.revision());
+        answer
+    }
+
+    /// Stores an object as it is, new or in place of another; answers it with uid and version.
+    pub(crate) fn put(&self, object: Value) -> Value {
+        let kind = kinds::of_object(&object);
+        self.published(|state| state.put(kind, object))
+    }
+
+    /// Changes an object in place.
+    pub(crate) fn change(&self, plural: &str, key: &Key, change: impl FnOnce(&mut Value)) {
+        let kind = kinds::of_plural(plural);
+        let mut object = self.get(plural, key).expect("there is such an object");
+        change(&mut object);
+        self.published(|state| state.put(kind, object));
+    }
+
+    /// Removes an object at once.
+    pub(crate) fn remove(&self, plural: &str, key: &Key) {
+        self.published(|state| state.remove(kinds::of_plural(plural), key));
+    }
+
+    /// Deletes an object as a client would, with the propagation policy.
+    pub(crate) fn delete(&self, plural: &str, key: &Key, policy: &str) {
+        let options = serde_json::json!({"propagationPolicy": policy});
+        let kind = kinds::of_plural(plural);
+        let deleted = self.published(|state| state.delete(kind, key, &options));
+        assert!(deleted.is_ok(), "{plural} {key} can be deleted");
+    }
+
+    /// An object as it is stored.
+    pub(crate) fn get(&self, plural: &str, key: &Key) -> Option<Value> {
+        self.state().get(kinds::of_plural(plural), key).cloned()
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn list(&self, plural: &str) -> Vec<Value> {
+        let state = self.state();
+        let objects = state.list(kinds::of_plural(plural), None);
+        objects.cloned().collect()
+    }
+
+    /// Waits until `condition` holds, and fails when it does not within a minute.
+    pub(crate) async fn eventually(&self, what: &str, condition: impl Fn(&Cluster) -> bool) {
+        let mut revisions = self.revision.subscribe();
+        let wait = async {
+            while !condition(self) {
+                revisions.changed().await.expect("the cluster lives");
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(60), wait).await;
+        assert!(in_time.is_ok(), "not within a minute: {what}");
+    }
+}
+
+/// A clock that follows Tokio's, which tests can stop and which then runs as fast as it can.
+pub(crate) fn virtual_clock() -> Clock {
+    let start = tokio::time::Instant::now();
+    Clock::new(move || Timestamp::from_secs(1_767_225_600).saturating_add(start.elapsed()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! The workload controllers: what turns a wish for pods into pods.
+//!
+//! Each controller is a folder of pure decisions (object, children and time in; actions and status
+//! out) and one file that reads watches and carries the actions out.
+//!
+//! Reading order: `note` (what is told), `ownership` (whose is it), `pod_state` (what can
+//! be asked of a pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`,
+//! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
+//! `deployment`, `daemon_set`, `job`, `disruption`.
+
+pub mod claiming;
+pub mod daemon_set;
+pub mod deletion_order;
+pub mod deployment;
+pub mod disruption;
+pub mod expectations;
+pub mod fraction;
+pub mod job;
+pub mod note;
+pub mod ownership;
+pub mod pod_owners;
+pub mod pod_state;
+pub mod pod_template;
+pub mod replica_set;
+pub mod template_hash;
+pub mod writes;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::ReplicationController;
+use plimsoll_core::lifecycle::recreation;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::informer::Informers;
+
+/// The settings of a workload loop.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many objects are worked on at a time.
+    pub workers: usize,
+    /// How long a set waits whose pods are evicted again and again. Upstream never waits; a longest
+    /// wait of zero does as upstream does.
+    pub recreation: recreation::Settings,
+    /// What time it is.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: 5,
+            recreation: recreation::Settings::default(),
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// Runs all workload loops until `stop`.
+pub async fn run_all(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
+    let shared = || Arc::clone(&informers);
+    tokio::join!(
+        daemon_set::run(shared(), options.clone(), stop.clone()),
+        deployment::run(shared(), options.clone(), stop.clone()),
+        disruption::run(shared(), options.clone(), stop.clone()),
+        job::run(shared(), options.clone(), stop.clone()),
+        replica_set::run::<ReplicaSet>(shared(), options.clone(), stop.clone()),
+        replica_set::run::<ReplicationController>(shared(), options.clone(), stop.clone()),
+    );
+}
+
+/// The objects behind shared pointers.
+fn as_refs<K>(objects: &[Arc<K>]) -> Vec<&K> {
+    objects.iter().map(|object| &**object).collect()
+}
+
+#[cfg(test)]
+mod tests;

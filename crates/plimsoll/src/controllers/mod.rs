@@ -1,0 +1,72 @@
+//! `plimsoll controllers`: the control loops alone, against any Kubernetes API.
+
+mod node_lifecycle;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use plimsoll_control::controllers::{self, Options};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Cluster;
+use crate::signals;
+
+/// Arguments of `plimsoll controllers`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    cluster: Cluster,
+
+    /// Act only while elected; others may stand by.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+        num_args = 0..=1, default_missing_value = "true")]
+    leader_elect: bool,
+
+    #[command(flatten)]
+    node_lifecycle: node_lifecycle::Flags,
+
+    /// Where health is served.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
+    /// Evicted pods that are kept of each owner.
+    #[arg(long, value_name = "N")]
+    keep_evicted_pods: Option<usize>,
+
+    /// Finished pods that are kept in the whole cluster before the oldest are removed; 0 keeps all.
+    #[arg(long, value_name = "N")]
+    terminated_pod_gc_threshold: Option<usize>,
+}
+
+/// Runs until told to stop.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(async {
+        let client = arguments.cluster.client().await?;
+        let mut options = Options {
+            elects_leader: arguments.leader_elect,
+            listen: arguments.listen,
+            node_lifecycle: arguments.node_lifecycle.options(),
+            ..Options::default()
+        };
+        if let Some(count) = arguments.keep_evicted_pods {
+            options.evicted_pods.settings.keep_per_owner = Some(count);
+        }
+        if let Some(count) = arguments.terminated_pod_gc_threshold {
+            options.pod_gc.settings.terminated_threshold = count;
+        }
+        let stop = CancellationToken::new();
+        let stopping = stop.clone();
+        tokio::spawn(async move {
+            signals::stopped().await;
+            stopping.cancel();
+        });
+        controllers::run(client, options, stop).await
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

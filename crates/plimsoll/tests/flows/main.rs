@@ -1,0 +1,27 @@
+//! Whole flows with real kubectl: server, controllers and scheduler on nodes that exist in the
+//! API only.
+//!
+//! Every test is a story in kubectl's words. [`flow`] has what they share, [`kubelets`] plays the
+//! nodes, and [`target`] decides where all of it runs: on processes that are started for the test,
+//! or, with `PLIMSOLL_TARGET_KUBECONFIG`, on a cluster that is there already.
+
+mod flow;
+mod kubectl;
+mod kubelets;
+mod ledger;
+mod manifest;
+mod process;
+mod target;
+mod waiting;
+
+mod adoption;
+mod chaos;
+mod daemon_sets;
+mod deletion;
+mod drain;
+mod jobs;
+mod preemption;
+mod quota;
+mod rollout;
+mod second_scheduler;
+mod silent_node;

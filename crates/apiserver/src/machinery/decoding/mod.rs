@@ -143,7 +143,11 @@ pub fn decode(
         reason,
     };
     let is_expected = (name, group, version) == (kind.kind, kind.group, kind.version);
-    if !is_expected {
+    // The one kind that is taken in an older version, too: it reads the same, and kubectl before
+    // 1.22 drains with it.
+    let is_old_eviction = (kind.group, kind.kind) == ("policy", "Eviction")
+        && (name, group, version) == ("Eviction", "policy", "v1beta1");
+    if !is_expected && !is_old_eviction {
         return Err(other_kind(name, group, version, kind, error));
     }
     let id = schema().of(kind);

@@ -119,3 +119,23 @@ fn nothing_given_is_an_empty_object() {
     let decoded = decode_pod("null", FieldValidation::Strict).unwrap();
     assert_eq!(decoded.object["kind"], json!("Pod"));
 }
+
+#[test]
+fn evictions_of_old_clients_are_taken() {
+    let kind = GroupVersionKind {
+        group: "policy",
+        version: "v1",
+        kind: "Eviction",
+    };
+    let read = |version: &str| {
+        let body = format!(r#"{{"kind":"Eviction","apiVersion":"policy/{version}"}}"#);
+        decode(
+            body.as_bytes(),
+            BodyFormat::Json,
+            kind,
+            FieldValidation::Strict,
+        )
+    };
+    assert_eq!(read("v1beta1").unwrap().object["apiVersion"], "policy/v1");
+    assert!(read("v1alpha1").is_err());
+}

@@ -21,6 +21,8 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::print::Colour;
+
 /// The API server makes and drops many small values per request, which this allocator does in about
 /// half the time of the C library's.
 #[global_allocator]
@@ -81,6 +83,7 @@ fn start_logging() {
         .from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(Colour::for_stderr() == Colour::On)
         .with_writer(std::io::stderr)
         .init();
 }

@@ -86,8 +86,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
-    let directory = &arguments.data_dir;
-    std::fs::create_dir_all(directory)
+    // What is told to people has to be right wherever they are.
+    let directory = std::path::absolute(&arguments.data_dir)
+        .with_context(|| format!("no data directory {}", arguments.data_dir.display()))?;
+    std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make the data directory {}", directory.display()))?;
     let listener = TcpListener::bind(arguments.listen)
         .await

@@ -12,10 +12,20 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// On for a terminal, unless `NO_COLOR` is set to anything.
+    /// For what is printed.
     pub(crate) fn for_stdout() -> Colour {
+        Colour::on(&std::io::stdout())
+    }
+
+    /// For what is logged.
+    pub(crate) fn for_stderr() -> Colour {
+        Colour::on(&std::io::stderr())
+    }
+
+    /// On for a terminal, unless `NO_COLOR` is set to anything.
+    fn on(stream: &impl IsTerminal) -> Colour {
         let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        if std::io::stdout().is_terminal() && !is_unwanted {
+        if stream.is_terminal() && !is_unwanted {
             Colour::On
         } else {
             Colour::Off

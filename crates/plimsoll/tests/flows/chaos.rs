@@ -19,8 +19,8 @@ const DEPLOYMENTS: u32 = 8;
 const NODES: u32 = 50;
 /// Milli-cores of a pod of a flow's deployment.
 const POD_MILLICORES: u32 = 10;
-/// Processes that are killed during each of the two roll-outs.
-const KILLS: usize = 6;
+/// In each of the two roll-outs a process is killed for so many pods.
+const PODS_PER_KILL: u32 = 60;
 /// How long a process may live before the next one is killed, in milliseconds.
 const LIVES: std::ops::Range<u64> = 200..2500;
 /// How long a roll-out may take after the last kill, per pod.
@@ -54,12 +54,12 @@ fn kills_at_random_lose_nothing_and_bind_nothing_twice() {
     for index in 0..DEPLOYMENTS {
         flow.create(&flow.deployment(&format!("web-{index}"), replicas));
     }
-    kill_at_random(&mut flow, &mut random);
+    kill_at_random(&mut flow, pods / PODS_PER_KILL, &mut random);
     wait_until_rolled(&flow, "busybox:1", replicas);
     for index in 0..DEPLOYMENTS {
         flow.kubectl(&format!("set image deployment web-{index} main=busybox:2"));
     }
-    kill_at_random(&mut flow, &mut random);
+    kill_at_random(&mut flow, pods / PODS_PER_KILL, &mut random);
     wait_until_rolled(&flow, "busybox:2", replicas);
 
     let ledger = ledger.lock().expect("nobody panics");
@@ -84,9 +84,9 @@ fn number(variable: &str) -> Option<u32> {
     )
 }
 
-fn kill_at_random(flow: &mut Flow, random: &mut fastrand::Rng) {
+fn kill_at_random(flow: &mut Flow, kills: u32, random: &mut fastrand::Rng) {
     let launched = flow.target.launched().expect("the cluster is ours");
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         std::thread::sleep(Duration::from_millis(random.u64(LIVES)));
         let process = if random.bool() {
             &mut launched.scheduler

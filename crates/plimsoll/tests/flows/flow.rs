@@ -141,10 +141,13 @@ impl Drop for Flow {
         if self.target.is_ours() {
             return;
         }
-        self.try_kubectl(&format!("delete namespace {} --wait=false", self.name), "");
-        self.try_kubectl(
-            &format!("delete nodes,priorityclasses -l flow={}", self.name),
-            "",
-        );
+        // Its nodes have to let its pods go before they go themselves.
+        let nodes = self.try_kubectl(&format!("get nodes -l flow={} -o name", self.name), "");
+        self.try_kubectl(&format!("delete namespace {} --timeout=60s", self.name), "");
+        let classes = format!("delete nodes,priorityclasses -l flow={}", self.name);
+        self.try_kubectl(&classes, "");
+        let leases = nodes.stdout.replace("node/", "lease/");
+        let leases = leases.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.try_kubectl(&format!("delete -n kube-node-lease {leases}"), "");
     }
 }

@@ -20,6 +20,7 @@ mod daemon_sets;
 mod deletion;
 mod drain;
 mod jobs;
+mod leadership;
 mod preemption;
 mod quota;
 mod rollout;

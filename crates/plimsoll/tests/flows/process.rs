@@ -38,7 +38,8 @@ impl Process {
         self.child.try_wait().is_ok_and(|code| code.is_some())
     }
 
-    fn kill(&mut self) {
+    /// Kills it without warning.
+    pub(crate) fn kill(&mut self) {
         // Fails only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -106,6 +106,9 @@ async fn a_node_that_falls_silent_is_marked_and_one_that_comes_back_is_not() {
     );
     drop(dying);
     let silent = clock.now();
+    // Up to ten seconds before, it was heard of; it may take five to be noticed, twice.
+    tokio::time::sleep(Duration::from_secs(39)).await;
+    assert!(!has_taint(&cluster, "a", NODE_UNREACHABLE, "NoSchedule"));
     cluster
         .eventually("the node is not heard of", |c| {
             has_taint(c, "a", NODE_UNREACHABLE, "NoSchedule")

@@ -10,14 +10,20 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 5] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
     (
         "plimsoll",
-        &["plimsoll-apiserver", "plimsoll-control", "plimsoll-core"],
+        &[
+            "plimsoll-apiserver",
+            "plimsoll-control",
+            "plimsoll-core",
+            "plimsoll-node",
+        ],
     ),
     ("plimsoll-apiserver", &["plimsoll-core"]),
     ("plimsoll-control", &["plimsoll-core"]),
     ("plimsoll-core", &[]),
+    ("plimsoll-node", &["plimsoll-core"]),
     ("plimsoll-testkit", &[]),
 ];
 

@@ -1,0 +1,1 @@
+//! Core's cgroup plan, written into the kernel.

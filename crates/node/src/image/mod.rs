@@ -1,0 +1,1 @@
+//! Images on disk: pulled, imported, unpacked, mounted.

@@ -1,0 +1,18 @@
+//! The node agent: runs pods under cgroups, measures them, and answers as a kubelet does.
+//!
+//! Decisions are core's; this crate reads the machine, carries decisions out and reports back. It
+//! knows the cluster only through `kube::Client`, so any Kubernetes API server will do.
+//!
+//! Reading order: [`runtime`] (the verbs of a container runtime, and two that speak them),
+//! [`image`] (what the embedded runtime runs), [`cgroup`] (core's plan written into the kernel),
+//! [`stats`] (what is used), [`volumes`] (directories for containers), [`pods`] (one worker per pod),
+//! [`server`] (the kubelet's face), [`agent`] (all of it together).
+
+pub mod agent;
+pub mod cgroup;
+pub mod image;
+pub mod pods;
+pub mod runtime;
+pub mod server;
+pub mod stats;
+pub mod volumes;

@@ -1,0 +1,1 @@
+//! Pods on the node: one worker each, from admission to the last status.

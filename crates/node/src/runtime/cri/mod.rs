@@ -1,0 +1,1 @@
+//! Runtimes behind a socket: containerd, CRI-O.

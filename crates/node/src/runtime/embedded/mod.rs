@@ -1,0 +1,1 @@
+//! A runtime inside the agent's own binary: nothing to install.

@@ -1,0 +1,1 @@
+//! The kubelet's face: logs, commands, ports, figures, over TLS.

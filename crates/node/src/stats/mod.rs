@@ -1,0 +1,1 @@
+//! What the node, its pods and containers use, read from the kernel.

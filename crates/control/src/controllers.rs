@@ -9,11 +9,12 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::Recorder;
-use crate::informer::Informers;
 use crate::leadership::Election;
 use crate::serving::{self, Site};
-use crate::{housekeeping, nodes, process, workloads};
+use crate::{housekeeping, nodes, workloads};
+use plimsoll_client::events::Recorder;
+use plimsoll_client::informer::Informers;
+use plimsoll_client::process;
 
 /// The Lease. It has the name of upstream's, so that never both act on one cluster.
 const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");

@@ -17,7 +17,7 @@ use kube::{Api, Client};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{EventType, Occurrence, Recorder, reference};
+use plimsoll_client::events::{EventType, Occurrence, Recorder, reference};
 
 /// Waits between tries of those who do not lead are up to this much longer.
 const JITTER_FACTOR: f64 = 1.2;
@@ -29,7 +29,7 @@ pub struct Election {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who this process is; see [`crate::process::identity`].
+    /// Who this process is; see [`plimsoll_client::process::identity`].
     pub identity: String,
     /// How long others wait for a leader that no longer renews.
     pub lease_duration: Duration,

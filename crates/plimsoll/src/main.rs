@@ -1,7 +1,6 @@
 //! The `plimsoll` command.
 //!
-//! One file per command; what they share is `print` (tables, colour) and `machine` (this
-//! machine's capacity). Errors reach people here and nowhere else: `error:`, its causes indented,
+//! One file per command; what they share is `print` (tables, colour). Errors reach people here and nowhere else: `error:`, its causes indented,
 //! then hints. Exit codes: 0 fine, 1 the input has errors, 2 wrong usage, 70 a fault of ours.
 
 mod check;
@@ -9,7 +8,6 @@ mod cluster;
 mod controllers;
 mod convert;
 mod input;
-mod machine;
 mod print;
 mod scheduler;
 mod server;

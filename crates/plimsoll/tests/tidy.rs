@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
     (
         "plimsoll",
         &[
@@ -21,9 +21,10 @@ const ALLOWED_EDGES: [(&str, &[&str]); 6] = [
         ],
     ),
     ("plimsoll-apiserver", &["plimsoll-core"]),
-    ("plimsoll-control", &["plimsoll-core"]),
+    ("plimsoll-client", &["plimsoll-core"]),
+    ("plimsoll-control", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-core", &[]),
-    ("plimsoll-node", &["plimsoll-core"]),
+    ("plimsoll-node", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-testkit", &[]),
 ];
 

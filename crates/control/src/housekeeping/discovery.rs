@@ -107,7 +107,7 @@ fn kind(resource: ApiResource, capabilities: &ApiCapabilities) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Cluster;
+    use plimsoll_client::testing::Cluster;
 
     #[tokio::test]
     async fn kinds_are_found_by_name_with_scope_and_verbs() {

@@ -15,8 +15,8 @@ use plimsoll_core::lifecycle::retention::{EvictedPod, Settings, plan};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::informer::{Informer, Informers};
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::{Informer, Informers};
 
 /// The settings of the loop.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Cluster, virtual_clock};
+    use plimsoll_client::testing::{Cluster, virtual_clock};
 
     /// A pod made and evicted at these minutes.
     fn evicted(name: &str, created: u8, evicted: u8) -> Value {

@@ -16,9 +16,9 @@ use plimsoll_core::object::identity::NodeName;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::disruption::{Disruption, disruption_patch, patch_status};
-use crate::informer::{Informer, Informers, Key};
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::{Informer, Informers, Key};
 
 /// How many pods are removed at the same time.
 const WORKERS: usize = 16;
@@ -146,7 +146,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::testing::{Cluster, virtual_clock};
+    use plimsoll_client::testing::{Cluster, virtual_clock};
 
     fn pod(name: &str, node: &str) -> Value {
         json!({

@@ -11,9 +11,9 @@ use kube::{Api, Client};
 use plimsoll_core::lifecycle::ttl_after_finished::expires_at;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::informer::{Change, Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
 /// How many jobs are looked at at the same time.
 const WORKERS: usize = 5;
@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Cluster, virtual_clock};
+    use plimsoll_client::testing::{Cluster, virtual_clock};
 
     #[tokio::test(start_paused = true)]
     async fn a_finished_job_is_deleted_in_the_foreground_when_its_time_is_over() {

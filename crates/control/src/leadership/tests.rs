@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::TestApi;
+use plimsoll_client::testing::TestApi;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -19,11 +19,11 @@ use plimsoll_core::object::taint::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::disruption::{Disruption, disruption_patch, patch_status};
-use crate::events::{EventType, Occurrence, Recorder};
-use crate::informer::{Change, Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
 /// How many pods are deleted at the same time.
 const DELETERS: usize = 8;

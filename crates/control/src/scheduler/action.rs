@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
 use plimsoll_core::scheduling::queue::PodFacts;
 
-use crate::events::Occurrence;
+use plimsoll_client::events::Occurrence;
 
 /// One side effect.
 #[derive(Clone, Debug)]

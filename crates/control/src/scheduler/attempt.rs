@@ -8,7 +8,7 @@ use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::scheduling::decision::{Decision, Error, Placement};
 use plimsoll_core::scheduling::queue::{QueuedPod, Time};
 
-use crate::events::{EventType, Occurrence};
+use plimsoll_client::events::{EventType, Occurrence};
 
 use super::action::Action;
 use super::failure::Failure;

@@ -12,7 +12,7 @@ use plimsoll_core::scheduling::diagnosis::event_note;
 use plimsoll_core::scheduling::preemption::Room;
 use plimsoll_core::scheduling::queue::{Plugin, QueuedPod, Rejectors, Time};
 
-use crate::events::{EventType, Occurrence};
+use plimsoll_client::events::{EventType, Occurrence};
 
 use super::action::{Action, Condition, StatusPatch};
 use super::metrics::Outcome;

@@ -14,7 +14,7 @@ use plimsoll_core::scheduling::preemption::{
 };
 use plimsoll_core::scheduling::queue::{Plugin, PodFacts, Time};
 
-use crate::events::{EventType, Occurrence};
+use plimsoll_client::events::{EventType, Occurrence};
 
 use super::action::{Action, StatusPatch, Victim};
 use super::input::Eviction;

@@ -13,9 +13,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::events::Recorder;
 use crate::leadership::Election;
-use crate::{process, serving};
+use crate::serving;
+use plimsoll_client::events::Recorder;
+use plimsoll_client::process;
 
 use super::action::Action;
 use super::configz::configz;

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Options, run};
-use crate::testing::TestApi;
+use plimsoll_client::testing::TestApi;
 
 fn pod_path(name: &str) -> String {
     format!("/api/v1/namespaces/default/pods/{name}")

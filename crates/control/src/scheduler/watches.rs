@@ -17,7 +17,7 @@ use plimsoll_core::scheduling::queue::NodeFacts;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::watching::watch;
+use plimsoll_client::watching::watch;
 
 use super::input::{Input, Name, Seen};
 use super::pod_record::PodRecord;

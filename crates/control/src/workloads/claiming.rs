@@ -10,7 +10,7 @@ use kube::Resource;
 use plimsoll_core::object::selector::LabelSelector;
 use serde::de::DeserializeOwned;
 
-use crate::informer::{Change, Informer, Informers, Key, Subscription};
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::ownership::{
     Claim, ControllerKind, adoption_patch, claim, controller_of, release_patch,

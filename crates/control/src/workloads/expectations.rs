@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::informer::Key;
+use plimsoll_client::informer::Key;
 
 /// A watch that lost an event must not stop a controller for ever.
 const TIMEOUT: Duration = Duration::from_mins(5);

@@ -32,8 +32,8 @@ use k8s_openapi::api::core::v1::ReplicationController;
 use plimsoll_core::lifecycle::recreation;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::informer::Informers;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::Informers;
 
 /// The settings of a workload loop.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 use kube::Resource;
 use plimsoll_core::object::selector::LabelSelector;
 
-use crate::informer::{Change, Informer, Key, Subscription};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::informer::{Change, Informer, Key, Subscription};
 
 use super::expectations::Expectations;
 use super::ownership::{ControllerKind, controller_of};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Options, run_all};
-use crate::informer::{Informers, Key};
-use crate::testing::Cluster;
+use plimsoll_client::informer::{Informers, Key};
+use plimsoll_client::testing::Cluster;
 
 /// All loops at work; they end when this is dropped.
 struct Running {

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::events::{EventType, Occurrence, Recorder};
-use crate::informer::Key;
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::informer::Key;
 
 use super::note::{Note, Severity};
 use super::pod_state;

@@ -9,8 +9,7 @@ use plimsoll_core::config::NodeConfig;
 use plimsoll_core::lint::MachineFacts;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Bytes, Count, ResourceName};
-
-use crate::machine::read_local_machine;
+use plimsoll_node::machine::read_local_machine;
 
 /// What was said about the machine on the command line.
 #[derive(Debug, Default)]
@@ -128,21 +127,7 @@ fn resolve_given(given: &BTreeMap<String, Quantity>, daemons: Option<Bytes>) -> 
 
 fn resolve_local(config: &NodeConfig, daemons: Option<Bytes>) -> Result<Resolved> {
     let local = read_local_machine(Path::new(config.root_dir.as_str()))?;
-    let huge_pages: Vec<HugePages> = local
-        .huge_pages
-        .iter()
-        .map(|(page_size, total)| HugePages {
-            page_size: *page_size,
-            count: total.0 / page_size.0.max(1),
-        })
-        .collect();
-    let machine = Machine {
-        cores: local.cores.0,
-        memory: local.memory,
-        huge_pages,
-        root_fs: Some(local.root_fs),
-        max_pid: Some(local.max_pid),
-    };
+    let machine = local.to_shared_out();
     let mut known: Vec<ResourceName> = machine.capacity().names().cloned().collect();
     known.push(ResourceName::PODS);
     Ok(Resolved {

@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{EventType, Occurrence, Recorder};
 use crate::housekeeping::discovery::{Kind, discover};
-use crate::informer::{Informers, MetadataChange, MetadataWatch};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::informer::{Informers, MetadataChange, MetadataWatch};
 
 use super::decision::{Decision, Owner, decide};
 use super::graph::{Graph, Todo};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::housekeeping::discovery::{Kind, Kinds};
-use crate::informer::Metadata;
+use plimsoll_client::informer::Metadata;
 
 use super::identity::Identity;
 

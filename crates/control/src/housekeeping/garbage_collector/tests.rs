@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::informer::{Informers, Key};
-use crate::testing::Cluster;
+use plimsoll_client::informer::{Informers, Key};
+use plimsoll_client::testing::Cluster;
 
 fn start(cluster: &Arc<Cluster>) -> CancellationToken {
     let stop = CancellationToken::new();

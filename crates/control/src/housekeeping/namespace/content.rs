@@ -7,9 +7,9 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::clock::Clock;
 use crate::housekeeping::discovery::{Kind, discover};
-use crate::informer::Metadata;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::Metadata;
 
 use super::conditions::Progress;
 

@@ -18,9 +18,9 @@ use kube::{Api, Client};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::informer::{Change, Informers, Key};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::{Change, Informers, Key};
 
 /// The finalizer that holds a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{Cluster, virtual_clock};
+use plimsoll_client::testing::{Cluster, virtual_clock};
 
 fn start(cluster: &Arc<Cluster>) -> CancellationToken {
     let stop = CancellationToken::new();

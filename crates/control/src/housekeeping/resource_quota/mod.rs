@@ -23,9 +23,9 @@ use plimsoll_core::problem::Problem;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::informer::{Change, Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
 use sources::Sources;
 

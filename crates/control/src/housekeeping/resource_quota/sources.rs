@@ -14,8 +14,8 @@ use plimsoll_core::quantity::{Format, Quantity};
 use plimsoll_core::resources::{ResourceList, ResourceName};
 
 use crate::housekeeping::discovery::{Kinds, discover};
-use crate::informer::{Change, Informer, Informers, Key, Metadata, Subscription};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Metadata, Subscription};
 
 use super::counting::{Counted, counted_for};
 

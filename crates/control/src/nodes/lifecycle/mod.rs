@@ -23,10 +23,10 @@ use plimsoll_core::lifecycle::node_health::GracePeriods;
 use plimsoll_core::lifecycle::zone::Rates;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::events::{EventType, Occurrence, Recorder};
-use crate::informer::{Change, Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
+use plimsoll_client::clock::Clock;
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::informer::{Change, Informer, Informers, Key};
 
 use record::Record;
 

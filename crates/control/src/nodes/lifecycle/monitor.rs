@@ -15,7 +15,7 @@ use plimsoll_core::lifecycle::zone::ZoneHealth;
 use plimsoll_core::object::node::ConditionStatus;
 use serde_json::json;
 
-use crate::informer::Key;
+use plimsoll_client::informer::Key;
 
 use super::{Controller, NODE_WORKERS, name_of, zone_of};
 

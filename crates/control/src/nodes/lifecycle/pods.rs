@@ -7,8 +7,8 @@ use plimsoll_core::object::node::ConditionStatus;
 use serde_json::json;
 
 use crate::disruption::{conditions_patch, patch_status};
-use crate::events::{EventType, Occurrence, reference};
-use crate::informer::{Change, Key};
+use plimsoll_client::events::{EventType, Occurrence, reference};
+use plimsoll_client::informer::{Change, Key};
 
 use super::Controller;
 

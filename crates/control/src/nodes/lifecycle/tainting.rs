@@ -12,7 +12,7 @@ use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::object::node::ConditionStatus;
 use serde_json::json;
 
-use crate::informer::Key;
+use plimsoll_client::informer::Key;
 
 use super::{Controller, name_of};
 

@@ -4,7 +4,7 @@ use plimsoll_core::object::taint::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{Cluster, virtual_clock};
+use plimsoll_client::testing::{Cluster, virtual_clock};
 
 fn node(name: &str, zone: &str) -> Value {
     json!({

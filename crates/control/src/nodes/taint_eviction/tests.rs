@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{Cluster, virtual_clock};
+use plimsoll_client::testing::{Cluster, virtual_clock};
 
 fn pod(name: &str, tolerations: Value) -> Value {
     json!({

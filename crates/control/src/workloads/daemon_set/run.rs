@@ -12,8 +12,6 @@ use plimsoll_core::object::selector::LabelSelector;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Recorder, reference};
-use crate::informer::{Change, Informer, Informers, Key, Subscription};
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::expectations::Expectations;
@@ -26,6 +24,8 @@ use crate::workloads::writes::{
     Writer, for_all, is_already_exists, is_not_found, message_of, slow_start,
 };
 use crate::workloads::{Options, as_refs};
+use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
     BURST_REPLICAS, FailedPods, Fit, Fitness, KIND, Leaving, REVISION_HASH, Work, cleanup,

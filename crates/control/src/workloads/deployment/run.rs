@@ -9,8 +9,6 @@ use kube::api::{DeleteParams, PostParams};
 use plimsoll_core::object::selector::LabelSelector;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Recorder, reference};
-use crate::informer::{Change, Informer, Informers, Key, Subscription};
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant};
 use crate::workloads::ownership::{controller_of, is_controlled_by};
@@ -18,6 +16,8 @@ use crate::workloads::writes::{
     Writer, is_already_exists, is_namespace_terminating, is_not_found, message_of,
 };
 use crate::workloads::{Options, as_refs};
+use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
     Action, KIND, View, is_same_template, on_failed_creation, on_hash_collision, reconcile,

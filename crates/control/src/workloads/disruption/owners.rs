@@ -9,9 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::core::{DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 
-use crate::informer::{Informer, Informers, Key};
 use crate::workloads::ownership::{controller_of, group_of};
 use crate::workloads::writes::{is_not_found, message_of};
+use plimsoll_client::informer::{Informer, Informers, Key};
 
 use super::scale::{OwnerScale, Owners, ScaleError};
 

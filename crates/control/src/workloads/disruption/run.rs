@@ -10,14 +10,14 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::disruption::patch_status;
-use crate::events::{Recorder, reference};
-use crate::informer::{Change, Informer, Informers, Key, Subscription};
 use crate::work_queue::WorkQueue;
 use crate::workloads::fraction::FractionError;
 use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 use crate::workloads::writes::{Writer, is_conflict, is_not_found, message_of};
 use crate::workloads::{Options, as_refs};
+use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::owners::KnownOwners;
 use super::selector_text::selector_text;

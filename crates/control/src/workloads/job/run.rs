@@ -9,8 +9,6 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use plimsoll_core::object::selector::LabelSelector;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Recorder, reference};
-use crate::informer::{Change, Informer, Informers, Key, Subscription};
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::expectations::Expectations;
@@ -20,6 +18,8 @@ use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;
 use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
 use crate::workloads::{Options, as_refs};
+use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
     Accounting, BackOff, Done, KIND, PodWork, TRACKING_FINALIZER, View, has_unknown_mode,

@@ -13,9 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Recorder, reference};
 use crate::housekeeping::evicted_pods::wait_before_recreating;
-use crate::informer::{Informer, Informers, Key};
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::expectations::Expectations;
@@ -25,6 +23,8 @@ use crate::workloads::pod_state;
 use crate::workloads::pod_template::pod_from_template;
 use crate::workloads::writes::{Writer, for_all, is_not_found, message_of, slow_start};
 use crate::workloads::{Options, as_refs};
+use plimsoll_client::events::{Recorder, reference};
+use plimsoll_client::informer::{Informer, Informers, Key};
 
 use super::{
     Plan, StatusInput, compute_status, from_replication_controller, is_status_current, plan,

@@ -23,7 +23,7 @@ type Fault = Box<dyn FnMut(&Method, &str) -> Option<u16> + Send>;
 
 /// The API; clones are the same one.
 #[derive(Clone, Default)]
-pub(crate) struct TestApi(Arc<Mutex<State>>);
+pub struct TestApi(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -52,7 +52,7 @@ struct Watch {
 
 impl TestApi {
     /// A client of this API.
-    pub(crate) fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let api = api.clone();
@@ -62,26 +62,23 @@ impl TestApi {
     }
 
     /// Decides which requests fail.
-    pub(crate) fn set_fault(
-        &self,
-        fault: impl FnMut(&Method, &str) -> Option<u16> + Send + 'static,
-    ) {
+    pub fn set_fault(&self, fault: impl FnMut(&Method, &str) -> Option<u16> + Send + 'static) {
         self.0.lock().unwrap().fault = Some(Box::new(fault));
     }
 
     /// Lets requests and answers take up to this long, by chance.
-    pub(crate) fn set_latency(&self, latency: Duration) {
+    pub fn set_latency(&self, latency: Duration) {
         self.0.lock().unwrap().latency = latency;
     }
 
     /// The object at a path such as `/api/v1/namespaces/default/pods/a`.
-    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+    pub fn get(&self, path: &str) -> Option<Value> {
         let (key, _) = parse(path);
         self.0.lock().unwrap().objects.get(&key).cloned()
     }
 
     /// All objects of a collection, over all namespaces if the path names none.
-    pub(crate) fn list(&self, path: &str) -> Vec<Value> {
+    pub fn list(&self, path: &str) -> Vec<Value> {
         let (key, _) = parse(path);
         let state = self.0.lock().unwrap();
         let all = state.objects.iter().filter(|(own, _)| key.includes(own));
@@ -89,13 +86,13 @@ impl TestApi {
     }
 
     /// Sets an object, as another client would.
-    pub(crate) fn put(&self, path: &str, object: Value) {
+    pub fn put(&self, path: &str, object: Value) {
         let (key, _) = parse(path);
         self.0.lock().unwrap().store(key, object);
     }
 
     /// How many requests there were whose method and path contain the text.
-    pub(crate) fn requests(&self, containing: &str) -> usize {
+    pub fn requests(&self, containing: &str) -> usize {
         let state = self.0.lock().unwrap();
         let requests = state.requests.iter();
         requests.filter(|line| line.contains(containing)).count()
@@ -319,4 +316,10 @@ fn failed(code: u16, reason: &str) -> Response<BoxBody<Bytes, Infallible>> {
         "message": reason, "reason": reason, "code": code,
     });
     answer(code, &status)
+}
+
+impl std::fmt::Debug for TestApi {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("TestApi").finish_non_exhaustive()
+    }
 }

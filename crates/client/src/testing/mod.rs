@@ -25,10 +25,10 @@ use crate::clock::Clock;
 use crate::informer::Key;
 
 use state::State;
-pub(crate) use test_api::TestApi;
+pub use test_api::TestApi;
 
 /// The API server; clones of the `Arc` share its objects.
-pub(crate) struct Cluster {
+pub struct Cluster {
     state: Mutex<State>,
     revision: watch::Sender<u64>,
     streams_lists: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// An empty cluster.
-    pub(crate) fn new() -> Arc<Cluster> {
+    pub fn new() -> Arc<Cluster> {
         Cluster::build(true)
     }
 
     /// A cluster of the time before lists were streamed.
-    pub(crate) fn without_streamed_lists() -> Arc<Cluster> {
+    pub fn without_streamed_lists() -> Arc<Cluster> {
         Cluster::build(false)
     }
 
@@ -54,7 +54,7 @@ impl Cluster {
     }
 
     /// A client of this server.
-    pub(crate) fn client(self: &Arc<Self>) -> Client {
+    pub fn client(self: &Arc<Self>) -> Client {
         Client::new(service::Service(Arc::clone(self)), "default")
     }
 
@@ -70,13 +70,13 @@ impl Cluster {
     }
 
     /// Stores an object as it is, new or in place of another; answers it with uid and version.
-    pub(crate) fn put(&self, object: Value) -> Value {
+    pub fn put(&self, object: Value) -> Value {
         let kind = kinds::of_object(&object);
         self.published(|state| state.put(kind, object))
     }
 
     /// Changes an object in place.
-    pub(crate) fn change(&self, plural: &str, key: &Key, change: impl FnOnce(&mut Value)) {
+    pub fn change(&self, plural: &str, key: &Key, change: impl FnOnce(&mut Value)) {
         let kind = kinds::of_plural(plural);
         let mut object = self.get(plural, key).expect("there is such an object");
         change(&mut object);
@@ -84,12 +84,12 @@ impl Cluster {
     }
 
     /// Removes an object at once.
-    pub(crate) fn remove(&self, plural: &str, key: &Key) {
+    pub fn remove(&self, plural: &str, key: &Key) {
         self.published(|state| state.remove(kinds::of_plural(plural), key));
     }
 
     /// Deletes an object as a client would, with the propagation policy.
-    pub(crate) fn delete(&self, plural: &str, key: &Key, policy: &str) {
+    pub fn delete(&self, plural: &str, key: &Key, policy: &str) {
         let options = serde_json::json!({"propagationPolicy": policy});
         let kind = kinds::of_plural(plural);
         let deleted = self.published(|state| state.delete(kind, key, &options));
@@ -97,19 +97,19 @@ impl Cluster {
     }
 
     /// An object as it is stored.
-    pub(crate) fn get(&self, plural: &str, key: &Key) -> Option<Value> {
+    pub fn get(&self, plural: &str, key: &Key) -> Option<Value> {
         self.state().get(kinds::of_plural(plural), key).cloned()
     }
 
     /// All objects of a kind.
-    pub(crate) fn list(&self, plural: &str) -> Vec<Value> {
+    pub fn list(&self, plural: &str) -> Vec<Value> {
         let state = self.state();
         let objects = state.list(kinds::of_plural(plural), None);
         objects.cloned().collect()
     }
 
     /// Waits until `condition` holds, and fails when it does not within a minute.
-    pub(crate) async fn eventually(&self, what: &str, condition: impl Fn(&Cluster) -> bool) {
+    pub async fn eventually(&self, what: &str, condition: impl Fn(&Cluster) -> bool) {
         let mut revisions = self.revision.subscribe();
         let wait = async {
             while !condition(self) {
@@ -122,10 +122,16 @@ impl Cluster {
 }
 
 /// A clock that follows Tokio's, which tests can stop and which then runs as fast as it can.
-pub(crate) fn virtual_clock() -> Clock {
+pub fn virtual_clock() -> Clock {
     let start = tokio::time::Instant::now();
     Clock::new(move || Timestamp::from_secs(1_767_225_600).saturating_add(start.elapsed()))
 }
 
 #[cfg(test)]
 mod tests;
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}

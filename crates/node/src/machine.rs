@@ -2,37 +2,84 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use plimsoll_core::allocatable::{HugePages, Machine};
 use plimsoll_core::config::CpuSet;
 use plimsoll_core::resources::{Bytes, Count};
 
+/// Why the machine cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the kernel's cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It holds something else than it should.
+    #[error("{path} holds {text:?}, expected {expected}")]
+    Parse {
+        /// Which.
+        path: PathBuf,
+        /// What it holds.
+        text: String,
+        /// What was looked for.
+        expected: &'static str,
+    },
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
 /// Capacities of the local machine, in the kernel's own figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LocalMachine {
-    pub(crate) cores: Count,
-    pub(crate) memory: Bytes,
-    pub(crate) swap: Bytes,
+pub struct LocalMachine {
+    /// Logical processors that are online.
+    pub cores: Count,
+    /// `MemTotal`.
+    pub memory: Bytes,
+    /// `SwapTotal`.
+    pub swap: Bytes,
     /// Size of the file system that holds the node's root directory.
-    pub(crate) root_fs: Bytes,
+    pub root_fs: Bytes,
     /// Inodes of the same file system.
-    pub(crate) root_fs_inodes: Count,
+    pub root_fs_inodes: Count,
     /// The largest process id, or the thread limit if that is smaller.
-    pub(crate) max_pid: Count,
+    pub max_pid: Count,
     /// Page size and bytes reserved in such pages.
-    pub(crate) huge_pages: Vec<(Bytes, Bytes)>,
+    pub huge_pages: Vec<(Bytes, Bytes)>,
+}
+
+impl LocalMachine {
+    /// The machine as allocatable is computed from it.
+    pub fn to_shared_out(&self) -> Machine {
+        Machine {
+            cores: self.cores.0,
+            memory: self.memory,
+            huge_pages: (self.huge_pages.iter())
+                .map(|(page_size, bytes)| HugePages {
+                    page_size: *page_size,
+                    count: bytes.0 / page_size.0.max(1),
+                })
+                .collect(),
+            root_fs: Some(self.root_fs),
+            max_pid: Some(self.max_pid),
+        }
+    }
 }
 
 /// Reads the machine; `root_dir` need not exist yet, its nearest existing parent counts.
-pub(crate) fn read_local_machine(root_dir: &Path) -> Result<LocalMachine> {
+pub fn read_local_machine(root_dir: &Path) -> Result<LocalMachine> {
     let meminfo = read("/proc/meminfo")?;
     let (root_fs, root_fs_inodes) = read_file_system(root_dir)?;
     let pid_max = read_number("/proc/sys/kernel/pid_max")?;
     let threads_max = read_number("/proc/sys/kernel/threads-max")?;
-    let online = read("/sys/devices/system/cpu/online")?;
-    let online = CpuSet::parse(online.trim()).map_err(anyhow::Error::msg)?;
+    let memory = parse_meminfo(&meminfo, "MemTotal");
+    let memory = memory.ok_or_else(|| parse_error("/proc/meminfo", &meminfo, "MemTotal"))?;
     Ok(LocalMachine {
-        cores: Count(i64::try_from(online.len())?),
-        memory: parse_meminfo(&meminfo, "MemTotal").context("/proc/meminfo has no MemTotal")?,
+        cores: read_online_cores()?,
+        memory,
         swap: parse_meminfo(&meminfo, "SwapTotal").unwrap_or_default(),
         root_fs,
         root_fs_inodes,
@@ -41,14 +88,33 @@ pub(crate) fn read_local_machine(root_dir: &Path) -> Result<LocalMachine> {
     })
 }
 
+fn read_online_cores() -> Result<Count> {
+    const PATH: &str = "/sys/devices/system/cpu/online";
+    let text = read(PATH)?;
+    let online = CpuSet::parse(text.trim());
+    let online = online.map_err(|_| parse_error(PATH, &text, "a list of processors"))?;
+    Ok(Count(i64::try_from(online.len()).unwrap_or(i64::MAX)))
+}
+
 fn read(path: &str) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+    std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })
+}
+
+fn parse_error(path: &str, text: &str, expected: &'static str) -> Error {
+    Error::Parse {
+        path: path.into(),
+        text: text.chars().take(80).collect(),
+        expected,
+    }
 }
 
 fn read_number(path: &str) -> Result<i64> {
     let text = read(path)?;
     let number = text.trim().parse();
-    number.with_context(|| format!("{path} holds {text:?}, not a number"))
+    number.map_err(|_| parse_error(path, &text, "a number"))
 }
 
 fn parse_meminfo(meminfo: &str, key: &str) -> Option<Bytes> {
@@ -64,8 +130,10 @@ fn read_file_system(directory: &Path) -> Result<(Bytes, Count)> {
         .ancestors()
         .find(|ancestor| ancestor.exists())
         .unwrap_or(Path::new("/"));
-    let stat = rustix::fs::statvfs(existing)
-        .with_context(|| format!("cannot statfs {}", existing.display()))?;
+    let stat = rustix::fs::statvfs(existing).map_err(|source| Error::Read {
+        path: existing.to_owned(),
+        source: source.into(),
+    })?;
     let size = stat.f_blocks.saturating_mul(stat.f_frsize);
     Ok((
         Bytes(i64::try_from(size).unwrap_or(i64::MAX)),
@@ -80,7 +148,11 @@ fn read_huge_pages() -> Result<Vec<(Bytes, Bytes)>> {
     };
     let mut sizes = Vec::new();
     for entry in entries {
-        let path = entry.context("cannot list huge pages")?.path();
+        let entry = entry.map_err(|source| Error::Read {
+            path: root.clone(),
+            source,
+        })?;
+        let path = entry.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let kibibytes = name
             .strip_prefix("hugepages-")

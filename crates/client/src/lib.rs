@@ -1,0 +1,14 @@
+//! What every part that talks to a Kubernetes API shares.
+//!
+//! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
+//! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
+//! told to people). For tests, with the feature of that name, [`testing`]: an API server in memory.
+
+pub mod clock;
+pub mod events;
+pub mod informer;
+pub mod process;
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::unwrap_used, reason = "a test that meets a fault of its server ends there")]
+pub mod testing;
+pub mod watching;

@@ -9,6 +9,9 @@ pub mod events;
 pub mod informer;
 pub mod process;
 #[cfg(any(test, feature = "testing"))]
-#[expect(clippy::unwrap_used, reason = "a test that meets a fault of its server ends there")]
+#[expect(
+    clippy::unwrap_used,
+    reason = "a test that meets a fault of its server ends there"
+)]
 pub mod testing;
 pub mod watching;

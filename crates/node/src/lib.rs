@@ -6,10 +6,11 @@
 //! Reading order: [`runtime`] (the verbs of a container runtime, and two that speak them),
 //! [`image`] (what the embedded runtime runs), [`cgroup`] (core's plan written into the kernel),
 //! [`machine`] and [`stats`] (what there is, and what is used), [`volumes`] (directories for containers), [`pods`] (one worker per pod),
-//! [`server`] (the kubelet's face), [`agent`] (all of it together).
+//! [`server`] (the kubelet's face), [`identity`] (its certificates), [`agent`] (all of it together).
 
 pub mod agent;
 pub mod cgroup;
+pub mod identity;
 pub mod image;
 pub mod machine;
 pub mod pods;

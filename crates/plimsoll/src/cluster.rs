@@ -21,6 +21,12 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A client of the cluster.
     pub(crate) async fn client(&self) -> Result<kube::Client> {
+        let config = self.config().await?;
+        kube::Client::try_from(config).context("cannot talk to the cluster")
+    }
+
+    /// Where the cluster is, and who talks to it.
+    pub(crate) async fn config(&self) -> Result<kube::Config> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
@@ -34,11 +40,9 @@ impl Cluster {
             None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await,
             None => {
                 let config = kube::Config::infer().await;
-                let config = config.context("no cluster is configured; give --kubeconfig")?;
-                return kube::Client::try_from(config).context("cannot talk to the cluster");
+                return config.context("no cluster is configured; give --kubeconfig");
             }
         };
-        let config = config.context("the kubeconfig cannot be used")?;
-        kube::Client::try_from(config).context("cannot talk to the cluster")
+        config.context("the kubeconfig cannot be used")
     }
 }

@@ -12,6 +12,7 @@ mod print;
 mod scheduler;
 mod server;
 mod signals;
+mod token;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,11 @@ enum Command {
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
     Server(server::Arguments),
+    /// Invite other machines.
+    Token {
+        #[command(subcommand)]
+        command: token::Command,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         Command::Controllers(arguments) => controllers::run(&arguments),
         Command::Scheduler(arguments) => scheduler::run(&arguments),
         Command::Server(arguments) => server::run(&arguments),
+        Command::Token { command } => token::run(&command),
     };
     result.unwrap_or_else(|error| {
         report(&error);

@@ -15,6 +15,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
         "plimsoll",
         &[
             "plimsoll-apiserver",
+            "plimsoll-client",
             "plimsoll-control",
             "plimsoll-core",
             "plimsoll-node",

@@ -92,6 +92,47 @@ pub fn decide(csr: &Value, may: impl Fn(&str) -> bool) -> Decision {
     Decision::Ignore
 }
 
+/// Whether a kubelet's request for a serving certificate is approved at once: it has to be the
+/// node's own, for names that its node object has. `node` finds that object, `may` is asked as in
+/// [`decide`]. Upstream leaves these to a person; without the role it is the same here.
+pub fn decide_serving(
+    csr: &Value,
+    node: impl Fn(&str) -> Option<Value>,
+    may: impl Fn(&str) -> bool,
+) -> Decision {
+    let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
+    if is_decided || has_certificate(csr) || text(csr, "/spec/signerName") != KUBELET_SERVING {
+        return Decision::Ignore;
+    }
+    let Ok(request) = SigningRequest::from_api(text(csr, "/spec/request")) else {
+        return Decision::Ignore;
+    };
+    let is_own = text(csr, "/spec/username") == request.common_name;
+    if !is_own || check_kubelet_serving(&request, &usages(csr)).is_err() {
+        return Decision::Ignore;
+    }
+    let name = request.common_name.strip_prefix(NODE_USER_PREFIX);
+    let name = name.unwrap_or_default();
+    let Some(node) = node(name) else {
+        return Decision::Ignore;
+    };
+    let addresses = list(&node, "/status/addresses").iter();
+    let mut known: BTreeSet<&str> = addresses.map(|entry| text(entry, "/address")).collect();
+    known.insert(name);
+    let addresses: Vec<String> = request
+        .ip_addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let mut asked = request.dns_names.iter().chain(&addresses);
+    if asked.all(|name| known.contains(name.as_str())) && may("selfnodeserver") {
+        return Decision::Approve(
+            "Auto approving self kubelet server certificate after SubjectAccessReview.",
+        );
+    }
+    Decision::Ignore
+}
+
 /// The condition by which a request is approved without a person. The strategy adds the times.
 pub fn approval(message: &str) -> Value {
     json!({

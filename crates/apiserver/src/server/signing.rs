@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::call::{Call, time_text};
 use super::{Server, respond};
+use crate::auth::Objects;
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::authorize::Decision as Access;
 use crate::auth::identity::User;
@@ -107,7 +108,7 @@ impl Server {
     async fn look_at_request(&self, object: &Object) {
         let csr = object.value();
         let requester = requester_of(&csr);
-        let decision = signer::decide(&csr, |subresource| {
+        let may_create = |subresource: &str| {
             let resource = Resource {
                 group: GROUP,
                 resource: PLURAL,
@@ -115,7 +116,12 @@ impl Server {
                 ..Resource::default()
             };
             may(self, &requester, "create", resource)
-        });
+        };
+        let node = |name: &str| self.object("", "nodes", "", name);
+        let decision = match signer::decide(&csr, may_create) {
+            Decision::Ignore => signer::decide_serving(&csr, node, may_create),
+            approved => approved,
+        };
         let changed = match decision {
             Decision::Approve(message) => Some(with_condition(&csr, signer::approval(message))),
             Decision::Ignore => match signer::sign(&self.authority, &csr, respond::now()) {

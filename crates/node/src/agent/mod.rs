@@ -1,1 +1,11 @@
 //! The agent: registers a node, keeps it alive in the API, and runs its pods.
+//!
+//! Reading order: `system_info`, `conditions`, `node_object` (what is said of the node, as pure
+//! values), `heartbeat` (saying it).
+
+mod conditions;
+mod heartbeat;
+mod node_object;
+mod system_info;
+
+pub use system_info::KUBELET_VERSION;

@@ -59,7 +59,8 @@ impl Authority {
     pub fn server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
         let wanted: BTreeSet<String> = names.iter().cloned().collect();
         let is_current = |pem: &str| names_of(pem) == wanted;
-        self.kept("server", is_current, now, || self.new_server(names, now))
+        let issue = || self.new_server("plimsoll-apiserver", names, now);
+        self.kept("server", is_current, now, issue)
     }
 
     /// The certificate of the administrator, kept in `admin.crt` and `admin.key`.
@@ -87,6 +88,17 @@ impl Authority {
         self.client(&format!("{NODE_USER_PREFIX}{node}"), &[NODES], now)
     }
 
+    /// A new certificate for the kubelet of a node as a server, good for these names.
+    pub fn kubelet_serving(
+        &self,
+        node: &str,
+        names: &[String],
+        now: Timestamp,
+    ) -> Result<Certificate, AuthorityError> {
+        let user = format!("{NODE_USER_PREFIX}{node}");
+        self.new_server(&user, names, now)
+    }
+
     /// The certificate (PEM) that a joining kubelet asks for with a signing request (PEM). The key
     /// stays where it was made. Of the request only the key and the node's name are taken over.
     pub fn sign_kubelet(&self, request: &str, now: Timestamp) -> Result<String, RequestProblem> {
@@ -105,7 +117,12 @@ impl Authority {
         Ok(self.sign_client(user, &[NODES], &request.public_key, now)?)
     }
 
-    fn new_server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
+    fn new_server(
+        &self,
+        subject: &str,
+        names: &[String],
+        now: Timestamp,
+    ) -> Result<Certificate, AuthorityError> {
         let mut params = CertificateParams::default();
         for name in names {
             let name = match name.parse::<IpAddr>() {
@@ -118,11 +135,11 @@ impl Authority {
             params.subject_alt_names.push(name);
         }
         let mut name = DistinguishedName::new();
-        name.push(DnType::CommonName, "plimsoll-apiserver");
+        name.push(DnType::CommonName, subject);
         params.distinguished_name = name;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = new_key("the server")?;
-        let certificate = self.sign(params, "the server", &key, now)?;
+        let key = new_key(subject)?;
+        let certificate = self.sign(params, subject, &key, now)?;
         Ok(Certificate {
             certificate_pem: certificate.pem(),
             key_pem: key.serialize_pem(),

@@ -293,3 +293,37 @@ fn nobody_asks_to_be_an_administrator() {
     );
     assert_eq!(check_subject(&kubelet()), Ok(()));
 }
+
+#[test]
+fn a_nodes_own_serving_certificate_is_approved_for_the_names_it_has() {
+    let node = |name: &str| {
+        let addresses = json!([{"type": "InternalIP", "address": "10.0.0.7"}]);
+        (name == "n1").then(|| json!({"status": {"addresses": addresses}}))
+    };
+    let asking = |user: &str, names: Vec<SanType>| {
+        let mut csr = csr(
+            KUBELET_SERVING,
+            &request("system:node:n1", NODES, names),
+            &SERVER,
+        );
+        csr["spec"]["username"] = json!(user);
+        csr
+    };
+    let own = || {
+        let host = SanType::DnsName("n1".try_into().unwrap());
+        vec![host, SanType::IpAddress("10.0.0.7".parse().unwrap())]
+    };
+    let fine = asking("system:node:n1", own());
+    let message = "Auto approving self kubelet server certificate after SubjectAccessReview.";
+    assert_eq!(
+        decide_serving(&fine, node, |what| what == "selfnodeserver"),
+        Decision::Approve(message)
+    );
+    assert_eq!(decide_serving(&fine, node, |_| false), Decision::Ignore);
+    assert_eq!(decide_serving(&fine, |_| None, |_| true), Decision::Ignore);
+    let others = asking("system:node:n2", own());
+    assert_eq!(decide_serving(&others, node, |_| true), Decision::Ignore);
+    let elsewhere = vec![SanType::IpAddress("10.0.0.8".parse().unwrap())];
+    let foreign = asking("system:node:n1", elsewhere);
+    assert_eq!(decide_serving(&foreign, node, |_| true), Decision::Ignore);
+}

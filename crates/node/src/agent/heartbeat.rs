@@ -1,0 +1,235 @@
+//! Signs of life: a Lease that is renewed, and the node's status.
+//!
+//! Matches v1.36 pkg/kubelet/kubelet_node_status.go and
+//! staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{Node, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
+use k8s_openapi::jiff;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use plimsoll_client::clock::Clock;
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_core::object::timestamp::Timestamp;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::node_object::{NodeFacts, NodeIdentity, is_news, status_patch};
+
+/// The namespace of node leases.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// How often a renewal is tried before the next one is due.
+const RENEWAL_TRIES: usize = 5;
+/// How long a registration waits at first, and at most, before it is tried again.
+const REGISTRATION_WAITS: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(7));
+
+/// What keeps a node alive in the API.
+pub(super) struct Heartbeat {
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) identity: NodeIdentity,
+    pub(super) recorder: Recorder,
+    /// The node as the API has it.
+    pub(super) node: watch::Sender<Option<Arc<Node>>>,
+    pub(super) lease_duration: Duration,
+    /// How often the status is computed.
+    pub(super) update_every: Duration,
+    /// How often an unchanged one is reported.
+    pub(super) report_every: Duration,
+    /// Asks for a status at once.
+    pub(super) at_once: Arc<Notify>,
+}
+
+impl Heartbeat {
+    /// Makes the node known. Tries until it works or the agent stops.
+    pub(super) async fn register(&self, facts: &NodeFacts) {
+        let mut wait = REGISTRATION_WAITS.0;
+        loop {
+            match self.try_register(facts).await {
+                Ok(node) => {
+                    self.node.send_replace(Some(Arc::new(node)));
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(node = %self.identity.name, %error, "cannot register, trying again");
+                }
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(REGISTRATION_WAITS.1);
+        }
+    }
+
+    async fn try_register(&self, facts: &NodeFacts) -> kube::Result<Node> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let wanted = self.identity.initial(facts, self.clock.now());
+        match nodes.create(&PostParams::default(), &wanted).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            created => return created,
+        }
+        let existing = nodes.get(&self.identity.name).await?;
+        let stale = self.identity.stale_labels(&existing);
+        if stale.is_empty() {
+            return Ok(existing);
+        }
+        let patch = Patch::Merge(serde_json::json!({ "metadata": { "labels": stale } }));
+        let parameters = PatchParams::default();
+        nodes.patch(&self.identity.name, &parameters, &patch).await
+    }
+
+    /// Renews the lease until told to stop.
+    pub(super) async fn renew_lease(&self, stop: CancellationToken) {
+        let every = self.lease_duration / 4;
+        loop {
+            for _ in 0..RENEWAL_TRIES {
+                match self.renew_once().await {
+                    Ok(()) => break,
+                    Err(error) => {
+                        tracing::warn!(node = %self.identity.name, %error, "lease not renewed");
+                        tokio::time::sleep(every / 50).await;
+                    }
+                }
+            }
+            // Nodes that were started together should not renew together for ever.
+            let jitter = every.mul_f64(fastrand::f64() * 0.04);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(every + jitter) => {}
+            }
+        }
+    }
+
+    async fn renew_once(&self) -> kube::Result<()> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), LEASE_NAMESPACE);
+        let name = &self.identity.name;
+        let now = micro_time(self.clock.now());
+        let spec = serde_json::json!({ "spec": { "renewTime": now, "holderIdentity": name } });
+        let patch = Patch::Merge(spec);
+        match leases.patch(name, &PatchParams::default(), &patch).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            patched => return patched.map(drop),
+        }
+        let owner = self.node.borrow().as_ref().and_then(|node| owner_of(node));
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                namespace: Some(LEASE_NAMESPACE.to_owned()),
+                owner_references: owner.map(|owner| vec![owner]),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(name.clone()),
+                lease_duration_seconds: i32::try_from(self.lease_duration.as_secs()).ok(),
+                renew_time: Some(now),
+                ..LeaseSpec::default()
+            }),
+        };
+        leases
+            .create(&PostParams::default(), &lease)
+            .await
+            .map(drop)
+    }
+
+    /// Keeps the status in the API current until told to stop. `facts` is asked each time.
+    pub(super) async fn report_status<F>(&self, facts: impl Fn() -> F, stop: CancellationToken)
+    where
+        F: Future<Output = NodeFacts>,
+    {
+        let mut reported_at: Option<Timestamp> = None;
+        loop {
+            let now = self.clock.now();
+            let is_due = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
+            match self.report_once(&facts().await, is_due, now).await {
+                Ok(true) => reported_at = Some(now),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(node = %self.identity.name, %error, "status not reported");
+                    // What was not said has to be said the next time.
+                    reported_at = None;
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.at_once.notified() => {}
+                () = tokio::time::sleep(self.update_every) => {}
+            }
+        }
+    }
+
+    async fn report_once(
+        &self,
+        facts: &NodeFacts,
+        is_due: bool,
+        now: Timestamp,
+    ) -> kube::Result<bool> {
+        let current = self.node.borrow().clone();
+        let Some(current) = current else {
+            return Ok(false);
+        };
+        let previous = current.status.clone().unwrap_or_default();
+        let next = self.identity.status(&previous, facts, now);
+        if !is_due && !is_news(&previous, &next.status) {
+            return Ok(false);
+        }
+        let patched = self.patch_status(&previous, &next.status).await?;
+        self.node.send_replace(Some(Arc::new(patched)));
+        for reason in next.events {
+            self.tell(
+                EventType::Normal,
+                reason,
+                format!("Node {} status is now: {reason}", self.identity.name),
+            );
+        }
+        Ok(true)
+    }
+
+    async fn patch_status(&self, previous: &NodeStatus, next: &NodeStatus) -> kube::Result<Node> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let patch = Patch::Strategic(status_patch(previous, next));
+        let parameters = PatchParams::default();
+        nodes
+            .patch_status(&self.identity.name, &parameters, &patch)
+            .await
+    }
+
+    /// Records an event about the node.
+    pub(super) fn tell(&self, event_type: EventType, reason: &'static str, note: String) {
+        self.recorder.record(Occurrence {
+            regarding: node_reference(&self.identity.name),
+            related: None,
+            event_type,
+            reason: reason.into(),
+            action: "".into(),
+            note,
+        });
+    }
+}
+
+/// The reference by which events name a node: its name stands for its uid, as upstream.
+pub(super) fn node_reference(name: &str) -> k8s_openapi::api::core::v1::ObjectReference {
+    k8s_openapi::api::core::v1::ObjectReference {
+        kind: Some("Node".to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(name.to_owned()),
+        ..Default::default()
+    }
+}
+
+fn owner_of(node: &Node) -> Option<OwnerReference> {
+    Some(OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: node.metadata.name.clone()?,
+        uid: node.metadata.uid.clone()?,
+        ..OwnerReference::default()
+    })
+}
+
+fn micro_time(now: Timestamp) -> MicroTime {
+    let micros = now.as_nanos().div_euclid(1000);
+    MicroTime(jiff::Timestamp::from_microsecond(micros).unwrap_or_default())
+}

@@ -1,0 +1,16 @@
+//! Who a node is: keys, signing requests, and how a machine comes to have a certificate.
+//!
+//! A machine joins as kubeadm's do: with a token it reads where the cluster is and whom to trust,
+//! checks that against a pin, and asks for a certificate that it signs requests with from then on.
+//! Keys are made here and never leave.
+//!
+//! Reading order: [`pin`] (whom to trust), [`request`] (what is asked for), `signing` (asking for
+//! it), [`join`] (all of it), [`kubeconfig`] (keeping it).
+
+pub mod join;
+pub mod kubeconfig;
+pub mod pin;
+pub mod request;
+mod signing;
+
+pub use signing::{SigningError, request_serving_certificate};

@@ -1,0 +1,279 @@
+//! `plimsoll token`: invitations for machines that are to join as nodes.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, Subcommand};
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use plimsoll_client::clock::Clock;
+use plimsoll_core::threshold;
+use plimsoll_node::identity::pin::Pin;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+/// Machines that show a token are in this group.
+const JOINING: &str = "system:bootstrappers:plimsoll:default-node-token";
+
+/// Sub-commands of `plimsoll token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a token and print the command that joins another machine with it.
+    Create(CreateArguments),
+}
+
+/// Arguments of `plimsoll token create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    #[command(flatten)]
+    cluster: Cluster,
+
+    /// How long the token is good for; 0s for ever.
+    #[arg(long, value_name = "DURATION", default_value = "24h")]
+    ttl: String,
+
+    /// The address that the other machine reaches the server by, if the kubeconfig has another.
+    #[arg(long, value_name = "URL")]
+    server: Option<http::Uri>,
+}
+
+/// Runs a sub-command.
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+    let Command::Create(arguments) = command;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(create(arguments))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(arguments: &CreateArguments) -> Result<()> {
+    let Ok(ttl) = arguments.ttl.parse::<threshold::Duration>() else {
+        bail!("--ttl {:?} is no duration; 24h and 90m are", arguments.ttl);
+    };
+    let config = arguments.cluster.config().await?;
+    let server = arguments.server.as_ref().unwrap_or(&config.cluster_url);
+    let server = server.to_string();
+    let server = server.trim_end_matches('/');
+    let authorities = config.root_cert.clone().unwrap_or_default();
+    if authorities.is_empty() {
+        bail!("the kubeconfig has no certificate authority; machines could not check the server");
+    }
+    let ca_pem: String = authorities.iter().map(|der| pem(der)).collect();
+    let client = Client::try_from(config.clone()).context("cannot talk to the cluster")?;
+    let (id, secret) = (random(6), random(16));
+    for object in objects(server, &ca_pem, (&id, &secret), expiry(ttl)) {
+        apply(&client, &object).await?;
+    }
+    let pins = Pin::of_certificates(&ca_pem)?;
+    let pins: Vec<String> = pins.iter().map(ToString::to_string).collect();
+    tell(server, &format!("{id}.{secret}"), &pins);
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the command's answer"
+)]
+fn tell(server: &str, token: &str, pins: &[String]) {
+    println!(
+        "plimsoll node --join {server} --token {token} --discovery-token-ca-cert-hash {}",
+        pins.join(",")
+    );
+    if server.contains("//127.") || server.contains("//localhost") || server.contains("//[::1]") {
+        eprintln!("hint: {server} is this machine only; give --server the address others use");
+    }
+}
+
+fn expiry(ttl: threshold::Duration) -> Option<String> {
+    let nanos = u64::try_from(ttl.as_nanos())
+        .ok()
+        .filter(|nanos| *nanos > 0)?;
+    let at = Clock::system()
+        .now()
+        .saturating_add(Duration::from_nanos(nanos));
+    Some(at.to_api_seconds().0.to_string())
+}
+
+/// Lower-case letters and digits, as tokens are made of.
+fn random(length: usize) -> String {
+    const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut bytes = vec![0; length];
+    // Rejecting the last few values keeps all characters equally likely.
+    for byte in &mut bytes {
+        *byte = loop {
+            let mut one = [0];
+            let read = rustix::rand::getrandom(&mut one, rustix::rand::GetRandomFlags::empty());
+            if read == Ok(1) && one[0] < 252 {
+                break ALPHABET[usize::from(one[0]) % ALPHABET.len()];
+            }
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn pem(der: &[u8]) -> String {
+    let encoded = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..encoded.len())
+        .step_by(64)
+        .map(|start| &encoded[start..(start + 64).min(encoded.len())])
+        .collect();
+    let body = lines.join("\n");
+    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+}
+
+/// The token and what has to be there for machines to use one, named and shaped as kubeadm's.
+fn objects(
+    server: &str,
+    ca_pem: &str,
+    (id, secret): (&str, &str),
+    expiration: Option<String>,
+) -> Vec<Value> {
+    let mut data = json!({
+        "token-id": id,
+        "token-secret": secret,
+        "usage-bootstrap-authentication": "true",
+        "usage-bootstrap-signing": "true",
+        "auth-extra-groups": JOINING,
+    });
+    if let Some(expiration) = expiration {
+        data["expiration"] = json!(expiration);
+    }
+    let information = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{
+            "name": "",
+            "cluster": { "server": server, "certificate-authority-data": STANDARD.encode(ca_pem) },
+        }],
+    });
+    let csr = "system:certificates.k8s.io:certificatesigningrequests";
+    let mut objects = vec![
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+            "metadata": { "name": format!("bootstrap-token-{id}"), "namespace": "kube-system" },
+            "stringData": data,
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "cluster-info", "namespace": "kube-public" },
+            "data": { "kubeconfig": information.to_string() },
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": "plimsoll:cluster-info", "namespace": "kube-public" },
+            "rules": [{
+                "apiGroups": [""], "resources": ["configmaps"],
+                "resourceNames": ["cluster-info"], "verbs": ["get"],
+            }],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": { "name": "plimsoll:cluster-info", "namespace": "kube-public" },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+                "name": "plimsoll:cluster-info",
+            },
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "User",
+                "name": "system:anonymous",
+            }],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": { "name": "plimsoll:selfnodeserver" },
+            "rules": [{
+                "apiGroups": ["certificates.k8s.io"],
+                "resources": ["certificatesigningrequests/selfnodeserver"], "verbs": ["create"],
+            }],
+        }),
+    ];
+    let bindings = [
+        (
+            "plimsoll:kubelet-bootstrap",
+            "system:node-bootstrapper".to_owned(),
+            JOINING,
+        ),
+        (
+            "plimsoll:node-autoapprove-bootstrap",
+            format!("{csr}:nodeclient"),
+            JOINING,
+        ),
+        (
+            "plimsoll:node-autoapprove-certificate-rotation",
+            format!("{csr}:selfnodeclient"),
+            "system:nodes",
+        ),
+        (
+            "plimsoll:node-autoapprove-serving",
+            "plimsoll:selfnodeserver".to_owned(),
+            "system:nodes",
+        ),
+    ];
+    objects.extend(bindings.map(|(name, role, group)| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role,
+            },
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group,
+            }],
+        })
+    }));
+    objects
+}
+
+async fn apply(client: &Client, object: &Value) -> Result<()> {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", "v1"));
+    let kind = GroupVersionKind::gvk(group, version, text("/kind"));
+    let resource = ApiResource::from_gvk(&kind);
+    let name = text("/metadata/name");
+    let api: Api<DynamicObject> = match text("/metadata/namespace") {
+        "" => Api::all_with(client.clone(), &resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    };
+    let parameters = PatchParams::apply("plimsoll").force();
+    let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
+    applied.with_context(|| format!("cannot apply {} {name}", kind.kind))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_made_of_lower_case_letters_and_digits() {
+        let token = random(4096);
+        assert!(
+            token
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        );
+        assert!(token.contains('z') && token.contains('0'));
+    }
+
+    #[test]
+    fn a_token_that_never_expires_does_not_say_when() {
+        let secret = |expiration| objects("https://s", "pem", ("abcdef", "0123"), expiration);
+        let never = &secret(None)[0]["stringData"];
+        assert!(never.get("expiration").is_none());
+        let some_day = &secret(Some("2026-01-01T00:00:00Z".to_owned()))[0]["stringData"];
+        assert_eq!(some_day["expiration"], "2026-01-01T00:00:00Z");
+    }
+}

@@ -1,1 +1,38 @@
 //! Core's cgroup plan, written into the kernel.
+//!
+//! What a cgroup should have is decided in `plimsoll_core::cgroup`; this module makes the
+//! directories, writes the files whose value differs, reads them back, kills what is inside and
+//! removes what is left. Every function here blocks for as long as the kernel takes, which is
+//! milliseconds but for [`Cgroups::remove`].
+//!
+//! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
+//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill`, `remove`, `pods`, `tiers`,
+//! [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
+
+mod create;
+mod enforce;
+mod error;
+#[cfg(test)]
+pub(crate) mod fake;
+mod kill;
+mod layout;
+mod mounts;
+mod pods;
+mod refusal;
+mod remove;
+mod settings;
+mod tiers;
+mod tree;
+pub mod tunables;
+mod values;
+
+pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
+pub use error::Error;
+pub use layout::Layout;
+pub use refusal::Refusal;
+pub use settings::{container_settings, pod_settings, reserved_cgroups, tier_settings};
+pub use tiers::QOS_UPDATE_PERIOD;
+pub use tree::Cgroups;
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,13 @@
 //! - [`vectors`]: loads recorded cases, runs a check on each, reports per file.
 //! - [`etcd`]: starts a real etcd and stops it.
 //! - [`certificates`]: signs certificates.
+//! - [`images`]: small images, one of which really runs.
+//! - [`registry`]: starts a real image registry and stops it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
 pub mod certificates;
 pub mod difference;
 pub mod etcd;
+pub mod images;
+pub mod registry;
 pub mod vectors;

@@ -1,1 +1,5 @@
-//! A runtime inside the agent's own binary: nothing to install.
+//! A container runtime that needs nothing but the agent's own binary.
+
+mod images;
+
+pub use images::{ImageConfig, Images};

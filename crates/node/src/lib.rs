@@ -14,6 +14,7 @@ pub mod identity;
 pub mod image;
 pub mod machine;
 pub mod pods;
+pub mod preflight;
 pub mod runtime;
 pub mod server;
 pub mod stats;

@@ -8,6 +8,7 @@ mod cluster;
 mod controllers;
 mod convert;
 mod input;
+mod node;
 mod print;
 mod scheduler;
 mod server;

@@ -6,6 +6,8 @@
 mod conditions;
 mod heartbeat;
 mod node_object;
+mod options;
 mod system_info;
 
+pub use options::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
 pub use system_info::KUBELET_VERSION;

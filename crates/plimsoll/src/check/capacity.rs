@@ -145,6 +145,25 @@ fn resolve_local(config: &NodeConfig, daemons: Option<Bytes>) -> Result<Resolved
     })
 }
 
+/// This machine with what `--capacity` says put in place of what it has.
+pub(crate) fn overridden_machine(text: &str, root_dir: &Path) -> Result<Machine> {
+    let given = Subject::new(Some(text), None)?.given.unwrap_or_default();
+    let stated = resolve_given(&given, None)?.machine;
+    let mut machine = read_local_machine(root_dir)?.to_shared_out();
+    if given.contains_key("cpu") {
+        machine.cores = stated.cores;
+    }
+    if given.contains_key("memory") {
+        machine.memory = stated.memory;
+    }
+    if !stated.huge_pages.is_empty() {
+        machine.huge_pages = stated.huge_pages;
+    }
+    machine.root_fs = stated.root_fs.or(machine.root_fs);
+    machine.max_pid = stated.max_pid.or(machine.max_pid);
+    Ok(machine)
+}
+
 fn huge_page_size(name: &str) -> Option<Bytes> {
     let name = ResourceName::new(name);
     let size: Quantity = name.huge_page_size()?.parse().ok()?;
@@ -174,6 +193,14 @@ fn parse_list(flag: &str, text: &str) -> Result<BTreeMap<String, Quantity>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_given_is_this_machines() {
+        let machine = overridden_machine("memory=1Gi", Path::new("/")).unwrap();
+        assert_eq!(machine.memory, Bytes(1 << 30));
+        assert!(machine.cores >= 1);
+        assert!(machine.root_fs.is_some());
+    }
 
     #[test]
     fn mistakes_name_the_flag_and_the_value() {

@@ -1,16 +1,19 @@
 //! `plimsoll check`: what configurations and manifests come to, and what is wrong with them.
 //!
 //! Reading order: `input` (files to documents), `capacity` (for which machine), `node`, `scheduler`
-//! and `manifest` (documents to reports), `report` (the result as data; documented in docs/check.md),
+//! and `manifest` (documents to reports), `machine` (whether this one can run pods), `report` (the result as data; documented in docs/check.md),
 //! `render` (the same for people).
 
 mod capacity;
 mod input;
+mod machine;
 mod manifest;
 mod node;
 mod render;
 mod report;
 mod scheduler;
+
+pub(crate) use capacity::overridden_machine;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,8 +33,25 @@ use report::Report;
 pub(crate) struct Arguments {
     /// Files to check, `-` for standard input: node-config.yaml, `KubeletConfiguration`,
     /// `KubeSchedulerConfiguration`, manifests.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "node", value_name = "FILE")]
     files: Vec<String>,
+
+    /// Check whether this machine can run pods, with the configuration in FILE if one is given.
+    #[arg(long)]
+    node: bool,
+
+    /// With --node: who would run containers, `embedded` or the socket of containerd or CRI-O.
+    #[arg(
+        long,
+        value_name = "RUNTIME",
+        default_value = "embedded",
+        requires = "node"
+    )]
+    runtime: String,
+
+    /// With --node: where the node would keep everything.
+    #[arg(long, value_name = "DIR", default_value = crate::node::DEFAULT_DATA_DIR, requires = "node")]
+    data_dir: std::path::PathBuf,
 
     /// Capacity of the node, for example `cpu=4,memory=32Gi,ephemeral-storage=100Gi`; this
     /// machine's if not given. Also inodes, pid, swap and `hugepages-SIZE`.
@@ -71,6 +91,9 @@ fn parse_profile(word: &str) -> Result<Profile, String> {
 
 /// Exits with 1 if there are findings of level error.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.node {
+        return machine::run(arguments);
+    }
     let report = make_report(arguments)?;
     let text = match arguments.output {
         Format::Table => render::render(&report, Palette(Colour::for_stdout())),

@@ -1,0 +1,89 @@
+//! What an agent is told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use plimsoll_core::allocatable::Machine;
+use plimsoll_core::config::NodeConfig;
+
+use crate::identity::request::KeyedCertificate;
+
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of the node.
+    pub node_name: String,
+    /// Its addresses, the main one first.
+    pub node_ips: Vec<IpAddr>,
+    /// Its configuration, without problems.
+    pub config: NodeConfig,
+    /// What it has, where that is not what the machine has; for tests under a parent cgroup.
+    pub capacity: Option<Machine>,
+    /// Where it keeps things.
+    pub directories: Directories,
+    /// The directory below which /proc and /sys are looked for: the root, but for tests.
+    pub system_root: PathBuf,
+    /// Who runs its containers.
+    pub runtime: RuntimeChoice,
+    /// Where its face is served.
+    pub listen: SocketAddr,
+    /// Where its health is served without TLS, if anywhere.
+    pub healthz: Option<SocketAddr>,
+    /// Who signs the certificates of those who may ask; PEM.
+    pub client_ca_pem: Option<String>,
+    /// What it shows to those who ask.
+    pub serving: Serving,
+    /// Whether kernel settings are put right, as upstream does.
+    pub adjusts_kernel: bool,
+}
+
+/// Where an agent keeps things.
+#[derive(Clone, Debug)]
+pub struct Directories {
+    /// Pods and volumes; a kubelet's root directory.
+    pub root: PathBuf,
+    /// Logs of pods.
+    pub pod_logs: PathBuf,
+    /// What the embedded runtime knows of its containers.
+    pub runtime: PathBuf,
+    /// The embedded runtime's images.
+    pub images: PathBuf,
+}
+
+/// Who runs the containers.
+#[derive(Clone, Debug)]
+pub enum RuntimeChoice {
+    /// The agent's own runtime.
+    Embedded(EmbeddedChoice),
+    /// One behind a socket.
+    Cri {
+        /// `unix:///run/containerd/containerd.sock` or a path.
+        endpoint: String,
+    },
+}
+
+/// How the embedded runtime is set up.
+#[derive(Clone, Debug)]
+pub struct EmbeddedChoice {
+    /// The command that becomes a helper of the runtime: this binary with a hidden word.
+    pub helper: Vec<std::ffi::OsString>,
+    /// Addresses of pods where no network plugin is configured.
+    pub pod_cidr: String,
+    /// Where network plugins are configured.
+    pub cni_config: PathBuf,
+    /// Where network plugins are.
+    pub cni_plugins: PathBuf,
+    /// Registries that are spoken to without TLS.
+    pub insecure_registries: Vec<String>,
+}
+
+/// What is shown to those who ask over TLS.
+#[derive(Clone, Debug)]
+pub enum Serving {
+    /// This.
+    Given(KeyedCertificate),
+    /// What the cluster signs; until then what the node signs itself.
+    Requested,
+    /// What the node signs itself.
+    SelfSigned,
+}

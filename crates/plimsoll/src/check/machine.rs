@@ -1,0 +1,73 @@
+//! `plimsoll check --node`: whether this machine can run pods.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use plimsoll_node::agent::Serving;
+use plimsoll_node::preflight::{Finding, Level, judge, observe};
+
+use super::{Arguments, Format};
+use crate::node::{NodeArguments, subject};
+use crate::print::Table;
+
+/// The arguments of a node as if they stood on a command line of their own.
+#[derive(Parser)]
+struct AsNode {
+    #[command(flatten)]
+    node: NodeArguments,
+}
+
+/// Exits with 1 if the machine cannot run pods as it is.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let mut line = vec!["node", "--runtime", arguments.runtime.as_str()];
+    match arguments.files.as_slice() {
+        [] => {}
+        [file] => line.extend(["--config", file]),
+        _ => bail!(
+            "--node takes one configuration; {} were given",
+            arguments.files.len()
+        ),
+    }
+    let node = AsNode::try_parse_from(line)?.node;
+    let options = node.options(&arguments.data_dir, Serving::SelfSigned, None)?;
+    let findings = judge(&observe(&subject(&options)), &options.config);
+    let text = match arguments.output {
+        Format::Table => render(&findings),
+        Format::Json => serde_json::to_string_pretty(&as_data(&findings))? + "\n",
+        Format::Yaml => serde_saphyr::to_string(&as_data(&findings))?,
+    };
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes())
+        .context("cannot write the report")?;
+    let is_unfit = findings.iter().any(|finding| finding.level == Level::Error);
+    Ok(ExitCode::from(u8::from(is_unfit)))
+}
+
+fn render(findings: &[Finding]) -> String {
+    let mut table = Table::new(["CHECK", "RESULT", "STATE", "REMEDY"]);
+    for finding in findings {
+        let level = finding.level.to_string();
+        let Finding {
+            subject,
+            state,
+            remedy,
+            ..
+        } = finding;
+        table.row([*subject, level.as_str(), state, remedy]);
+    }
+    table.lines().join("\n") + "\n"
+}
+
+fn as_data(findings: &[Finding]) -> serde_json::Value {
+    let row = |finding: &Finding| {
+        serde_json::json!({
+            "check": finding.subject,
+            "result": finding.level.to_string(),
+            "state": finding.state,
+            "remedy": finding.remedy,
+        })
+    };
+    findings.iter().map(row).collect()
+}

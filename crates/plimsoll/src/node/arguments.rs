@@ -1,0 +1,265 @@
+//! What `plimsoll node`, `plimsoll up` and `plimsoll check --node` are told about a node.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use plimsoll_client::process::hostname;
+use plimsoll_core::allocatable::Machine;
+use plimsoll_core::config::{NodeConfig, Profile, parse_taint, read_file};
+use plimsoll_core::object::syntax::check_dns_subdomain;
+use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+use plimsoll_node::preflight::Subject;
+
+use crate::check::overridden_machine;
+use crate::input::read_bytes;
+
+/// The hidden word by which this binary becomes a helper of its own runtime.
+pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
+
+/// Where everything is kept unless something else is said.
+pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
+
+/// Arguments about a node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// A KubeletConfiguration or an OKD node-config.yaml.
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+
+    /// The name of the node; the machine's host name if not given.
+    #[arg(long, value_name = "NAME", alias = "hostname-override")]
+    node_name: Option<String>,
+
+    /// The address of the node, if it is not the one that leads to the network.
+    #[arg(long, value_name = "ADDRESS")]
+    node_ip: Option<IpAddr>,
+
+    /// Labels of the node.
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',')]
+    node_labels: Vec<String>,
+
+    /// Taints of the node when it registers.
+    #[arg(long, value_name = "KEY=VALUE:EFFECT,…", value_delimiter = ',')]
+    register_with_taints: Vec<String>,
+
+    /// Who runs containers: `embedded`, or the socket of containerd or CRI-O.
+    #[arg(long, value_name = "RUNTIME", default_value = "embedded")]
+    runtime: String,
+
+    /// Where logs, commands and figures of pods are asked for.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:10250")]
+    kubelet_listen: SocketAddr,
+
+    /// Where health is served on this machine, without TLS; `off` for nowhere.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10248")]
+    healthz_listen: String,
+
+    /// The cgroup below which all pods run, if the configuration names none.
+    #[arg(long, value_name = "CGROUP")]
+    cgroup_root: Option<String>,
+
+    /// Manifests of static pods, if the configuration names no directory.
+    #[arg(long, value_name = "DIR")]
+    pod_manifest_path: Option<PathBuf>,
+
+    /// What the node has, where that is not what the machine has: `cpu=2,memory=1Gi`.
+    #[arg(long, value_name = "NAME=QUANTITY,…")]
+    capacity: Option<String>,
+
+    /// Addresses of pods where no network plugin is configured (embedded runtime).
+    #[arg(long, value_name = "CIDR", default_value = "10.88.0.0/16")]
+    pod_cidr: String,
+
+    /// Where network plugins are configured (embedded runtime).
+    #[arg(long, value_name = "DIR", default_value = "/etc/cni/net.d")]
+    cni_conf_dir: PathBuf,
+
+    /// Where network plugins are (embedded runtime).
+    #[arg(long, value_name = "DIR", default_value = "/opt/cni/bin")]
+    cni_bin_dir: PathBuf,
+
+    /// Registries to be spoken to without TLS (embedded runtime); those on this machine always are.
+    #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',')]
+    insecure_registry: Vec<String>,
+
+    /// Leave kernel settings (vm.overcommit_memory and others) as they are.
+    #[arg(long)]
+    keep_kernel_settings: bool,
+}
+
+impl NodeArguments {
+    /// The configuration with what the command line adds. All mistakes are told at once.
+    pub(crate) fn node_config(&self) -> Result<NodeConfig> {
+        let mut config = match &self.config {
+            None => NodeConfig::defaults(Profile::Kubernetes136),
+            Some(file) => {
+                let reading = read_file(&read_bytes(file)?, None);
+                if !reading.problems.is_empty() {
+                    let problems = reading.problems.iter().map(ToString::to_string);
+                    let problems: Vec<String> = problems.collect();
+                    bail!("{file} cannot be used: {}", problems.join("; "));
+                }
+                reading.config
+            }
+        };
+        if let Some(root) = &self.cgroup_root {
+            config.cgroup_root.value.clone_from(root);
+        }
+        if let Some(path) = &self.pod_manifest_path {
+            config.static_pod_path.value = absolute(path)?.display().to_string();
+        }
+        for label in &self.node_labels {
+            let Some((name, value)) = label.split_once('=') else {
+                bail!("--node-labels: {label:?} is not NAME=VALUE");
+            };
+            let labels: &mut BTreeMap<_, _> = &mut config.node_labels.value;
+            labels.insert(name.to_owned(), value.to_owned());
+        }
+        for taint in &self.register_with_taints {
+            match parse_taint(taint) {
+                Ok(taint) => config.register_with_taints.value.push(taint),
+                Err(error) => bail!("--register-with-taints: {taint:?}: {error}"),
+            }
+        }
+        Ok(config)
+    }
+
+    /// Everything an agent is told. `serving` and `client_ca_pem` depend on how it joins.
+    pub(crate) fn options(
+        &self,
+        data_dir: &Path,
+        serving: Serving,
+        client_ca_pem: Option<String>,
+    ) -> Result<Options> {
+        let config = self.node_config()?;
+        let node_name = self.node_name()?;
+        let capacity = self.capacity.as_deref().map(|text| machine(text, &config));
+        Ok(Options {
+            node_name,
+            node_ips: vec![self.node_ip.unwrap_or_else(main_address)],
+            capacity: capacity.transpose()?,
+            directories: directories(data_dir, &config)?,
+            system_root: "/".into(),
+            runtime: self.runtime_choice()?,
+            listen: self.kubelet_listen,
+            healthz: self.healthz()?,
+            client_ca_pem,
+            serving,
+            adjusts_kernel: !self.keep_kernel_settings,
+            config,
+        })
+    }
+
+    /// The name of the node.
+    pub(crate) fn node_name(&self) -> Result<String> {
+        let name = self.node_name.clone().unwrap_or_else(hostname);
+        let name = name.trim().to_lowercase();
+        if let Some(problem) = check_dns_subdomain(&name).first() {
+            bail!("the node cannot be called {name:?}: {problem}; give --node-name");
+        }
+        Ok(name)
+    }
+
+    /// The names and addresses by which others reach the node.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let address = self.node_ip.unwrap_or_else(main_address);
+        let mut names = vec![self.node_name()?, hostname(), address.to_string()];
+        names.push(Ipv4Addr::LOCALHOST.to_string());
+        names.dedup();
+        Ok(names)
+    }
+
+    fn healthz(&self) -> Result<Option<SocketAddr>> {
+        if self.healthz_listen == "off" {
+            return Ok(None);
+        }
+        let address = self.healthz_listen.parse();
+        let address = address.with_context(|| {
+            let given = &self.healthz_listen;
+            format!("--healthz-listen {given:?} is neither an address with a port nor off")
+        });
+        address.map(Some)
+    }
+
+    fn runtime_choice(&self) -> Result<RuntimeChoice> {
+        if self.runtime != "embedded" {
+            return Ok(RuntimeChoice::Cri {
+                endpoint: self.runtime.clone(),
+            });
+        }
+        let helper = std::env::current_exe().context("cannot tell which file this program is")?;
+        Ok(RuntimeChoice::Embedded(EmbeddedChoice {
+            helper: vec![helper.into(), OsString::from(RUNTIME_HELPER)],
+            pod_cidr: self.pod_cidr.clone(),
+            cni_config: self.cni_conf_dir.clone(),
+            cni_plugins: self.cni_bin_dir.clone(),
+            insecure_registries: self.insecure_registry.clone(),
+        }))
+    }
+}
+
+/// What is to be looked at before such an agent starts.
+pub(crate) fn subject(options: &Options) -> Subject {
+    let directories = &options.directories;
+    let mut listens = vec![("kubelet", options.listen)];
+    listens.extend(options.healthz.map(|address| ("healthz", address)));
+    let runtime_socket = match &options.runtime {
+        RuntimeChoice::Embedded(_) => None,
+        RuntimeChoice::Cri { endpoint } => {
+            let path = endpoint.strip_prefix("unix://").unwrap_or(endpoint);
+            Some(PathBuf::from(path))
+        }
+    };
+    Subject {
+        system_root: options.system_root.clone(),
+        directories: vec![directories.root.clone(), directories.pod_logs.clone()],
+        listens,
+        runtime_socket,
+    }
+}
+
+/// A data directory of one's own keeps everything in it; otherwise things are where people look
+/// for them.
+fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
+    let data_dir = absolute(data_dir)?;
+    let is_default = data_dir == Path::new(DEFAULT_DATA_DIR);
+    let root = match config.root_dir.is_set() {
+        true => PathBuf::from(config.root_dir.as_str()),
+        false => data_dir.join("kubelet"),
+    };
+    let pod_logs = match config.pod_logs_dir.is_set() || is_default {
+        true => PathBuf::from(config.pod_logs_dir.as_str()),
+        false => data_dir.join("log").join("pods"),
+    };
+    Ok(Directories {
+        root,
+        pod_logs,
+        runtime: data_dir.join("runtime"),
+        images: data_dir.join("images"),
+    })
+}
+
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("no directory {}", path.display()))
+}
+
+/// The machine that `--capacity` describes; what it leaves out is this machine's.
+fn machine(text: &str, config: &NodeConfig) -> Result<Machine> {
+    overridden_machine(text, Path::new(config.root_dir.as_str()))
+}
+
+/// The address of this machine that others would reach it by. Connecting a UDP socket sends
+/// nothing; it only asks the routing table.
+fn main_address() -> IpAddr {
+    let ask = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    let found = ask().filter(|address| !address.is_unspecified());
+    found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}

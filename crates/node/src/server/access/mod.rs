@@ -1,0 +1,23 @@
+//! Who asks, and whether they may.
+//!
+//! Matches v1.36 pkg/kubelet/server/auth.go and cmd/kubelet/app/auth.go: a client certificate of
+//! the cluster's authority, or a token that the API server recognises; then the API server is asked
+//! whether that user may do this with `nodes/<name>/<subresource>`.
+//!
+//! Reading order: [`User`], [`Authenticator`], `attributes` (what is asked for), [`Authorizer`].
+
+mod attributes;
+mod authenticate;
+mod authorize;
+mod bearer;
+mod certificate;
+mod expiring;
+mod retry;
+mod user;
+
+pub(super) use attributes::Attributes;
+pub use authenticate::{Authenticator, TokenReviews};
+pub(super) use authorize::Denial;
+pub use authorize::{Authorizer, Reviews};
+pub(super) use bearer::strip_token;
+pub use user::User;

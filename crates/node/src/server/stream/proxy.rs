@@ -1,0 +1,161 @@
+//! Streams that the runtime serves itself: the connection is passed on.
+
+use std::io;
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, HOST, UPGRADE};
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::activity::Activity;
+use super::upgrade::switching;
+use crate::server::Server;
+use crate::server::answer::{self, Refusal};
+use crate::server::body::{Body, full};
+
+/// How long the runtime may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much of a refusal is handed on.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// How much of one direction is under way at a time.
+const BUFFER: usize = 32 * 1024;
+
+/// Why a runtime's streams cannot be had.
+#[derive(Debug, thiserror::Error)]
+enum PassError {
+    #[error("the runtime's address {0:?} cannot be used")]
+    Address(String),
+    #[error("error dialing backend: {0}")]
+    Dial(#[source] io::Error),
+    #[error("error dialing backend: {0}")]
+    Exchange(#[from] hyper::Error),
+    #[error("the runtime did not answer within {}s", PATIENCE.as_secs())]
+    Late,
+}
+
+impl Server {
+    /// Asks the runtime for the same upgrade and joins the two connections when it agrees.
+    pub(in crate::server) async fn pass_on(
+        &self,
+        mut request: Request<Incoming>,
+        url: &str,
+    ) -> Result<Response<Body>, Refusal> {
+        let asked = timeout(PATIENCE, ask(&request, url)).await;
+        let mut response = asked.unwrap_or(Err(PassError::Late)).map_err(|error| {
+            tracing::warn!(%error, "streams cannot be passed on");
+            answer::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        })?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(refusal(response).await);
+        }
+        let runtime = hyper::upgrade::on(&mut response);
+        let idle = self.options.idle;
+        self.streams.spawn(&mut request, move |client| async move {
+            if let Ok(runtime) = runtime.await {
+                splice(TokioIo::new(client), TokioIo::new(runtime), idle).await;
+            }
+        })?;
+        let protocol = response.headers().get(UPGRADE).cloned();
+        let mut answer = switching(protocol.unwrap_or(HeaderValue::from_static("")));
+        for (name, value) in response.headers() {
+            if !answer.headers().contains_key(name) {
+                answer.headers_mut().append(name, value.clone());
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// Sends the client's request to the runtime's address over a connection of its own.
+async fn ask(request: &Request<Incoming>, url: &str) -> Result<Response<Incoming>, PassError> {
+    let unusable = || PassError::Address(url.to_owned());
+    let url: Uri = url.parse().map_err(|_| unusable())?;
+    let authority = url.authority().ok_or_else(unusable)?;
+    if url.scheme() != Some(&Scheme::HTTP) {
+        return Err(unusable());
+    }
+    let host = authority.host().trim_matches(['[', ']']);
+    let port = authority.port_u16().unwrap_or(80);
+    let socket = TcpStream::connect((host, port)).await;
+    let socket = socket.map_err(PassError::Dial)?;
+    let _ = socket.set_nodelay(true);
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
+    tokio::spawn(async move {
+        // What goes wrong here is seen by whoever reads the answer.
+        let _ = connection.with_upgrades().await;
+    });
+    let path = url.path_and_query().ok_or_else(unusable)?;
+    let mut passed = Request::new(Empty::<bytes::Bytes>::new());
+    *passed.method_mut() = request.method().clone();
+    *passed.uri_mut() = path.as_str().parse().map_err(|_| unusable())?;
+    *passed.headers_mut() = request.headers().clone();
+    passed.headers_mut().remove(CONTENT_LENGTH);
+    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| unusable())?;
+    passed.headers_mut().insert(HOST, host);
+    Ok(sender.send_request(passed).await?)
+}
+
+/// The runtime's refusal is the client's.
+async fn refusal(response: Response<Incoming>) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    let body = timeout(PATIENCE, Limited::new(body, MAX_REFUSAL).collect()).await;
+    let body = body.ok().and_then(Result::ok);
+    let bytes = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let mut answer = Response::new(full(bytes));
+    *answer.status_mut() = parts.status;
+    let kept = [
+        http::header::CONTENT_TYPE,
+        http::HeaderName::from_static("x-accepted-stream-protocol-versions"),
+    ];
+    for name in kept {
+        for value in parts.headers.get_all(&name) {
+            answer.headers_mut().append(&name, value.clone());
+        }
+    }
+    answer
+}
+
+/// Copies both ways until either side is done, then closes both: the protocols spoken here close
+/// within themselves.
+async fn splice(
+    one: impl AsyncRead + AsyncWrite,
+    other: impl AsyncRead + AsyncWrite,
+    idle: Duration,
+) {
+    let (mut one_read, mut one_write) = tokio::io::split(one);
+    let (mut other_read, mut other_write) = tokio::io::split(other);
+    let activity = Activity::default();
+    tokio::select! {
+        _ = copy(&mut one_read, &mut other_write, &activity) => {}
+        _ = copy(&mut other_read, &mut one_write, &activity) => {}
+        () = activity.stall(idle) => {}
+    }
+    let farewell = async { tokio::join!(one_write.shutdown(), other_write.shutdown()) };
+    let _ = timeout(Duration::from_secs(5), farewell).await;
+}
+
+async fn copy(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    activity: &Activity,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..count]).await?;
+        to.flush().await?;
+        activity.note();
+    }
+}

@@ -1,0 +1,90 @@
+//! Changes of a terminal's size, as clients send them.
+
+use bytes::BytesMut;
+use serde::Deserialize;
+
+use crate::runtime::TerminalSize;
+
+/// A change is a few bytes; whoever sends more without an end sends none.
+const MAX_PENDING: usize = 1024;
+
+/// Reads `{"Width":80,"Height":24}` again and again, however it is cut into pieces.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    pending: BytesMut,
+    is_broken: bool,
+}
+
+#[derive(Deserialize)]
+struct Size {
+    #[serde(default, alias = "width", rename = "Width")]
+    width: u16,
+    #[serde(default, alias = "height", rename = "Height")]
+    height: u16,
+}
+
+impl Sizes {
+    /// The last size that has come in full with this piece. After nonsense nothing is read, as
+    /// upstream's decoder stops there.
+    pub(super) fn read(&mut self, piece: &[u8]) -> Option<TerminalSize> {
+        if self.is_broken {
+            return None;
+        }
+        self.pending.extend_from_slice(piece);
+        let mut sizes = serde_json::Deserializer::from_slice(&self.pending).into_iter::<Size>();
+        let mut last = None;
+        let mut used = 0;
+        loop {
+            match sizes.next() {
+                Some(Ok(Size { width, height })) => {
+                    last = Some(TerminalSize { width, height });
+                    used = sizes.byte_offset();
+                }
+                Some(Err(error)) if error.is_eof() => break,
+                Some(Err(_)) => {
+                    self.is_broken = true;
+                    break;
+                }
+                None => {
+                    used = self.pending.len();
+                    break;
+                }
+            }
+        }
+        let _ = self.pending.split_to(used.min(self.pending.len()));
+        self.is_broken |= self.pending.len() > MAX_PENDING;
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sizes_come_in_any_pieces() {
+        let mut sizes = Sizes::default();
+        assert_eq!(sizes.read(b"{\"Width\":80,"), None);
+        let size = |width, height| Some(TerminalSize { width, height });
+        assert_eq!(sizes.read(b"\"Height\":24}\n"), size(80, 24));
+        let two = b"{\"width\":1,\"height\":2}{\"Width\":3,\"Height\":4}";
+        assert_eq!(sizes.read(two), size(3, 4));
+        assert_eq!(sizes.read(b"x"), None);
+        assert_eq!(sizes.read(two), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_or_grow(
+            pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..9)
+        ) {
+            let mut sizes = Sizes::default();
+            for piece in pieces {
+                let _ = sizes.read(&piece);
+                prop_assert!(sizes.pending.len() <= MAX_PENDING + 300);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Logs of containers, from real files.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+
+use super::face::{Face, FakeNode, soon};
+use super::runtime::FakeRuntime;
+
+const LOGS: &str = "/containerLogs/default/web/app";
+
+struct Log {
+    face: Face,
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Log {
+    async fn new(text: &str) -> Log {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0.log");
+        std::fs::write(&path, text).unwrap();
+        let runtime = FakeRuntime::with_app(path.to_str().unwrap());
+        Log {
+            face: Face::new(FakeNode::with_web(runtime)).await,
+            path,
+            _folder: folder,
+        }
+    }
+
+    async fn get(&self, query: &str) -> String {
+        let (code, text) = soon(self.face.get(&format!("{LOGS}{query}"))).await;
+        assert_eq!(code, StatusCode::OK);
+        text
+    }
+
+    async fn follow(&self, query: &str) -> Incoming {
+        let request = Request::get(format!("{LOGS}?follow=true{query}"));
+        let request = request.header("host", "a").body(Empty::<Bytes>::new());
+        let response = soon(self.face.send(None, request.unwrap())).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        response.into_body()
+    }
+}
+
+fn line(second: u32, text: &str) -> String {
+    format!("1970-01-01T00:00:{second:02}Z stdout F {text}\n")
+}
+
+async fn append(path: &Path, text: &str) {
+    let mut file = tokio::fs::OpenOptions::new();
+    let mut file = file.append(true).create(true).open(path).await.unwrap();
+    file.write_all(text.as_bytes()).await.unwrap();
+    file.flush().await.unwrap();
+}
+
+/// Reads until the text has come, or the log has ended.
+async fn until(body: &mut Incoming, expected: &str) -> String {
+    let mut text = String::new();
+    while text != expected {
+        match soon(body.frame()).await {
+            Some(frame) => {
+                let data = frame.unwrap().into_data().unwrap();
+                text.push_str(std::str::from_utf8(&data).unwrap());
+            }
+            None => break,
+        }
+        assert!(expected.starts_with(&text), "{text:?}");
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_log_is_shown_as_far_as_it_is_asked_for() {
+    let text: String = (1..=4).map(|n| line(n, &format!("line {n}"))).collect();
+    let log = Log::new(&text).await;
+    let cases = [
+        ("", "line 1\nline 2\nline 3\nline 4\n"),
+        ("?tailLines=2", "line 3\nline 4\n"),
+        ("?tailLines=0", ""),
+        ("?limitBytes=9", "line 1\nli"),
+        ("?sinceTime=1970-01-01T00:00:04Z", "line 4\n"),
+        (
+            "?tailLines=1&timestamps=true",
+            "1970-01-01T00:00:04.000000000Z line 4\n",
+        ),
+        ("?stream=Stderr", ""),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(log.get(query).await, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_log_comes_whole() {
+    let text: String = (0..20_000).map(|n| line(n % 60, &n.to_string())).collect();
+    let log = Log::new(&text).await;
+    let expected: String = (0..20_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(log.get("").await, expected);
+}
+
+#[tokio::test]
+async fn a_missing_file_is_told_of_in_the_text() {
+    let log = Log::new("").await;
+    std::fs::remove_file(&log.path).unwrap();
+    let text = log.get("").await;
+    assert!(
+        text.starts_with("failed to try resolving symlinks in path"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_followed_log_shows_new_lines_until_its_container_has_ended() {
+    let log = Log::new(&line(1, "old")).await;
+    let mut body = log.follow("").await;
+    assert_eq!(until(&mut body, "old\n").await, "old\n");
+    let new = line(2, "new");
+    let (half, rest) = new.split_at(30);
+    append(&log.path, half).await;
+    append(&log.path, rest).await;
+    assert_eq!(until(&mut body, "new\n").await, "new\n");
+    append(&log.path, &line(3, "last")).await;
+    log.face.node.runtime.stop("c1");
+    assert_eq!(until(&mut body, "last\n").await, "last\n");
+    assert!(soon(body.frame()).await.is_none());
+}
+
+#[tokio::test]
+async fn following_goes_on_in_the_next_file_after_a_rotation() {
+    let log = Log::new("").await;
+    let mut body = log.follow("").await;
+    append(&log.path, &line(1, "first")).await;
+    assert_eq!(until(&mut body, "first\n").await, "first\n");
+    append(&log.path, &line(2, "before")).await;
+    std::fs::rename(&log.path, log.path.with_extension("log.old")).unwrap();
+    append(&log.path, &line(3, "after")).await;
+    let expected = "before\nafter\n";
+    assert_eq!(until(&mut body, expected).await, expected);
+}
+
+#[tokio::test]
+async fn following_goes_on_in_an_emptied_file() {
+    let log = Log::new(&line(1, "a long line before")).await;
+    let mut body = log.follow("&tailLines=1").await;
+    let old = "a long line before\n";
+    assert_eq!(until(&mut body, old).await, old);
+    std::fs::write(&log.path, line(2, "new")).unwrap();
+    assert_eq!(until(&mut body, "new\n").await, "new\n");
+}

@@ -1,0 +1,221 @@
+//! Pages that only show.
+
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::face::{Face, FakeNode, open_to_all, soon};
+use super::runtime::FakeRuntime;
+use crate::server::Server;
+
+async fn face() -> Face {
+    Face::new(FakeNode::with_web(FakeRuntime::with_app("/nowhere"))).await
+}
+
+#[tokio::test]
+async fn pods_are_a_list_as_a_kubelet_gives_it() {
+    let face = face().await;
+    let (code, text) = soon(face.get("/pods")).await;
+    assert_eq!(code, StatusCode::OK);
+    let list: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(list["kind"], "PodList");
+    assert_eq!(list["items"][0]["metadata"]["name"], "web");
+    assert_eq!(list["items"][0]["kind"], Value::Null);
+    let (_, text) = soon(face.get("/runningpods/")).await;
+    let none = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":null}\n";
+    assert_eq!(text, none);
+}
+
+#[tokio::test]
+async fn usage_measurements_and_configuration_are_shown() {
+    let face = face().await;
+    let summary = |small| json!({"node": {"nodeName": "n1"}, "small": small}).to_string();
+    let cases = [
+        ("/stats/summary", summary(false)),
+        ("/stats/summary?only_cpu_and_memory=true", summary(true)),
+        ("/metrics", "# Agent\n".to_owned()),
+        ("/metrics/resource", "# Resource\n".to_owned()),
+        ("/metrics/cadvisor", "# Cadvisor\n".to_owned()),
+        ("/metrics/probes", "# Probes\n".to_owned()),
+        (
+            "/configz",
+            r#"{"kubeletconfig":{"kind":"KubeletConfiguration"}}"#.to_owned(),
+        ),
+    ];
+    for (path, expected) in cases {
+        let answer = soon(face.get(path)).await;
+        assert_eq!(answer, (StatusCode::OK, expected), "{path}");
+    }
+    *face.node.trouble.lock().unwrap() = Some("no stats".to_owned());
+    let answer = soon(face.get("/stats/summary")).await;
+    let expected = "Internal Error: no stats".to_owned();
+    assert_eq!(answer, (StatusCode::INTERNAL_SERVER_ERROR, expected));
+}
+
+#[tokio::test]
+async fn health_is_one_word_unless_more_is_asked_for() {
+    let face = face().await;
+    let ok = |text: &str| (StatusCode::OK, text.to_owned());
+    assert_eq!(soon(face.get("/healthz")).await, ok("ok"));
+    assert_eq!(soon(face.get("/healthz/syncloop")).await, ok("ok"));
+    let verbose = "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n";
+    assert_eq!(soon(face.get("/healthz?verbose")).await, ok(verbose));
+
+    *face.node.trouble.lock().unwrap() = Some("sync Loop took longer than expected".to_owned());
+    let bad = |text: &str| (StatusCode::INTERNAL_SERVER_ERROR, text.to_owned());
+    let all = "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n";
+    assert_eq!(soon(face.get("/healthz")).await, bad(all));
+    let one = "internal server error: sync Loop took longer than expected\n";
+    assert_eq!(soon(face.get("/healthz/syncloop")).await, bad(one));
+    assert_eq!(soon(face.get("/healthz?exclude=syncloop")).await, ok("ok"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_as_upstream_tells_it() {
+    let face = face().await;
+    let cases = [
+        (Method::GET, "/nothing", 404, "404 page not found\n"),
+        (Method::GET, "/exec/only", 404, "404: Page Not Found"),
+        (Method::POST, "/pods", 405, "405: Method Not Allowed"),
+        (
+            Method::GET,
+            "/exec/default/web/app",
+            400,
+            "you must specify at least 1 of stdin, stdout, stderr",
+        ),
+        (
+            Method::GET,
+            "/exec/default/gone/app?output=1",
+            404,
+            "pod does not exist",
+        ),
+        (
+            Method::GET,
+            "/exec/default/web/late?output=1",
+            500,
+            "container not found (\"late\")",
+        ),
+        (
+            Method::GET,
+            "/exec/default/web/app?output=1",
+            500,
+            "Upgrade request required\n",
+        ),
+        (
+            Method::GET,
+            "/attach/default/web/late?output=1",
+            500,
+            "container late not found in pod web_default",
+        ),
+        (
+            Method::GET,
+            "/containerLogs/default/gone/app",
+            404,
+            "pod \"gone\" does not exist",
+        ),
+        (
+            Method::GET,
+            "/containerLogs/default/web/x",
+            404,
+            "container \"x\" not found in pod \"web\"",
+        ),
+        (
+            Method::GET,
+            "/containerLogs/default/web/late",
+            400,
+            "container \"late\" in pod \"web\" is waiting to start: ContainerCreating",
+        ),
+        (
+            Method::GET,
+            "/containerLogs/default/web/app?previous=true",
+            400,
+            "previous terminated container \"app\" in pod \"web\" not found",
+        ),
+        (
+            Method::GET,
+            "/containerLogs/default/web/app?tailLines=-1",
+            422,
+            "{\"message\": \"Invalid request.\"}",
+        ),
+        (
+            Method::POST,
+            "/run/default/web/app?cmd=echo+a",
+            200,
+            "echo a!",
+        ),
+        (
+            Method::POST,
+            "/run/default/web/app?cmd=false",
+            500,
+            "command 'false' exited with 1: !",
+        ),
+    ];
+    for (method, path, code, text) in cases {
+        let answer = soon(face.ask(method, path)).await;
+        let code = StatusCode::from_u16(code).unwrap();
+        assert_eq!(answer, (code, text.to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn without_debugging_handlers_nothing_can_be_done() {
+    let node = FakeNode::with_web(FakeRuntime::default());
+    let face = Face::with(node, |ca| {
+        let mut options = open_to_all(ca);
+        options.debugging_handlers = false;
+        options
+    });
+    let face = face.await;
+    let answer = soon(face.get("/exec/default/web/app?output=1")).await;
+    let expected = "Debug endpoints are disabled.\n".to_owned();
+    assert_eq!(answer, (StatusCode::METHOD_NOT_ALLOWED, expected));
+    assert_eq!(soon(face.get("/pods")).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn plain_requests_may_come_over_http2() {
+    let face = face().await;
+    let io = TokioIo::new(face.dial(None, b"h2").await);
+    let executor = TokioExecutor::new();
+    let handshake = hyper::client::conn::http2::handshake(executor, io);
+    let (mut sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("https://localhost/healthz").body(Empty::<Bytes>::new());
+    let response = soon(sender.send_request(request.unwrap())).await.unwrap();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(text, "ok");
+}
+
+#[tokio::test]
+async fn a_stopped_face_lets_go_of_its_port_and_clients() {
+    let mut face = face().await;
+    let mut idle = face.connect(None).await;
+    face.stop.cancel();
+    soon(&mut face.task).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = soon(idle.read_to_end(&mut rest)).await;
+    assert!(rest.is_empty());
+    assert!(TcpStream::connect(face.address).await.is_err());
+}
+
+#[tokio::test]
+async fn the_health_port_needs_no_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(Server::serve_health(listener, stop.clone()));
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    socket.write_all(request).await.unwrap();
+    let mut text = String::new();
+    soon(socket.read_to_string(&mut text)).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    assert!(text.ends_with("\r\n\r\nok"), "{text}");
+    stop.cancel();
+    soon(serving).await.unwrap();
+}

@@ -5,9 +5,13 @@
 //! - [`certificates`]: signs certificates.
 //! - [`images`]: small images, one of which really runs.
 //! - [`registry`]: starts a real image registry and stops it.
+//! - [`cgroup`]: cgroups of a test's own.
+//! - [`containerd`]: starts a real containerd and stops it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
 pub mod certificates;
+pub mod cgroup;
+pub mod containerd;
 pub mod difference;
 pub mod etcd;
 pub mod images;

@@ -7,6 +7,7 @@
 //! - [`registry`]: starts a real image registry and stops it.
 //! - [`cgroup`]: cgroups of a test's own.
 //! - [`containerd`]: starts a real containerd and stops it.
+//! - [`vm`]: boots a virtual machine and runs a command in it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
 pub mod certificates;
@@ -17,3 +18,4 @@ pub mod etcd;
 pub mod images;
 pub mod registry;
 pub mod vectors;
+pub mod vm;

@@ -1,0 +1,257 @@
+//! What pod workers need of the node: cgroups, directories, volumes, configs, events.
+
+use std::net::IpAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{Container, Pod, Secret};
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_core::cgroup::pod::pod_config;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::resources::Bytes;
+use tokio::sync::Notify;
+
+use super::credentials::credentials_for;
+use crate::cgroup::NodeCgroups;
+use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError};
+use crate::pods::note::{Level, Note};
+use crate::pods::spec::security::ImageUser;
+use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
+use crate::runtime::wire::{
+    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
+};
+use crate::runtime::{self, Runtime};
+use crate::volumes::{Sources, VolumeError, Volumes};
+
+/// The node, for its pods.
+#[derive(Debug)]
+pub(super) struct NodeHost {
+    pub(super) facts: NodeFacts,
+    pub(super) sources: Arc<dyn Sources>,
+    pub(super) volumes: Arc<Volumes>,
+    pub(super) cgroups: Arc<NodeCgroups>,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) recorder: Recorder,
+    /// What the node's resolv.conf says.
+    pub(super) resolver: Option<DnsConfig>,
+    /// Why the network of pods is not ready, as the runtime last said.
+    pub(super) network_problem: Mutex<Option<String>>,
+    /// Tells that the QoS cgroups have to be looked at.
+    pub(super) pods_changed: Arc<Notify>,
+}
+
+impl NodeHost {
+    /// Takes what the runtime says of its network.
+    pub(super) fn set_network_problem(&self, problem: Option<String>) {
+        *self.network_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    /// Has an event about a pod written.
+    pub(super) fn tell(&self, pod: &Pod, note: &Note) {
+        self.recorder.record(Occurrence {
+            regarding: note.regarding(pod),
+            related: None,
+            event_type: match note.level {
+                Level::Normal => EventType::Normal,
+                Level::Warning => EventType::Warning,
+            },
+            reason: note.reason.clone(),
+            action: "".into(),
+            note: note.message.clone(),
+        });
+    }
+
+    /// Runs something that blocks on the kernel with the cgroups.
+    async fn with_cgroups<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&NodeCgroups) -> Result<T, crate::cgroup::Error> + Send + 'static,
+    ) -> Result<T, HostError> {
+        let cgroups = Arc::clone(&self.cgroups);
+        let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;
+        let done = done.map_err(|_| HostError::new("the agent is stopping"))?;
+        done.map_err(|error| HostError::new(chain(&error)))
+    }
+
+    fn make_directories(&self, pod: &Pod) -> std::io::Result<()> {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let directory = self.facts.pod_dir(uid);
+        for part in ["volumes", "plugins"] {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o750)
+                .create(directory.join(part))?;
+        }
+        Ok(())
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+fn view(pod: &Pod) -> Result<PodView, HostError> {
+    PodView::from_api(pod).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        HostError::new(problems.join("; "))
+    })
+}
+
+fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+#[async_trait]
+impl Host for NodeHost {
+    async fn network_problem(&self) -> Option<String> {
+        self.network_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn host_ips(&self) -> Vec<IpAddr> {
+        self.facts.ips.clone()
+    }
+
+    async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError> {
+        let cgroup = |source| PrepareError::Cgroup {
+            uid: uid(pod).to_owned(),
+            source,
+        };
+        let planned = view(pod).map_err(cgroup)?;
+        let made = self.with_cgroups(move |cgroups| cgroups.ensure_pod(&planned)).await;
+        made.map_err(cgroup)?;
+        let directories = self.make_directories(pod);
+        directories.map_err(|error| PrepareError::Directories(HostError::new(error.to_string())))?;
+        let mounted = self.volumes.mount(pod).await;
+        mounted.map(drop).map_err(|error| {
+            for event in error.events() {
+                self.tell(pod, &Note::warning("FailedMount", event));
+            }
+            PrepareError::Volumes(HostError::new(chain(&error)))
+        })
+    }
+
+    async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
+        let failed = |error: VolumeError| HostError::new(chain(&error));
+        self.volumes.remove_pod_dir(uid(pod)).await.map_err(failed)?;
+        if let Ok(planned) = view(pod) {
+            let removed = self.with_cgroups(move |cgroups| {
+                let name = cgroups.cgroups().pod_name(&planned)?;
+                cgroups.cgroups().remove(&cgroups.cgroups().path(&name))
+            });
+            removed.await?;
+        }
+        self.pods_changed.notify_one();
+        Ok(())
+    }
+
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {
+        let resolver = self.resolver.as_ref();
+        let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver);
+        let sandbox = sandbox.map_err(|error| HostError::new(chain(&error)))?;
+        for warning in sandbox.warnings {
+            self.tell(pod, &Note::warning(warning.reason, warning.message));
+        }
+        Ok(sandbox.config)
+    }
+
+    async fn container_config(
+        &self,
+        request: ContainerRequest<'_>,
+    ) -> Result<ContainerConfig, HostError> {
+        let image = self.runtime.image_status(request.image).await;
+        let image = image.map_err(|error: runtime::Error| HostError::new(error.chain()))?;
+        let volumes = self.volumes.mounted(uid(request.pod)).await;
+        let input = ContainerInput {
+            pod: request.pod,
+            container: request.container,
+            attempt: request.restart_count,
+            pod_ips: request.pod_ips,
+            image_ref: &request.image.image,
+            image_user: ImageUser::from_image(image.as_ref()),
+            volumes: &volumes,
+            target_id: request.target,
+        };
+        let config = spec::container_config(&self.facts, &*self.sources, &input).await;
+        config.map_err(|error| HostError::new(chain(&error)))
+    }
+
+    async fn credentials(&self, pod: &Pod, image: &str) -> Result<Vec<AuthConfig>, HostError> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let spec = pod.spec.as_ref();
+        let names = spec.and_then(|spec| spec.image_pull_secrets.as_ref());
+        let mut secrets: Vec<Arc<Secret>> = Vec::new();
+        for name in names.into_iter().flatten() {
+            match self.sources.secret(namespace, &name.name).await {
+                Ok(secret) => secrets.push(secret),
+                // A pull without it may still work; upstream says so in an event and goes on.
+                Err(error) => {
+                    let message = format!(
+                        "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+                        name.name
+                    );
+                    tracing::debug!(pod = %spec::display_pod(pod), %error, "pull secret missing");
+                    self.tell(pod, &Note::warning("FailedToRetrieveImagePullSecret", message));
+                }
+            }
+        }
+        Ok(credentials_for(image, &secrets))
+    }
+
+    fn container_resources(&self, pod: &Pod, container: &Container) -> LinuxContainerResources {
+        let planned = PodView::from_api(pod).unwrap_or_default();
+        resources::linux_resources(&planned, &container.name, &self.facts.container_settings)
+    }
+
+    async fn resize_pod(&self, pod: &Pod) -> Result<(), HostError> {
+        let planned = view(pod)?;
+        let written = self.with_cgroups(move |cgroups| {
+            let name = cgroups.cgroups().pod_name(&planned)?;
+            let path = cgroups.cgroups().path(&name);
+            let config = pod_config(&planned, cgroups.pod_settings());
+            cgroups.cgroups().write(&path, &config).map(drop)
+        });
+        written.await?;
+        self.pods_changed.notify_one();
+        Ok(())
+    }
+
+    async fn memory_usage(&self, pod: &Pod) -> Result<MemoryUsage, HostError> {
+        let planned = view(pod)?;
+        let used = self.with_cgroups(move |cgroups| {
+            let name = cgroups.cgroups().pod_name(&planned)?;
+            cgroups.cgroups().memory_usage(&cgroups.cgroups().path(&name))
+        });
+        let stats = self.runtime.list_container_stats().await;
+        let stats = stats.map_err(|error| HostError::new(error.chain()))?;
+        let label = |labels: &std::collections::BTreeMap<String, String>, name: &str| {
+            labels.get(name).cloned().unwrap_or_default()
+        };
+        let containers = stats.into_iter().filter_map(|stats| {
+            let attributes = stats.attributes?;
+            let is_ours = label(&attributes.labels, "io.kubernetes.pod.uid") == uid(pod);
+            let used = stats.memory?.usage_bytes.map(|bytes| bytes.value);
+            let used = used.and_then(|bytes| i64::try_from(bytes).ok())?;
+            let name = label(&attributes.labels, "io.kubernetes.container.name");
+            is_ours.then_some((name, Bytes(used)))
+        });
+        Ok(MemoryUsage {
+            containers: containers.collect(),
+            pod: Some(used.await?),
+        })
+    }
+
+    fn pods_changed(&self) {
+        self.pods_changed.notify_one();
+    }
+
+    fn record(&self, pod: &Pod, note: Note) {
+        self.tell(pod, &note);
+    }
+}

@@ -1,3 +1,34 @@
 //! Pods on the node: one worker each, from admission to the last status.
+//!
+//! Whatever is decided is decided by pure functions of what was observed, with the time passed in;
+//! workers observe, ask, act and look again.
+//!
+//! Reading order: [`anatomy`] (the parts of a pod object), [`observed`] (what the runtime has of
+//! it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
+//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`host`] (what
+//! workers need besides a runtime), [`spec`] (a spec in the words of a runtime), [`image`], [`worker`] (one task per pod), [`reports`] (what
+//! workers say), [`set`] (all of them).
 
+pub mod anatomy;
+pub mod back_off;
+mod clock;
+mod ending;
+pub mod host;
+pub mod image;
+pub mod labels;
+mod look;
+pub mod note;
+pub mod observed;
+pub mod plan;
+pub mod reports;
+pub mod restart;
+pub mod set;
+mod settings;
 pub mod spec;
+pub mod status;
+pub mod worker;
+
+pub use clock::Clock;
+pub use host::Host;
+pub use set::Pods;
+pub use settings::Settings;

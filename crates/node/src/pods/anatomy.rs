@@ -1,0 +1,198 @@
+//! The parts of a pod object, with the API's defaults for what is left out.
+//!
+//! Static pods do not pass through an API server, so every reader has to cope with absent fields.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
+
+/// The annotation that says where a pod came from.
+pub const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+/// The annotation that makes a pod the API's image of a static one; its value is the hash.
+pub const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+/// The annotation with the hash of a static pod.
+pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+
+/// What a container is to its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Runs to its end before the next one starts.
+    Init,
+    /// An init container with restart policy `Always`: started in turn, then keeps running.
+    Sidecar,
+    /// A regular container.
+    App,
+    /// Added later, for people to look around; never restarted.
+    Ephemeral,
+}
+
+/// A container and its place in the pod.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// What it is to the pod.
+    pub kind: Kind,
+    /// Its index in the list it stands in.
+    pub index: usize,
+    /// The container; an ephemeral one in the form of a regular one.
+    pub container: Cow<'a, Container>,
+    /// The container whose processes an ephemeral one shares.
+    pub target: Option<&'a str>,
+}
+
+/// The uid; empty if there is none.
+pub fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// The name; empty if there is none.
+pub fn name(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The namespace; empty if there is none.
+pub fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// Name, namespace and uid as messages to users have them: `name_namespace(uid)`.
+pub fn described(pod: &Pod) -> String {
+    format!("{}_{}({})", name(pod), namespace(pod), uid(pod))
+}
+
+/// The generation, where the API server counts.
+pub fn generation(pod: &Pod) -> i64 {
+    pod.metadata.generation.unwrap_or_default()
+}
+
+/// Whether somebody asked for the pod to be deleted.
+pub fn is_deleted(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    annotations.get(key).map(String::as_str)
+}
+
+/// Whether the node made the pod from a file.
+pub fn is_static(pod: &Pod) -> bool {
+    annotation(pod, CONFIG_SOURCE).is_some_and(|source| source != "api")
+}
+
+/// The hash a mirror pod carries; `None` for other pods.
+pub fn mirror_hash(pod: &Pod) -> Option<&str> {
+    annotation(pod, CONFIG_MIRROR)
+}
+
+/// Whether the pod shares the network of its node.
+pub fn uses_host_network(pod: &Pod) -> bool {
+    spec(pod).is_some_and(|spec| spec.host_network == Some(true))
+}
+
+/// The phase in the status; empty if there is none.
+pub fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status.and_then(|s| s.phase.as_deref()).unwrap_or_default()
+}
+
+/// Whether a phase is one that a pod never leaves.
+pub fn is_terminal_phase(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// The spec.
+pub fn spec(pod: &Pod) -> Option<&PodSpec> {
+    pod.spec.as_ref()
+}
+
+/// Init containers and sidecars, in order.
+pub fn init_containers(pod: &Pod) -> &[Container] {
+    let list = spec(pod).and_then(|spec| spec.init_containers.as_deref());
+    list.unwrap_or_default()
+}
+
+/// Regular containers, in order.
+pub fn app_containers(pod: &Pod) -> &[Container] {
+    spec(pod).map_or(&[], |spec| &spec.containers)
+}
+
+/// Ephemeral containers, in order.
+pub fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
+    let list = spec(pod).and_then(|spec| spec.ephemeral_containers.as_deref());
+    list.unwrap_or_default()
+}
+
+/// Whether an init container is a sidecar.
+pub fn is_sidecar(init_container: &Container) -> bool {
+    init_container.restart_policy.as_deref() == Some("Always")
+}
+
+/// All containers: init containers and sidecars, regular ones, ephemeral ones.
+pub fn parts(pod: &Pod) -> impl Iterator<Item = Part<'_>> {
+    let init = init_containers(pod).iter().enumerate().map(|(index, c)| {
+        let kind = if is_sidecar(c) {
+            Kind::Sidecar
+        } else {
+            Kind::Init
+        };
+        (kind, index, c)
+    });
+    let app = app_containers(pod).iter().enumerate();
+    let app = app.map(|(index, c)| (Kind::App, index, c));
+    let plain = init.chain(app).map(|(kind, index, container)| Part {
+        kind,
+        index,
+        container: Cow::Borrowed(container),
+        target: None,
+    });
+    let ephemeral = ephemeral_containers(pod).iter().enumerate();
+    plain.chain(ephemeral.map(|(index, container)| {
+        Part {
+            kind: Kind::Ephemeral,
+            index,
+            container: Cow::Owned(plain_form(container)),
+            target: container
+                .target_container_name
+                .as_deref()
+                .filter(|target| !target.is_empty()),
+        }
+    }))
+}
+
+/// The container of that name.
+pub fn part<'a>(pod: &'a Pod, name: &str) -> Option<Part<'a>> {
+    parts(pod).find(|part| part.container.name == name)
+}
+
+/// An ephemeral container in the form of a regular one; all its fields but the target are those
+/// of a regular one.
+fn plain_form(ephemeral: &EphemeralContainer) -> Container {
+    let e = ephemeral.clone();
+    Container {
+        args: e.args,
+        command: e.command,
+        env: e.env,
+        env_from: e.env_from,
+        image: e.image,
+        image_pull_policy: e.image_pull_policy,
+        lifecycle: e.lifecycle,
+        liveness_probe: e.liveness_probe,
+        name: e.name,
+        ports: e.ports,
+        readiness_probe: e.readiness_probe,
+        resize_policy: e.resize_policy,
+        resources: e.resources,
+        restart_policy: e.restart_policy,
+        restart_policy_rules: e.restart_policy_rules,
+        security_context: e.security_context,
+        startup_probe: e.startup_probe,
+        stdin: e.stdin,
+        stdin_once: e.stdin_once,
+        termination_message_path: e.termination_message_path,
+        termination_message_policy: e.termination_message_policy,
+        tty: e.tty,
+        volume_devices: e.volume_devices,
+        volume_mounts: e.volume_mounts,
+        working_dir: e.working_dir,
+    }
+}

@@ -1,0 +1,194 @@
+//! One task per pod.
+//!
+//! A worker is told what its pod should be through a watch channel, looks at what the runtime has,
+//! carries out the plan and looks again, until there is nothing to do; then it sleeps until
+//! somebody wakes it or something is due. Once the pod is to end the worker only stops and cleans
+//! up, whatever else it is told.
+//!
+//! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
+//! (one container), `stop` (towards the end), `grace` (how long that may take).
+
+pub(crate) mod grace;
+mod record;
+mod start;
+mod stop;
+mod sync;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::timestamp::Timestamp;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::runtime::Runtime;
+
+use super::back_off::BackOff;
+use super::image::Images;
+use super::reports::Reports;
+use super::status::{Forced, Stage};
+use super::{Clock, Host, Settings, anatomy};
+
+pub(crate) use record::Record;
+
+/// After a failure that has no time of its own, a pod is looked at again after so long.
+const RETRY: Duration = Duration::from_secs(10);
+/// After a failure that will soon be over.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+
+/// What all workers have in common.
+#[derive(Debug)]
+pub struct Shared {
+    /// The runtime.
+    pub runtime: Arc<dyn Runtime>,
+    /// Its name, the prefix of container ids.
+    pub runtime_name: String,
+    /// Everything else on the node.
+    pub host: Arc<dyn Host>,
+    /// The time.
+    pub clock: Clock,
+    /// Images.
+    pub images: Images,
+    /// Where statuses go.
+    pub reports: Reports,
+    /// Numbers to go by.
+    pub settings: Settings,
+}
+
+/// What a pod should be.
+#[derive(Clone, Debug)]
+pub struct Desired {
+    /// The pod, with the resources allocated to it.
+    pub pod: Arc<Pod>,
+    /// That it should end.
+    pub end: Option<End>,
+}
+
+/// That a pod should end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// How long it is given, in seconds.
+    pub grace_secs: i64,
+    /// What its status says from then on.
+    pub forced: Option<Forced>,
+}
+
+/// The worker of one pod.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    record: Arc<Record>,
+    desired: watch::Receiver<Desired>,
+    back_off: BackOff,
+    /// Told once nothing of the pod runs any more.
+    stopped: watch::Sender<bool>,
+}
+
+/// What to do after a look at the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Look again at once: something was done.
+    Again,
+    /// Look again then, or when woken.
+    At(Instant),
+    /// The pod is over.
+    End,
+}
+
+impl Worker {
+    /// A worker; `stopped` is told once nothing of the pod runs any more.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        desired: watch::Receiver<Desired>,
+        stopped: watch::Sender<bool>,
+    ) -> Worker {
+        let pod = Arc::clone(&desired.borrow().pod);
+        let back_off = BackOff::new(shared.settings.max_restart_back_off);
+        Worker {
+            record: Arc::new(Record::new(shared, pod)),
+            desired,
+            back_off,
+            stopped,
+        }
+    }
+
+    /// What the worker knows.
+    pub(crate) fn record(&self) -> Arc<Record> {
+        Arc::clone(&self.record)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.record.shared
+    }
+
+    /// Works until nothing of the pod is left.
+    #[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&self.record.pod())))]
+    pub(crate) async fn run(mut self) {
+        while !self.is_to_end() {
+            let next = self.sync().await;
+            let at = match next {
+                Next::Again => continue,
+                Next::End => break,
+                Next::At(at) => at,
+            };
+            let record = Arc::clone(&self.record);
+            tokio::select! {
+                changed = self.desired.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = record.woken() => {}
+                () = sleep_until(at) => {}
+            }
+        }
+        self.terminate().await;
+        self.clean_up().await;
+    }
+
+    /// Takes over what the pod should be; answers whether it should end.
+    fn is_to_end(&mut self) -> bool {
+        let desired = self.desired.borrow_and_update().clone();
+        let mut state = self.record.state();
+        state.pod = desired.pod;
+        state.stage > Stage::Running || desired.end.is_some()
+    }
+
+    /// Whether somebody wants the pod to end, which is a reason to stop what one is doing.
+    fn ends(&self) -> bool {
+        self.desired.borrow().end.is_some()
+    }
+
+    fn in_a(&self, delay: Duration) -> Next {
+        Next::At(Instant::now() + delay)
+    }
+
+    fn at(&self, time: Timestamp) -> Next {
+        Next::At(self.shared().clock.instant_of(time))
+    }
+
+    /// Takes down what the pod has on the node, then reports its last status. Failures are tried
+    /// again: a pod must not be given up while it holds anything.
+    async fn clean_up(&mut self) {
+        let pod = self.record.pod();
+        while let Err(error) = self.shared().host.clean_up(&pod).await {
+            tracing::warn!(%error, "cannot clean up");
+            tokio::time::sleep(RETRY).await;
+        }
+        self.shared().images.forget(anatomy::uid(&pod));
+        self.shared().host.pods_changed();
+        self.record.state().pod = Arc::clone(&self.desired.borrow().pod);
+        self.record.close();
+    }
+}
+
+/// Waits until the pod is to end.
+async fn ended(mut desired: watch::Receiver<Desired>) {
+    if desired
+        .wait_for(|desired| desired.end.is_some())
+        .await
+        .is_err()
+    {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,130 @@
+//! What is known of one pod, shared by its worker, its probes and whoever asks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
+use tokio::sync::Notify;
+
+use crate::pods::anatomy;
+use crate::pods::observed::Observed;
+use crate::pods::plan::{Actuated, Results};
+use crate::pods::status::{self, Forced, Stage, StartFailure};
+
+use super::Shared;
+
+/// What is known of one pod.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(super) shared: Arc<Shared>,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+/// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The pod, with the resources allocated to it.
+    pub(crate) pod: Arc<Pod>,
+    /// What the runtime had when it was last asked.
+    pub(crate) observed: Observed,
+    /// The status computed last.
+    pub(crate) status: PodStatus,
+    /// Why containers could not be started, by name.
+    pub(crate) failures: BTreeMap<String, StartFailure>,
+    /// What probes have found, by runtime id.
+    pub(crate) health: Results,
+    /// What containers were given last.
+    pub(crate) actuated: Actuated,
+    /// Conditions about a resize.
+    pub(crate) resize: Vec<PodCondition>,
+    /// How far the pod is from its end.
+    pub(crate) stage: Stage,
+    /// That it is ended from outside.
+    pub(crate) forced: Option<Forced>,
+}
+
+impl Record {
+    /// A record of a pod nothing is known of but what the API has.
+    pub(super) fn new(shared: Arc<Shared>, pod: Arc<Pod>) -> Record {
+        let state = State {
+            observed: Observed::default(),
+            status: pod.status.clone().unwrap_or_default(),
+            failures: BTreeMap::new(),
+            health: Results::new(),
+            actuated: Actuated::as_allocated(&pod),
+            resize: Vec::new(),
+            stage: Stage::Running,
+            forced: None,
+            pod,
+        };
+        Record {
+            shared,
+            state: Mutex::new(state),
+            wake: Notify::new(),
+        }
+    }
+
+    /// The knowledge, to read or change. Not to be held while waiting for anything.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pod.
+    pub(crate) fn pod(&self) -> Arc<Pod> {
+        Arc::clone(&self.state().pod)
+    }
+
+    /// Has the worker look at its pod.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits to be woken.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Computes the status anew and reports it; answers its phase.
+    pub(crate) fn publish(&self) -> String {
+        let mut state = self.state();
+        let host_ips = self.shared.host.host_ips();
+        let status = status::compute(status::Input {
+            pod: &state.pod,
+            observed: &state.observed,
+            runtime_name: &self.shared.runtime_name,
+            previous: &state.status,
+            failures: &state.failures,
+            health: &state.health,
+            actuated: &state.actuated,
+            resize: &state.resize,
+            host_ips: &host_ips,
+            stage: state.stage,
+            forced: state.forced.as_ref(),
+            now: self.shared.clock.now(),
+        });
+        state.status = status;
+        let may_run = state.stage < Stage::Terminated;
+        self.report(&state, may_run, false);
+        state.status.phase.clone().unwrap_or_default()
+    }
+
+    /// Reports the last status of the pod: nothing of it is left.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        let pod = Arc::clone(&state.pod);
+        status::close(&pod, &mut state.status);
+        self.report(&state, false, true);
+    }
+
+    /// The reported pod carries the status that the API has, as far as is known.
+    fn report(&self, state: &State, may_run: bool, is_finished: bool) {
+        let reports = &self.shared.reports;
+        reports.put(&state.pod, state.status.clone(), may_run, is_finished);
+    }
+
+    /// Uid of the pod.
+    pub(crate) fn uid(&self) -> String {
+        anatomy::uid(&self.state().pod).to_owned()
+    }
+}

@@ -1,0 +1,233 @@
+//! Starting one container.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use plimsoll_core::object::timestamp::Timestamp;
+
+use crate::pods::anatomy::{self, Part};
+use crate::pods::host::ContainerRequest;
+use crate::pods::labels;
+use crate::pods::note::{Note, reason};
+use crate::pods::plan::{self, Amounts, Due};
+use crate::pods::status::StartFailure;
+use crate::runtime::wire::PodSandboxConfig;
+
+use super::{Worker, ended};
+
+/// What became of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It runs.
+    Started,
+    /// It has to wait until then.
+    Waits(Timestamp),
+    /// It could not be started; why is remembered.
+    Failed,
+    /// The pod is to end.
+    Interrupted,
+}
+
+/// Where a container is started.
+struct Place<'a> {
+    config: &'a PodSandboxConfig,
+    sandbox: &'a str,
+    ips: &'a [String],
+}
+
+impl Worker {
+    /// Starts a container unless it has to wait.
+    pub(super) async fn start(
+        &mut self,
+        pod: &Arc<Pod>,
+        part: &Part<'_>,
+        config: &PodSandboxConfig,
+        sandbox: &str,
+        ips: &[String],
+    ) -> Outcome {
+        let container = part.container.as_ref();
+        let now = self.shared().clock.now();
+        let due = {
+            let state = self.record.state();
+            plan::due(pod, container, &state.observed, &self.back_off, now)
+        };
+        match due {
+            Due::Later { wait, message } => {
+                let note = format!(
+                    "Back-off restarting failed container {} in pod {}",
+                    container.name,
+                    anatomy::described(pod)
+                );
+                self.tell(pod, container, Note::warning(reason::BACK_OFF, note), None);
+                self.remember_failure(container, "CrashLoopBackOff", message);
+                return Outcome::Waits(wait.until);
+            }
+            Due::Now {
+                last_end: Some(ended),
+            } => self.back_off.remember(&plan::key(container), ended, now),
+            Due::Now { last_end: None } => {}
+        }
+        let place = Place {
+            config,
+            sandbox,
+            ips,
+        };
+        let images = &self.record.shared.images;
+        let image = tokio::select! {
+            image = images.ensure(pod, container, config) => image,
+            () = ended(self.desired.clone()) => return Outcome::Interrupted,
+        };
+        let image = match image {
+            Ok(image) => image,
+            Err(failure) => {
+                let note = Note::warning(reason::FAILED, format!("Error: {}", failure.reason));
+                self.tell(pod, container, note, None);
+                let outcome = match images.waits_until(pod, container) {
+                    Some(until) => Outcome::Waits(until),
+                    None => Outcome::Failed,
+                };
+                let mut state = self.record.state();
+                state.failures.insert(container.name.clone(), failure);
+                return outcome;
+            }
+        };
+        match self.make(pod, part, &place, &image).await {
+            Ok(()) => {
+                self.record.state().failures.remove(&container.name);
+                Outcome::Started
+            }
+            Err(failure) => {
+                let mut state = self.record.state();
+                state.failures.insert(container.name.clone(), failure);
+                Outcome::Failed
+            }
+        }
+    }
+
+    /// Makes a container and starts it.
+    async fn make(
+        &self,
+        pod: &Arc<Pod>,
+        part: &Part<'_>,
+        place: &Place<'_>,
+        image: &crate::runtime::wire::ImageSpec,
+    ) -> Result<(), StartFailure> {
+        let container = part.container.as_ref();
+        let runtime = Arc::clone(&self.shared().runtime);
+        let fail = |reason: &'static str, message: String, id: Option<&str>| {
+            let note = Note::warning(reason::FAILED, format!("Error: {message}"));
+            self.tell(pod, container, note, id);
+            StartFailure { reason, message }
+        };
+        let target = self
+            .target(part)
+            .map_err(|message| fail("CreateContainerConfigError", message, None))?;
+        let restart_count = self.next_count(container, place.config).await;
+        let request = ContainerRequest {
+            pod,
+            container,
+            restart_count,
+            image,
+            pod_ips: place.ips,
+            target: target.as_deref(),
+            sandbox_config: place.config,
+        };
+        let config = self.shared().host.container_config(request).await;
+        let mut config =
+            config.map_err(|error| fail("CreateContainerConfigError", error.message, None))?;
+        // These are how the container is known again; a plan compares them.
+        let hash = labels::container_hash(container);
+        let annotations = &mut config.annotations;
+        annotations.insert(labels::HASH.to_owned(), format!("{hash:x}"));
+        annotations.insert(labels::RESTART_COUNT.to_owned(), restart_count.to_string());
+        let amounts = Amounts::of(pod, container);
+        let name = container.name.clone();
+        self.record
+            .state()
+            .actuated
+            .containers
+            .insert(name, amounts);
+        let created = runtime
+            .create_container(place.sandbox, &config, place.config)
+            .await;
+        let id = created.map_err(|error| fail("CreateContainerError", error.chain(), None))?;
+        let note = Note::normal(reason::CREATED, "Container created");
+        self.tell(pod, container, note, Some(&id));
+        let started = runtime.start_container(&id).await;
+        started.map_err(|error| fail("RunContainerError", error.chain(), Some(&id)))?;
+        let note = Note::normal(reason::STARTED, "Container started");
+        self.tell(pod, container, note, Some(&id));
+        Ok(())
+    }
+
+    /// The container whose processes an ephemeral one shares.
+    fn target(&self, part: &Part<'_>) -> Result<Option<String>, String> {
+        let Some(target) = part.target else {
+            return Ok(None);
+        };
+        let state = self.record.state();
+        match state.observed.latest(target) {
+            Some(seen) => Ok(Some(seen.id.clone())),
+            None => Err(format!("unable to find target container {target}")),
+        }
+    }
+
+    /// How often the container will have been started before. If the runtime has forgotten it,
+    /// its logs may tell.
+    async fn next_count(&self, container: &Container, config: &PodSandboxConfig) -> u32 {
+        let seen = {
+            let state = self.record.state();
+            let seen = state.observed.latest(&container.name);
+            seen.map(|seen| seen.restart_count)
+        };
+        match seen {
+            Some(count) => count.saturating_add(1),
+            None => count_of_logs(&Path::new(&config.log_directory).join(&container.name)).await,
+        }
+    }
+
+    pub(super) fn tell(&self, pod: &Pod, container: &Container, note: Note, id: Option<&str>) {
+        let note = note.about(pod, container, id);
+        self.shared().host.record(pod, note);
+    }
+
+    fn remember_failure(&self, container: &Container, reason: &'static str, message: String) {
+        let failure = StartFailure { reason, message };
+        let mut state = self.record.state();
+        state.failures.insert(container.name.clone(), failure);
+    }
+}
+
+/// One more than the highest number of a log in the folder; zero if there is none.
+async fn count_of_logs(folder: &Path) -> u32 {
+    let mut count = 0;
+    let Ok(mut entries) = tokio::fs::read_dir(folder).await else {
+        return count;
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.split_once(".log"));
+        let number = number.filter(|(_, rest)| rest.is_empty() || rest.starts_with('.'));
+        if let Some(number) = number.and_then(|(number, _)| number.parse::<u32>().ok()) {
+            count = count.max(number.saturating_add(1));
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn logs_tell_how_often_a_forgotten_container_was_started() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(count_of_logs(&folder.path().join("none")).await, 0);
+        assert_eq!(count_of_logs(folder.path()).await, 0);
+        for name in ["0.log", "3.log.20260101-000000.gz", "x.log", "9.logs"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(count_of_logs(folder.path()).await, 4);
+    }
+}

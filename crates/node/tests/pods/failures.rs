@@ -1,0 +1,279 @@
+//! What becomes of pods when things go wrong.
+
+use std::time::Duration;
+
+use plimsoll_node::pods::status::Forced;
+use plimsoll_node::runtime::wire::ContainerState;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::world::{World, pod, simple, uid};
+
+fn starts(world: &World) -> usize {
+    let log = world.runtime.log();
+    log.iter().filter(|line| line.starts_with("start ")).count()
+}
+
+fn waiting_reason(world: &World, pod: &str) -> String {
+    let state = world.container(pod, "a").state.unwrap_or_default();
+    let waiting = state.waiting.unwrap_or_default();
+    waiting.reason.unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashing_container_waits_longer_each_time() {
+    let world = World::new();
+    let begun = Instant::now();
+    world.pods.apply(simple("bad", "exit-1:1", "Always"));
+    let mut delays = Vec::new();
+    for count in 2..=5 {
+        world
+            .until("one more start", |world| starts(world) == count)
+            .await;
+        delays.push(begun.elapsed().as_secs());
+    }
+    // The first restart is at once, the others after 10, 20 and 40 seconds.
+    assert_eq!(delays, [0, 10, 30, 70]);
+    world
+        .until("it waits", |world| {
+            waiting_reason(world, "bad") == "CrashLoopBackOff"
+        })
+        .await;
+    let container = world.container("bad", "a");
+    assert_eq!(container.restart_count, 4);
+    let last = container.last_state.unwrap().terminated.unwrap();
+    assert_eq!(last.exit_code, 1);
+    let message = container.state.unwrap().waiting.unwrap().message.unwrap();
+    assert_eq!(
+        message,
+        "back-off 1m20s restarting failed container=a pod=bad_default(uid-bad)"
+    );
+    assert_eq!(world.phase("bad"), "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_is_not_there_is_asked_for_less_and_less() {
+    let world = World::new();
+    world.pods.apply(simple("bad", "missing:1", "Always"));
+    world
+        .until("the pull has failed", |world| {
+            waiting_reason(world, "bad") == "ErrImagePull"
+        })
+        .await;
+    assert_eq!(world.phase("bad"), "Pending");
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let log = world.runtime.log();
+    let pulls = log.iter().filter(|line| line.starts_with("pull")).count();
+    assert_eq!(pulls, 4, "at 0, 10, 30 and 70 seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_does_not_wait_for_a_pull() {
+    let world = World::new();
+    let slow = simple("slow", "slow:1", "Always");
+    world.pods.apply(slow.clone());
+    world
+        .until("it pulls", |world| {
+            world.runtime.log().contains(&"pull slow:1".to_owned())
+        })
+        .await;
+    let begun = Instant::now();
+    world.delete(&slow, 30);
+    world.until_finished("slow").await;
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(starts(&world), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_sandbox_is_replaced_and_init_containers_run_again() {
+    let world = World::new();
+    world.pods.apply(pod(
+        "web",
+        json!({
+            "initContainers": [{"name": "one", "image": "exit-0:1"}],
+            "containers": [{"name": "a", "image": "sleep:1"}],
+        }),
+    ));
+    world.until_phase("web", "Running").await;
+    world.runtime.lose_sandboxes();
+    world
+        .until("it runs again", |world| {
+            world.container("web", "a").restart_count == 1 && world.container("web", "a").ready
+        })
+        .await;
+    let log = world.runtime.log();
+    let starts: Vec<&String> = log.iter().filter(|line| line.starts_with("s")).collect();
+    assert_eq!(
+        starts,
+        [
+            "sandbox web 0",
+            "start one 0",
+            "start a 0",
+            "sandbox web 1",
+            "start one 1",
+            "start a 1"
+        ]
+    );
+    assert!(world.host.reasons().contains(&"SandboxChanged".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restarted_agent_takes_over_what_runs() {
+    let world = World::new();
+    let web = simple("web", "sleep:1", "Always");
+    world.pods.apply(web.clone());
+    world.until_phase("web", "Running").await;
+    let known = world.status("web");
+    let next = world.restarted();
+    let mut adopted = web;
+    adopted.status = Some(known.clone());
+    next.pods.apply(adopted);
+    next.until_phase("web", "Running").await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(starts(&world), 1);
+    assert_eq!(next.status("web"), known);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
+    let world = World::new();
+    world.pods.apply(simple("hog", "stubborn:1", "Always"));
+    world.until_phase("hog", "Running").await;
+    let forced = Forced {
+        reason: "Evicted".to_owned(),
+        message: "The node was low on resource: memory. ".to_owned(),
+        is_disruption: true,
+    };
+    let begun = Instant::now();
+    let killed = world.pods.kill(&uid("hog"), Some(1), Some(forced)).await;
+    killed.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 2, "the least a runtime is told");
+    // Nobody waits for the status to be written before containers are removed.
+    world.runtime.collect_garbage();
+    world.until_finished("hog").await;
+    let status = world.status("hog");
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+    let container = world.container("hog", "a");
+    assert_eq!(container.restart_count, 0);
+    let ended = container.state.unwrap().terminated.unwrap();
+    assert_eq!(
+        (ended.exit_code, ended.reason.as_deref()),
+        (137, Some("Error"))
+    );
+    assert!(ended.started_at.is_some() && ended.finished_at.is_some());
+    let conditions = status.conditions.unwrap();
+    let disruption = conditions.iter().find(|c| c.type_ == "DisruptionTarget");
+    assert_eq!(disruption.unwrap().status, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_grace_period_takes_effect_while_the_pod_ends() {
+    let world = World::new();
+    let web = simple("web", "stubborn:1", "Always");
+    world.pods.apply(web.clone());
+    world.until_phase("web", "Running").await;
+    let begun = Instant::now();
+    world.delete(&web, 600);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.delete(&web, 1200);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.delete(&web, 20);
+    world.until_finished("web").await;
+    assert_eq!(begun.elapsed().as_secs(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_runs_longer_than_it_may_has_failed() {
+    let world = World::new();
+    let mut web = simple("web", "sleep:1", "Always");
+    web.spec.as_mut().unwrap().active_deadline_seconds = Some(30);
+    world.pods.apply(web);
+    let begun = Instant::now();
+    world.until_finished("web").await;
+    assert_eq!(begun.elapsed().as_secs(), 30);
+    let status = world.status("web");
+    assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again() {
+    for verb in [
+        "run_pod_sandbox",
+        "list_pod_sandboxes",
+        "create_container",
+        "start_container",
+    ] {
+        let world = World::new();
+        world.runtime.fail(verb, 2);
+        world.pods.apply(simple("web", "sleep:1", "Always"));
+        world.until_phase("web", "Running").await;
+        let running = world.runtime.containers();
+        let running = running
+            .iter()
+            .filter(|(_, state)| *state == ContainerState::ContainerRunning);
+        assert_eq!(running.count(), 1, "{verb}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_is_tried_again_until_it_works() {
+    let world = World::new();
+    let web = simple("web", "sleep:1", "Always");
+    world.pods.apply(web.clone());
+    world.until_phase("web", "Running").await;
+    world.runtime.fail("stop_container", 2);
+    world.runtime.fail("stop_pod_sandbox", 2);
+    world.delete(&web, 5);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let report = world.report("web").unwrap();
+    assert!(report.may_run && !report.is_finished);
+    world.until_finished("web").await;
+    let reasons = world.host.reasons();
+    let failed = reasons.iter().filter(|reason| *reason == "FailedKillPod");
+    assert_eq!(failed.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_ends_by_itself_is_started_again() {
+    let world = World::new();
+    world.pods.apply(simple("web", "sleep:1", "Always"));
+    world.until_phase("web", "Running").await;
+    world.runtime.end("a", 0);
+    world
+        .until("it runs again", |world| {
+            world.container("web", "a").restart_count == 1
+        })
+        .await;
+    assert_eq!(starts(&world), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_rule_may_make_all_containers_start_over() {
+    let world = World::new();
+    world.pods.apply(pod(
+        "web",
+        json!({
+            "restartPolicy": "Never",
+            "initContainers": [{"name": "one", "image": "exit-0:1"}],
+            "containers": [
+                {"name": "a", "image": "sleep:1"},
+                {"name": "b", "image": "sleep:1", "restartPolicy": "Never", "restartPolicyRules": [
+                    {"action": "RestartAllContainers",
+                     "exitCodes": {"operator": "In", "values": [42]}},
+                ]},
+            ],
+        }),
+    ));
+    world.until_phase("web", "Running").await;
+    world.runtime.end("b", 42);
+    world
+        .until("all run again", |world| {
+            let (a, b) = (world.container("web", "a"), world.container("web", "b"));
+            a.ready && b.ready && a.restart_count == 1 && b.restart_count == 1
+        })
+        .await;
+    world.runtime.set_exec_exit_code(0);
+    world.until_phase("web", "Running").await;
+}

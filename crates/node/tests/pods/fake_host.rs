@@ -1,0 +1,144 @@
+//! A host that has nothing and remembers what it was told.
+
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{Container, Pod};
+use plimsoll_node::pods::Host;
+use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, PrepareError};
+use plimsoll_node::pods::note::Note;
+use plimsoll_node::runtime::wire::*;
+
+/// The host.
+#[derive(Debug, Default)]
+pub(crate) struct FakeHost {
+    notes: Mutex<Vec<Note>>,
+    cleaned: Mutex<Vec<String>>,
+}
+
+impl FakeHost {
+    /// Reason and message of every event, in order.
+    pub(crate) fn notes(&self) -> Vec<(String, String)> {
+        let notes = self.notes.lock().unwrap();
+        notes
+            .iter()
+            .map(|note| (note.reason.to_string(), note.message.clone()))
+            .collect()
+    }
+
+    /// Reasons of events, in order.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.notes().into_iter().map(|(reason, _)| reason).collect()
+    }
+
+    /// Names of pods that were cleaned up.
+    pub(crate) fn cleaned(&self) -> Vec<String> {
+        self.cleaned.lock().unwrap().clone()
+    }
+}
+
+fn labels(pod: &Pod) -> std::collections::BTreeMap<String, String> {
+    let meta = &pod.metadata;
+    [
+        ("io.kubernetes.pod.name", meta.name.clone()),
+        ("io.kubernetes.pod.namespace", meta.namespace.clone()),
+        ("io.kubernetes.pod.uid", meta.uid.clone()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.unwrap()))
+    .collect()
+}
+
+#[async_trait]
+impl Host for FakeHost {
+    async fn network_problem(&self) -> Option<String> {
+        None
+    }
+
+    fn host_ips(&self) -> Vec<IpAddr> {
+        vec!["192.168.0.1".parse().unwrap()]
+    }
+
+    async fn prepare(&self, _pod: &Pod) -> Result<(), PrepareError> {
+        Ok(())
+    }
+
+    async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
+        let name = pod.metadata.name.clone().unwrap();
+        self.cleaned.lock().unwrap().push(name);
+        Ok(())
+    }
+
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {
+        let host_network = pod.spec.as_ref().unwrap().host_network == Some(true);
+        let network = match host_network {
+            true => NamespaceMode::Node,
+            false => NamespaceMode::Pod,
+        };
+        Ok(PodSandboxConfig {
+            metadata: Some(PodSandboxMetadata {
+                name: pod.metadata.name.clone().unwrap(),
+                uid: pod.metadata.uid.clone().unwrap(),
+                namespace: pod.metadata.namespace.clone().unwrap(),
+                attempt,
+            }),
+            labels: labels(pod),
+            linux: Some(LinuxPodSandboxConfig {
+                security_context: Some(LinuxSandboxSecurityContext {
+                    namespace_options: Some(NamespaceOption {
+                        network: network as i32,
+                        ..NamespaceOption::default()
+                    }),
+                    ..LinuxSandboxSecurityContext::default()
+                }),
+                ..LinuxPodSandboxConfig::default()
+            }),
+            ..PodSandboxConfig::default()
+        })
+    }
+
+    async fn container_config(
+        &self,
+        request: ContainerRequest<'_>,
+    ) -> Result<ContainerConfig, HostError> {
+        let mut labels = labels(request.pod);
+        let name = request.container.name.clone();
+        labels.insert("io.kubernetes.container.name".to_owned(), name.clone());
+        Ok(ContainerConfig {
+            metadata: Some(ContainerMetadata {
+                name,
+                attempt: request.restart_count,
+            }),
+            image: Some(request.image.clone()),
+            labels,
+            linux: Some(LinuxContainerConfig {
+                resources: Some(self.container_resources(request.pod, request.container)),
+                ..LinuxContainerConfig::default()
+            }),
+            ..ContainerConfig::default()
+        })
+    }
+
+    async fn credentials(&self, _pod: &Pod, _image: &str) -> Result<Vec<AuthConfig>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn container_resources(&self, _pod: &Pod, _container: &Container) -> LinuxContainerResources {
+        LinuxContainerResources::default()
+    }
+
+    async fn resize_pod(&self, _pod: &Pod) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    async fn memory_usage(&self, _pod: &Pod) -> Result<MemoryUsage, HostError> {
+        Ok(MemoryUsage::default())
+    }
+
+    fn pods_changed(&self) {}
+
+    fn record(&self, _pod: &Pod, note: Note) {
+        self.notes.lock().unwrap().push(note);
+    }
+}

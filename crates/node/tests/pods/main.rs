@@ -1,0 +1,10 @@
+//! How pods live and end, with a runtime that exists in memory and time that runs as fast as it
+//! can.
+
+#![expect(clippy::unwrap_used, reason = "fakes may panic as tests may")]
+
+mod failures;
+mod fake_host;
+mod fake_runtime;
+mod lifecycle;
+mod world;

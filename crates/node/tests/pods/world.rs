@@ -1,0 +1,154 @@
+//! A node with fakes around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_node::pods::reports::Report;
+use plimsoll_node::pods::{Clock, Pods, Settings};
+use serde_json::{Value, json};
+
+use crate::fake_host::FakeHost;
+use crate::fake_runtime::FakeRuntime;
+
+/// The node.
+pub(crate) struct World {
+    pub(crate) pods: Pods,
+    pub(crate) runtime: Arc<FakeRuntime>,
+    pub(crate) host: Arc<FakeHost>,
+    pub(crate) clock: Clock,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));
+        let runtime = FakeRuntime::new(clock.clone());
+        World::with(runtime, clock)
+    }
+
+    /// A new agent on a machine whose runtime goes on.
+    pub(crate) fn restarted(&self) -> World {
+        World::with(Arc::clone(&self.runtime), self.clock.clone())
+    }
+
+    fn with(runtime: Arc<FakeRuntime>, clock: Clock) -> World {
+        let host = Arc::new(FakeHost::default());
+        let pods = Pods::new(
+            runtime.clone(),
+            "fake",
+            host.clone(),
+            clock.clone(),
+            Settings::default(),
+        );
+        let world = World {
+            pods,
+            runtime,
+            host,
+            clock,
+        };
+        world.pass_on_changes();
+        world
+    }
+
+    /// Wakes workers when the runtime has news of their pods.
+    fn pass_on_changes(&self) {
+        let pods = self.pods.clone();
+        let mut changes = self.runtime.changes();
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                let uid = changes.borrow_and_update().1.clone();
+                pods.wake(&uid);
+            }
+        });
+    }
+
+    pub(crate) fn report(&self, name: &str) -> Option<Report> {
+        self.pods.reports().get(&uid(name))
+    }
+
+    pub(crate) fn status(&self, name: &str) -> PodStatus {
+        let report = self.report(name);
+        report
+            .map(|report| (*report.status).clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn phase(&self, name: &str) -> String {
+        self.status(name).phase.unwrap_or_default()
+    }
+
+    pub(crate) fn container(&self, pod: &str, name: &str) -> ContainerStatus {
+        let status = self.status(pod);
+        let init = status.init_container_statuses.into_iter().flatten();
+        let app = status.container_statuses.into_iter().flatten();
+        let ephemeral = status.ephemeral_container_statuses.into_iter().flatten();
+        let mut all = init.chain(app).chain(ephemeral);
+        all.find(|own| own.name == name).unwrap_or_default()
+    }
+
+    /// Lets time pass until something holds; virtual time makes an hour an instant.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
+        for _ in 0..360_000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!(
+            "{what} never came to hold\nlog: {:#?}\nnotes: {:#?}\nreports: {:#?}",
+            self.runtime.log(),
+            self.host.notes(),
+            self.pods.reports().all()
+        );
+    }
+
+    pub(crate) async fn until_phase(&self, name: &str, phase: &str) {
+        self.until(&format!("{name} is {phase}"), |world| {
+            world.phase(name) == phase
+        })
+        .await;
+    }
+
+    pub(crate) async fn until_finished(&self, name: &str) {
+        self.until(&format!("{name} is finished"), |world| {
+            world.report(name).is_some_and(|report| report.is_finished)
+        })
+        .await;
+    }
+
+    pub(crate) fn delete(&self, pod: &Pod, grace_secs: i64) {
+        self.pods.apply(deleted(pod, grace_secs, self.clock.now()));
+    }
+}
+
+pub(crate) fn uid(name: &str) -> String {
+    format!("uid-{name}")
+}
+
+/// A pod with that spec.
+pub(crate) fn pod(name: &str, spec: Value) -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default", "uid": uid(name), "generation": 1},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+/// A pod of one container with that image.
+pub(crate) fn simple(name: &str, image: &str, restart_policy: &str) -> Pod {
+    pod(
+        name,
+        json!({
+            "restartPolicy": restart_policy,
+            "containers": [{"name": "a", "image": image}],
+        }),
+    )
+}
+
+pub(crate) fn deleted(pod: &Pod, grace_secs: i64, now: Timestamp) -> Pod {
+    let mut pod = pod.clone();
+    pod.metadata.deletion_timestamp = Some(now.to_api());
+    pod.metadata.deletion_grace_period_seconds = Some(grace_secs);
+    pod
+}

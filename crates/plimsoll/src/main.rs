@@ -14,6 +14,7 @@ mod scheduler;
 mod server;
 mod signals;
 mod token;
+mod up;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,8 @@ enum Command {
     },
     /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
     Controllers(controllers::Arguments),
+    /// Run the node agent, joined to a cluster.
+    Node(Box<node::Arguments>),
     /// Run the scheduler.
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
@@ -56,6 +59,8 @@ enum Command {
         #[command(subcommand)]
         command: token::Command,
     },
+    /// Run a whole cluster on this machine.
+    Up(Box<up::Arguments>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +70,14 @@ enum ConfigCommand {
 }
 
 fn main() -> ExitCode {
+    // Helpers of the embedded runtime have to be single-threaded and small: they come first.
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == node::RUNTIME_HELPER)
+    {
+        return plimsoll_node::runtime::embedded::helper_main(words);
+    }
     start_logging();
     let result = match Cli::parse().command {
         Command::Check(arguments) => check::run(&arguments),
@@ -72,9 +85,11 @@ fn main() -> ExitCode {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(&arguments),
         Command::Controllers(arguments) => controllers::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
         Command::Scheduler(arguments) => scheduler::run(&arguments),
         Command::Server(arguments) => server::run(&arguments),
         Command::Token { command } => token::run(&command),
+        Command::Up(arguments) => up::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         report(&error);

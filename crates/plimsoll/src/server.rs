@@ -75,6 +75,13 @@ pub(crate) struct Arguments {
     max_mutating_requests_inflight: usize,
 }
 
+impl Arguments {
+    /// Where everything is kept.
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+}
+
 /// Serves until told to stop.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -85,7 +92,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
+/// A server that listens, before it serves.
+pub(crate) struct Opened {
+    pub(crate) server: Arc<Server>,
+    pub(crate) address: SocketAddr,
+    /// The admin's kubeconfig.
+    pub(crate) kubeconfig: PathBuf,
+    /// The data directory, in full.
+    pub(crate) directory: PathBuf,
+    store: Arc<dyn Store>,
+    listener: TcpListener,
+    names: Vec<String>,
+}
+
+/// Opens the store and listens. Nothing is left half done if that fails.
+pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
     // What is told to people has to be right wherever they are.
     let directory = std::path::absolute(&arguments.data_dir)
         .with_context(|| format!("no data directory {}", arguments.data_dir.display()))?;
@@ -112,18 +133,37 @@ async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
     let server = Server::open(Arc::clone(&store), options)
         .await
         .context("cannot open the cluster")?;
-    let path = directory.join("admin.kubeconfig");
-    write_kubeconfig(&server, &advertised, &path)?;
-    announce(address, &path);
-    let stopping = Arc::clone(&server);
+    let kubeconfig = directory.join("admin.kubeconfig");
+    write_kubeconfig(&server, &advertised, &kubeconfig)?;
+    Ok(Opened {
+        server,
+        address,
+        kubeconfig,
+        directory,
+        store,
+        names: names(arguments, address),
+        listener,
+    })
+}
+
+impl Opened {
+    /// Serves until the server is stopped.
+    pub(crate) async fn serve(self) -> Result<()> {
+        let served = serve(self.server, self.listener, &self.names).await;
+        served.context("cannot serve")?;
+        self.store.close().await.context("cannot close the store")
+    }
+}
+
+async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
+    let opened = open(arguments).await?;
+    announce(opened.address, &opened.kubeconfig);
+    let stopping = Arc::clone(&opened.server);
     tokio::spawn(async move {
         signals::stopped().await;
         stopping.stop();
     });
-    let served = serve(server, listener, &names(arguments, address)).await;
-    served.context("cannot serve")?;
-    store.close().await.context("cannot close the store")?;
-    Ok(())
+    opened.serve().await
 }
 
 #[expect(clippy::print_stderr, reason = "people wait for this line")]
@@ -249,7 +289,7 @@ fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<()
     write_private(path, &text).context("cannot write the admin's kubeconfig")
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let elapsed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let seconds = elapsed.map_or(0, |elapsed| elapsed.as_secs());
     Timestamp::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))

@@ -119,7 +119,8 @@ fn random(length: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn pem(der: &[u8]) -> String {
+/// A certificate in PEM form.
+pub(crate) fn pem(der: &[u8]) -> String {
     let encoded = STANDARD.encode(der);
     let lines: Vec<&str> = (0..encoded.len())
         .step_by(64)

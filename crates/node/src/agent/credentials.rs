@@ -52,11 +52,20 @@ pub(super) fn credentials_for(image: &str, secrets: &[impl AsRef<Secret>]) -> Ve
 }
 
 fn entries(secret: &Secret) -> BTreeMap<String, Entry> {
-    let data = |key: &str| secret.data.as_ref()?.get(key).map(|bytes| bytes.0.as_slice());
+    let data = |key: &str| {
+        secret
+            .data
+            .as_ref()?
+            .get(key)
+            .map(|bytes| bytes.0.as_slice())
+    };
     match secret.type_.as_deref() {
         Some("kubernetes.io/dockerconfigjson") => {
             let config = data(".dockerconfigjson").map(serde_json::from_slice::<ConfigJson>);
-            config.and_then(Result::ok).map(|config| config.auths).unwrap_or_default()
+            config
+                .and_then(Result::ok)
+                .map(|config| config.auths)
+                .unwrap_or_default()
         }
         Some("kubernetes.io/dockercfg") => {
             let config = data(".dockercfg").map(serde_json::from_slice);
@@ -77,7 +86,10 @@ impl Entry {
                 || base64::engine::general_purpose::STANDARD_NO_PAD.decode(self.auth.trim());
             let text = String::from_utf8(padded.or_else(|_| unpadded()).ok()?).ok()?;
             let (username, password) = text.split_once(':')?;
-            (username.to_owned(), password.trim_end_matches('\0').to_owned())
+            (
+                username.to_owned(),
+                password.trim_end_matches('\0').to_owned(),
+            )
         };
         Some(AuthConfig {
             username,
@@ -95,7 +107,10 @@ fn key_of(location: &str) -> String {
         return DEFAULT_REGISTRY.to_owned();
     }
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let path = path.strip_prefix("v1/").or(path.strip_prefix("v2/")).unwrap_or(path);
+    let path = path
+        .strip_prefix("v1/")
+        .or(path.strip_prefix("v2/"))
+        .unwrap_or(path);
     let path = path.trim_end_matches('/');
     match path {
         "" | "v1" | "v2" => host.to_owned(),
@@ -115,7 +130,10 @@ fn matches(key: &str, image: &str) -> bool {
     let key_parts: Vec<&str> = key_host.split('.').collect();
     let image_parts: Vec<&str> = image_host.split('.').collect();
     key_parts.len() == image_parts.len()
-        && key_parts.iter().zip(&image_parts).all(|(glob, part)| fits(glob, part))
+        && key_parts
+            .iter()
+            .zip(&image_parts)
+            .all(|(glob, part)| fits(glob, part))
 }
 
 /// Whether a text fits a pattern in which `*` stands for anything.
@@ -154,7 +172,10 @@ mod tests {
 
     fn secret(auths: &str) -> Held {
         let json = format!("{{\"auths\":{auths}}}");
-        let data = [(".dockerconfigjson".to_owned(), ByteString(json.into_bytes()))];
+        let data = [(
+            ".dockerconfigjson".to_owned(),
+            ByteString(json.into_bytes()),
+        )];
         Held(Secret {
             type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
             data: Some(data.into()),
@@ -205,6 +226,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_passed_over() {
         assert_eq!(users("r.io/x", "[]"), Vec::<String>::new());
-        assert_eq!(users("r.io/x", r#"{"r.io": {"auth": "???"}}"#), Vec::<String>::new());
+        assert_eq!(
+            users("r.io/x", r#"{"r.io": {"auth": "???"}}"#),
+            Vec::<String>::new()
+        );
     }
 }

@@ -44,7 +44,10 @@ pub(super) struct NodeHost {
 impl NodeHost {
     /// Takes what the runtime says of its network.
     pub(super) fn set_network_problem(&self, problem: Option<String>) {
-        *self.network_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+        *self
+            .network_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     /// Has an event about a pod written.
@@ -86,7 +89,8 @@ impl NodeHost {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error with all its causes, as statuses and events show it.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -111,7 +115,10 @@ fn uid(pod: &Pod) -> &str {
 #[async_trait]
 impl Host for NodeHost {
     async fn network_problem(&self) -> Option<String> {
-        self.network_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.network_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn host_ips(&self) -> Vec<IpAddr> {
@@ -124,10 +131,13 @@ impl Host for NodeHost {
             source,
         };
         let planned = view(pod).map_err(cgroup)?;
-        let made = self.with_cgroups(move |cgroups| cgroups.ensure_pod(&planned)).await;
+        let made = self
+            .with_cgroups(move |cgroups| cgroups.ensure_pod(&planned))
+            .await;
         made.map_err(cgroup)?;
         let directories = self.make_directories(pod);
-        directories.map_err(|error| PrepareError::Directories(HostError::new(error.to_string())))?;
+        directories
+            .map_err(|error| PrepareError::Directories(HostError::new(error.to_string())))?;
         let mounted = self.volumes.mount(pod).await;
         mounted.map(drop).map_err(|error| {
             for event in error.events() {
@@ -139,7 +149,10 @@ impl Host for NodeHost {
 
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
         let failed = |error: VolumeError| HostError::new(chain(&error));
-        self.volumes.remove_pod_dir(uid(pod)).await.map_err(failed)?;
+        self.volumes
+            .remove_pod_dir(uid(pod))
+            .await
+            .map_err(failed)?;
         if let Ok(planned) = view(pod) {
             let removed = self.with_cgroups(move |cgroups| {
                 let name = cgroups.cgroups().pod_name(&planned)?;
@@ -197,7 +210,10 @@ impl Host for NodeHost {
                         name.name
                     );
                     tracing::debug!(pod = %spec::display_pod(pod), %error, "pull secret missing");
-                    self.tell(pod, &Note::warning("FailedToRetrieveImagePullSecret", message));
+                    self.tell(
+                        pod,
+                        &Note::warning("FailedToRetrieveImagePullSecret", message),
+                    );
                 }
             }
         }
@@ -226,7 +242,9 @@ impl Host for NodeHost {
         let planned = view(pod)?;
         let used = self.with_cgroups(move |cgroups| {
             let name = cgroups.cgroups().pod_name(&planned)?;
-            cgroups.cgroups().memory_usage(&cgroups.cgroups().path(&name))
+            cgroups
+                .cgroups()
+                .memory_usage(&cgroups.cgroups().path(&name))
         });
         let stats = self.runtime.list_container_stats().await;
         let stats = stats.map_err(|error| HostError::new(error.chain()))?;

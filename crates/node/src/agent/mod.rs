@@ -1,13 +1,27 @@
 //! The agent: registers a node, keeps it alive in the API, and runs its pods.
 //!
-//! Reading order: `system_info`, `conditions`, `node_object` (what is said of the node, as pure
-//! values), `heartbeat` (saying it).
+//! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
+//! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
+//! and `host` (what workers need), `upkeep` (what is done again and again), `api_pods`,
+//! `statuses` and `static_pods` (pods come, and what became of them), `face` (what is shown),
+//! `run` (all of it).
 
+mod api_pods;
 mod conditions;
+mod credentials;
+mod face;
 mod heartbeat;
+mod host;
 mod node_object;
 mod options;
+mod prepare;
+mod run;
+mod static_pods;
+mod statuses;
 mod system_info;
+mod upkeep;
 
 pub use options::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+pub use prepare::StartError;
+pub use run::run;
 pub use system_info::KUBELET_VERSION;

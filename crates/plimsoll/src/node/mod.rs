@@ -1,5 +1,143 @@
 //! `plimsoll node`: the node agent, joined to any Kubernetes API.
 
 mod arguments;
+mod preflight;
 
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use plimsoll_node::agent::{self, Serving};
+use plimsoll_node::identity::join::{Invitation, join};
+use plimsoll_node::identity::kubeconfig::write_private;
+use plimsoll_node::identity::pin::Pin;
+use tokio_util::sync::CancellationToken;
+
+use crate::signals;
 pub(crate) use arguments::{DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, subject};
+pub(crate) use preflight::refuse_unfit;
+
+/// Arguments of `plimsoll node`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    node: NodeArguments,
+
+    /// Where everything is kept.
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+
+    /// The kubeconfig by which the node acts, of any Kubernetes API server.
+    #[arg(long, value_name = "FILE", conflicts_with = "join")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Join the cluster at this address; `plimsoll token create` prints the whole command.
+    #[arg(long, value_name = "URL", requires = "token")]
+    join: Option<http::Uri>,
+
+    /// The token to join with.
+    #[arg(long, value_name = "TOKEN", requires = "join")]
+    token: Option<String>,
+
+    /// The pin of the cluster's certificate authority.
+    #[arg(
+        long,
+        value_name = "sha256:…",
+        value_delimiter = ',',
+        requires = "join"
+    )]
+    discovery_token_ca_cert_hash: Vec<Pin>,
+
+    /// Join without a pin, believing whoever answers.
+    #[arg(
+        long,
+        requires = "join",
+        conflicts_with = "discovery_token_ca_cert_hash"
+    )]
+    discovery_token_unsafe_skip_ca_verification: bool,
+}
+
+/// Runs until told to stop; containers go on.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(run_until_stopped(arguments))
+}
+
+async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
+    let data_dir = arguments::absolute(&arguments.data_dir)?;
+    // Looked at before joining, so that a machine that cannot be a node does not become one.
+    let trial = arguments
+        .node
+        .options(&data_dir, Serving::SelfSigned, None)?;
+    if let Some(code) = refuse_unfit(&trial) {
+        return Ok(code);
+    }
+    let (kubeconfig, serving) = match &arguments.kubeconfig {
+        Some(path) => (path.clone(), Serving::SelfSigned),
+        None => (joined(arguments, &data_dir).await?, Serving::Requested),
+    };
+    let file = Kubeconfig::read_from(&kubeconfig)
+        .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    let config = config.with_context(|| format!("{} cannot be used", kubeconfig.display()))?;
+    let authority = config.root_cert.as_ref().map(|certificates| {
+        let pems = certificates.iter().map(|der| crate::token::pem(der));
+        pems.collect::<String>()
+    });
+    let client = kube::Client::try_from(config).context("cannot talk to the cluster")?;
+    let options = arguments.node.options(&data_dir, serving, authority)?;
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        signals::stopped().await;
+        stopping.cancel();
+    });
+    let name = options.node_name.clone();
+    agent::run(client, options, stop, || announce(&name))
+        .await
+        .context("the node cannot run")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stderr, reason = "people wait for this line")]
+fn announce(name: &str) {
+    eprintln!("node {name} is registered");
+}
+
+/// The kubeconfig of a node that has joined, now or before.
+async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
+    let path = data_dir.join("node.kubeconfig");
+    if path.exists() {
+        return Ok(path);
+    }
+    let (Some(server), Some(token)) = (&arguments.join, &arguments.token) else {
+        bail!(
+            "this machine has not joined a cluster; give --join and --token (`plimsoll token create` \
+             prints them), or --kubeconfig"
+        );
+    };
+    let is_pinned = !arguments.discovery_token_ca_cert_hash.is_empty();
+    if !is_pinned && !arguments.discovery_token_unsafe_skip_ca_verification {
+        bail!(
+            "--discovery-token-ca-cert-hash is missing; without it anybody could answer for the \
+             cluster (--discovery-token-unsafe-skip-ca-verification if that is fine)"
+        );
+    }
+    let invitation = Invitation {
+        server: server.clone(),
+        token: token.clone(),
+        pins: arguments.discovery_token_ca_cert_hash.clone(),
+    };
+    let name = arguments.node.node_name()?;
+    let kubeconfig = join(&invitation, &name).await;
+    let kubeconfig = kubeconfig.with_context(|| format!("cannot join {server}"))?;
+    std::fs::create_dir_all(data_dir)
+        .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
+    write_private(&path, &kubeconfig)?;
+    Ok(path)
+}

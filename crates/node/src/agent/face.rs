@@ -1,0 +1,136 @@
+//! The agent as those see it who ask for logs, figures and pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use super::options::Options;
+use crate::pods::Pods;
+use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
+use crate::runtime::{self, Runtime};
+use crate::server::{Metrics, Node, Trouble};
+
+/// The agent as others see it.
+#[derive(Debug)]
+pub(super) struct Face {
+    pods: Pods,
+    runtime: Arc<dyn Runtime>,
+    configuration: Value,
+}
+
+impl Face {
+    pub(super) fn new(pods: Pods, runtime: Arc<dyn Runtime>, options: &Options) -> Face {
+        Face {
+            pods,
+            runtime,
+            configuration: configuration(options),
+        }
+    }
+}
+
+/// The configuration in effect, as `/configz` shows it.
+fn configuration(options: &Options) -> Value {
+    let config = &options.config;
+    serde_json::json!({
+        "kubeletconfig": {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "evictionHard": config.eviction_hard.value,
+            "evictionSoft": config.eviction_soft.value,
+            "evictionSoftGracePeriod": config.eviction_soft_grace_period.value,
+            "evictionMinimumReclaim": config.eviction_minimum_reclaim.value,
+            "evictionMaxPodGracePeriod": config.eviction_max_pod_grace_period.value,
+            "maxPods": config.max_pods.value,
+            "podsPerCore": config.pods_per_core.value,
+            "cgroupRoot": config.cgroup_root.value,
+            "cgroupsPerQOS": config.cgroups_per_qos.value,
+            "cgroupDriver": config.cgroup_driver.to_string(),
+            "failSwapOn": config.fail_swap_on.value,
+            "staticPodPath": config.static_pod_path.value,
+            "nodeLeaseDurationSeconds": config.node_lease_duration_seconds.value,
+        }
+    })
+}
+
+#[async_trait]
+impl Node for Face {
+    fn pods(&self) -> Vec<Arc<Pod>> {
+        let reports = self.pods.reports().all().into_iter();
+        let shown = reports.map(|report| {
+            let mut pod = Pod::clone(&report.pod);
+            pod.status = Some((*report.status).clone());
+            Arc::new(pod)
+        });
+        shown.collect()
+    }
+
+    async fn running_pods(&self) -> Result<Vec<Pod>, runtime::Error> {
+        let sandboxes = self
+            .runtime
+            .list_pod_sandboxes(&PodSandboxFilter::default())
+            .await?;
+        let containers = self
+            .runtime
+            .list_containers(&ContainerFilter::default())
+            .await?;
+        let mut by_sandbox: BTreeMap<String, Vec<Container>> = BTreeMap::new();
+        for container in containers {
+            if container.state() != ContainerState::ContainerRunning {
+                continue;
+            }
+            let name = container.metadata.map(|metadata| metadata.name);
+            by_sandbox
+                .entry(container.pod_sandbox_id)
+                .or_default()
+                .push(Container {
+                    name: name.unwrap_or_default(),
+                    image: container.image.map(|image| image.image),
+                    ..Container::default()
+                });
+        }
+        let ready = |sandbox: &crate::runtime::wire::PodSandbox| {
+            sandbox.state() == PodSandboxState::SandboxReady
+        };
+        let pods = sandboxes.into_iter().filter(ready).map(|sandbox| {
+            let metadata = sandbox.metadata.unwrap_or_default();
+            Pod {
+                metadata: ObjectMeta {
+                    name: Some(metadata.name),
+                    namespace: Some(metadata.namespace),
+                    uid: Some(metadata.uid),
+                    ..ObjectMeta::default()
+                },
+                spec: Some(PodSpec {
+                    containers: by_sandbox.remove(&sandbox.id).unwrap_or_default(),
+                    ..PodSpec::default()
+                }),
+                status: None,
+            }
+        });
+        Ok(pods.collect())
+    }
+
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.runtime)
+    }
+
+    async fn summary(&self, _only_cpu_and_memory: bool) -> Result<Vec<u8>, Trouble> {
+        Err("not measured".into())
+    }
+
+    async fn metrics(&self, _page: Metrics) -> Result<String, Trouble> {
+        Err("not measured".into())
+    }
+
+    fn configuration(&self) -> Value {
+        self.configuration.clone()
+    }
+
+    fn sync_loop(&self) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! From options to a machine that is ready for pods, or a clear reason why it is not.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_core::allocatable::{
+    Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
+};
+use plimsoll_core::cgroup::Driver;
+use plimsoll_core::config::CgroupDriver;
+use plimsoll_core::resources::{Bytes, ResourceName};
+
+use super::host::chain;
+use super::options::{EmbeddedChoice, Options, RuntimeChoice};
+use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
+use crate::image::{ImageService, Registries, Store};
+use crate::machine::{self, LocalMachine, read_local_machine};
+use crate::pods::spec::NodeFacts;
+use crate::pods::spec::security::thermal_throttle_paths;
+use crate::runtime::Runtime;
+use crate::runtime::cri::{self, Cri};
+use crate::runtime::embedded::{self, Embedded};
+
+/// Why an agent does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The machine cannot be read.
+    #[error("cannot read the machine")]
+    Machine(#[from] machine::Error),
+    /// More is reserved than there is.
+    #[error("{0}")]
+    OverReserved(String),
+    /// Its cgroups cannot be used.
+    #[error("{refusal}; {}", .refusal.remedy())]
+    Cgroups {
+        /// Why.
+        refusal: Box<Refusal>,
+    },
+    /// Its cgroups cannot be set up.
+    #[error("cannot set up the cgroups of pods")]
+    SetUp(#[source] crate::cgroup::Error),
+    /// Reservations cannot be enforced.
+    #[error("{0}")]
+    Reserved(String),
+    /// Kernel settings are not what they should be.
+    #[error("kernel settings are not what they should be: {0}")]
+    Kernel(String),
+    /// The runtime cannot be used.
+    #[error("cannot use the container runtime: {0}")]
+    Runtime(String),
+    /// A directory cannot be made.
+    #[error("cannot make the directory {path}")]
+    Directory {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The face cannot be shown.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A certificate cannot be used.
+    #[error("cannot use the node's certificates")]
+    Tls(#[from] crate::server::tls::TlsError),
+    /// A certificate cannot be made.
+    #[error("cannot make the node's certificate")]
+    Certificate(#[from] crate::identity::request::RequestError),
+}
+
+/// A machine that is ready for pods.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) local: LocalMachine,
+    pub(super) machine: Machine,
+    pub(super) allocatable: Allocatable,
+    pub(super) cgroups: Arc<NodeCgroups>,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) runtime_version: String,
+    /// `containerd`, `plimsoll`: the prefix of container ids.
+    pub(super) runtime_name: String,
+    pub(super) facts: NodeFacts,
+}
+
+/// Makes everything ready. Nothing is left half done: what was made is what a next start needs.
+pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
+    let local = read_local_machine(&options.directories.root)?;
+    let machine = options.capacity.clone();
+    let machine = machine.unwrap_or_else(|| local.to_shared_out());
+    let allocatable = compute_allocatable(
+        &machine,
+        &Settings::from_config(&options.config),
+        &DevicePlugins::default(),
+        &NodeResources::default(),
+    );
+    if let Some(over) = allocatable.over_reserved().first() {
+        return Err(StartError::OverReserved(over.to_string()));
+    }
+    adjust_kernel(options)?;
+    make_directories(options)?;
+    let runtime = open_runtime(options).await?;
+    let version = runtime.version().await;
+    let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
+    let told = runtime.cgroup_driver().await;
+    let told = told.map_err(|error| StartError::Runtime(error.chain()))?;
+    let configured = match *options.config.cgroup_driver {
+        CgroupDriver::Cgroupfs => Driver::Cgroupfs,
+        CgroupDriver::Systemd => Driver::Systemd,
+    };
+    let driver = told.unwrap_or(configured);
+    let root = options.config.cgroup_root.as_str();
+    let cgroups = Cgroups::detect(&options.system_root, driver, root);
+    let cgroups = cgroups.map_err(|refusal| StartError::Cgroups {
+        refusal: Box::new(refusal),
+    })?;
+    let facts = facts(options, &local, &allocatable, &cgroups);
+    let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
+    Ok(Prepared {
+        local,
+        machine,
+        allocatable,
+        cgroups: Arc::new(cgroups),
+        runtime,
+        runtime_version: format!("{}://{}", version.runtime_name, version.runtime_version),
+        runtime_name: version.runtime_name,
+        facts,
+    })
+}
+
+fn adjust_kernel(options: &Options) -> Result<(), StartError> {
+    let behavior = match (
+        *options.config.protect_kernel_defaults,
+        options.adjusts_kernel,
+    ) {
+        (true, _) => tunables::Behavior::Error,
+        (false, true) => tunables::Behavior::Modify,
+        (false, false) => return Ok(()),
+    };
+    let proc_sys = options.system_root.join("proc/sys");
+    match tunables::apply(&proc_sys, behavior) {
+        Ok(_) => Ok(()),
+        Err(errors) if *options.config.protect_kernel_defaults => {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Err(StartError::Kernel(errors.join("; ")))
+        }
+        Err(errors) => {
+            for error in errors {
+                tracing::warn!(%error, "kernel setting left as it is");
+            }
+            Ok(())
+        }
+    }
+}
+
+fn make_directories(options: &Options) -> Result<(), StartError> {
+    let directories = &options.directories;
+    let wanted = [
+        directories.root.join("pods"),
+        directories.pod_logs.clone(),
+        directories.runtime.clone(),
+        directories.images.clone(),
+    ];
+    for path in wanted {
+        std::fs::create_dir_all(&path).map_err(|source| StartError::Directory { path, source })?;
+    }
+    Ok(())
+}
+
+async fn open_runtime(options: &Options) -> Result<Arc<dyn Runtime>, StartError> {
+    match &options.runtime {
+        RuntimeChoice::Cri { endpoint } => {
+            let cri = Cri::new(&cri::Options::at(endpoint));
+            let cri = cri.map_err(|error| StartError::Runtime(error.chain()))?;
+            Ok(Arc::new(cri))
+        }
+        RuntimeChoice::Embedded(choice) => {
+            let runtime = Embedded::open(embedded_options(options, choice)?).await;
+            let runtime = runtime.map_err(|error| StartError::Runtime(error.chain()))?;
+            Ok(Arc::new(runtime))
+        }
+    }
+}
+
+fn embedded_options(
+    options: &Options,
+    choice: &EmbeddedChoice,
+) -> Result<embedded::Options, StartError> {
+    let store = Store::open(&options.directories.images);
+    let store = store.map_err(|error| StartError::Runtime(chain(&error)))?;
+    let registries = Registries {
+        insecure: choice.insecure_registries.clone(),
+    };
+    Ok(embedded::Options {
+        root: options.directories.runtime.clone(),
+        helper: choice.helper.clone(),
+        images: Arc::new(ImageService::new(store, registries)),
+        cgroup_driver: match *options.config.cgroup_driver {
+            CgroupDriver::Cgroupfs => Driver::Cgroupfs,
+            CgroupDriver::Systemd => Driver::Systemd,
+        },
+        network: embedded::NetworkOptions {
+            cni_conf_dir: choice.cni_config.clone(),
+            cni_bin_dirs: vec![choice.cni_plugins.clone()],
+            pod_cidr: Some(choice.pod_cidr.clone()),
+            ..embedded::NetworkOptions::default()
+        },
+    })
+}
+
+fn facts(
+    options: &Options,
+    local: &LocalMachine,
+    allocatable: &Allocatable,
+    cgroups: &Cgroups,
+) -> NodeFacts {
+    let config = &options.config;
+    let absolute = allocatable.absolute();
+    let memory = absolute.get(&ResourceName::MEMORY);
+    let allocatable_memory = memory.map_or(Bytes::ZERO, Bytes::from_quantity);
+    let machine_memory = options.capacity.as_ref().map_or(local.memory, |m| m.memory);
+    let swap = (local.swap > Bytes::ZERO).then_some(local.swap);
+    let text = |path: &str| {
+        let setting = config.carried.get(path)?;
+        setting.value.as_str().map(str::to_owned)
+    };
+    let cluster_dns = config
+        .carried
+        .get("clusterDNS")
+        .map(|setting| &setting.value);
+    let cluster_dns = cluster_dns.and_then(|value| value.as_array());
+    NodeFacts {
+        ips: options.node_ips.clone(),
+        allocatable: allocatable.allocatable(),
+        cluster_dns: (cluster_dns.into_iter().flatten())
+            .filter_map(|address| address.as_str()?.parse().ok())
+            .collect(),
+        cluster_domain: text("clusterDomain").unwrap_or_default(),
+        root_dir: options.directories.root.clone(),
+        pod_logs_dir: options.directories.pod_logs.clone(),
+        hosts_file: "/etc/hosts".into(),
+        seccomp_default: config
+            .carried
+            .get("seccompDefault")
+            .is_some_and(|s| s.value == true),
+        supports_recursive_read_only: false,
+        has_selinux: Path::new("/sys/fs/selinux/enforce").exists(),
+        masked_paths: thermal_throttle_paths(Path::new("/sys/devices/system/cpu")),
+        kubepods: cgroups.kubepods(),
+        cgroup_driver: cgroups.driver(),
+        container_settings: container_settings(
+            config,
+            cgroups.host(),
+            machine_memory,
+            allocatable_memory,
+            swap,
+        ),
+    }
+}

@@ -1,0 +1,482 @@
+//! The agent as a whole: everything made ready, then run side by side until it is stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ContainerImage, Node, Pod};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use plimsoll_client::clock::Clock;
+use plimsoll_client::events::{EventType, Recorder};
+use plimsoll_client::process::hostname;
+use plimsoll_client::watching::watch as watch_objects;
+use plimsoll_core::threshold;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::api_pods::ApiPods;
+use super::face::Face;
+use super::heartbeat::Heartbeat;
+use super::host::NodeHost;
+use super::node_object::{NodeFacts, NodeIdentity};
+use super::options::{Options, Serving};
+use super::prepare::{Prepared, StartError, prepare};
+use super::static_pods::{follow_directory, keep_mirrors};
+use super::statuses::write_statuses;
+use super::system_info::read_system_info;
+use super::upkeep::{self, RuntimeHealth};
+use crate::identity::request::{KeyedCertificate, self_signed};
+use crate::identity::request_serving_certificate;
+use crate::pods::spec::dns::parse_resolv_conf;
+use crate::pods::{self, Pods, anatomy};
+use crate::runtime::Runtime;
+use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
+use crate::server::tls::{ClientAuthority, ServerCertificate};
+use crate::server::{self, Server};
+use crate::volumes::{KubeSources, Sources, Volumes};
+
+/// How long an answer of the API server about a caller is good, as upstream.
+const TOKEN_LIFE: Duration = Duration::from_secs(120);
+const ALLOWED_LIFE: Duration = Duration::from_secs(300);
+const DENIED_LIFE: Duration = Duration::from_secs(30);
+/// How long nothing may happen on an upgraded connection.
+const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
+const STREAM_CREATION: Duration = Duration::from_secs(30);
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Runs a node until told to stop. Containers go on when it stops, and are found again by the next
+/// one. `ready` is called once the node is known to the API.
+pub async fn run(
+    client: Client,
+    options: Options,
+    stop: CancellationToken,
+    ready: impl FnOnce() + Send,
+) -> Result<(), StartError> {
+    let prepared = prepare(&options).await?;
+    let face = TcpListener::bind(options.listen).await;
+    let face = face.map_err(|source| StartError::Listen {
+        address: options.listen,
+        source,
+    })?;
+    let agent = Agent::assemble(client, &options, &prepared, &face, stop.clone())?;
+    agent.set_up_cgroups(&options).await?;
+    let tasks = TaskTracker::new();
+    agent.start(&options, face, &tasks).await?;
+    ready();
+    stop.cancelled().await;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+/// The parts of a running agent.
+struct Agent {
+    client: Client,
+    heartbeat: Arc<Heartbeat>,
+    host: Arc<NodeHost>,
+    pods: Pods,
+    health: watch::Sender<RuntimeHealth>,
+    prepared_facts: NodeFacts,
+    port: u16,
+    stop: CancellationToken,
+}
+
+impl Agent {
+    fn assemble(
+        client: Client,
+        options: &Options,
+        prepared: &Prepared,
+        face: &TcpListener,
+        stop: CancellationToken,
+    ) -> Result<Agent, StartError> {
+        let name = &options.node_name;
+        let recorder = Recorder::counted(client.clone(), "kubelet", stop.clone());
+        let address = face.local_addr();
+        let port = address.map_or(options.listen.port(), |address| address.port());
+        let config = &options.config;
+        let identity = NodeIdentity {
+            name: name.clone(),
+            hostname: hostname().to_lowercase(),
+            addresses: options.node_ips.clone(),
+            port,
+            labels: config.node_labels.value.clone(),
+            taints: config.register_with_taints.value.clone(),
+            system: read_system_info(prepared.runtime_version.clone()),
+        };
+        let (node, _) = watch::channel(None);
+        let heartbeat = Heartbeat {
+            client: client.clone(),
+            clock: Clock::system(),
+            identity,
+            recorder: recorder.clone(),
+            node,
+            lease_duration: seconds(i64::from(*config.node_lease_duration_seconds)),
+            update_every: std_duration(*config.node_status_update_frequency),
+            report_every: std_duration(*config.node_status_report_frequency),
+            at_once: Arc::new(Notify::new()),
+        };
+        let sources: Arc<dyn Sources> = Arc::new(KubeSources::new(client.clone()));
+        let allocatable = prepared.allocatable.allocatable();
+        let root = options.directories.root.clone();
+        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources));
+        let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        let host = NodeHost {
+            facts: prepared.facts.clone(),
+            sources,
+            volumes: Arc::new(volumes),
+            cgroups: Arc::clone(&prepared.cgroups),
+            runtime: Arc::clone(&prepared.runtime),
+            recorder,
+            resolver: parse_resolv_conf(&resolver).ok(),
+            network_problem: std::sync::Mutex::default(),
+            pods_changed: Arc::new(Notify::new()),
+        };
+        let host = Arc::new(host);
+        let pods = Pods::new(
+            Arc::clone(&prepared.runtime),
+            prepared.runtime_name.clone(),
+            Arc::clone(&host) as Arc<dyn pods::Host>,
+            pods::Clock::system(),
+            pods::Settings::default(),
+        );
+        Ok(Agent {
+            client,
+            heartbeat: Arc::new(heartbeat),
+            host,
+            pods,
+            health: watch::channel(RuntimeHealth::default()).0,
+            prepared_facts: NodeFacts {
+                capacity: prepared.allocatable.capacity(),
+                allocatable,
+                ..NodeFacts::default()
+            },
+            port,
+            stop,
+        })
+    }
+
+    /// Makes the cgroups that all pods are below. A node does not start without.
+    async fn set_up_cgroups(&self, options: &Options) -> Result<(), StartError> {
+        let cgroups = Arc::clone(&self.host.cgroups);
+        let done = tokio::task::spawn_blocking(move || {
+            cgroups.set_up(&[]).map_err(StartError::SetUp)?;
+            let enforced = cgroups.enforce_reserved();
+            enforced.map_err(|event| StartError::Reserved(event.message))
+        });
+        let done = done
+            .await
+            .map_err(|error| StartError::Runtime(error.to_string()))?;
+        for event in done? {
+            upkeep::tell(&self.heartbeat, event);
+        }
+        tracing::info!(node = %options.node_name, "cgroups are set up");
+        Ok(())
+    }
+
+    async fn start(
+        self,
+        options: &Options,
+        face: TcpListener,
+        tasks: &TaskTracker,
+    ) -> Result<(), StartError> {
+        let heartbeat = Arc::clone(&self.heartbeat);
+        let stop = self.stop.clone();
+        self.serve(options, face, tasks)?;
+        heartbeat.tell(
+            EventType::Normal,
+            "Starting",
+            "Starting kubelet.".to_owned(),
+        );
+        // Asked once before the first status, so that a node is not ready for an instant only.
+        let health = upkeep::ask_runtime(&*self.host.runtime).await;
+        self.host.set_network_problem(health.network.clone());
+        self.health.send_replace(health);
+        let health = self.health.subscribe();
+        let facts = node_facts(&self.prepared_facts, &health, &*self.host.runtime).await;
+        tokio::select! {
+            () = heartbeat.register(&facts) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+        let api_pods = Arc::new(ApiPods::default());
+        tasks.spawn(follow_pods(
+            self.client.clone(),
+            options.node_name.clone(),
+            self.pods.clone(),
+            Arc::clone(&api_pods),
+            stop.clone(),
+        ));
+        tasks.spawn(write_statuses(
+            self.client.clone(),
+            Clock::system(),
+            self.pods.reports().clone(),
+            Arc::clone(&api_pods),
+            stop.clone(),
+        ));
+        let manifests = options.config.static_pod_path.as_str();
+        if !manifests.is_empty() {
+            tasks.spawn(follow_directory(
+                manifests.into(),
+                options.node_name.clone(),
+                self.pods.clone(),
+                stop.clone(),
+            ));
+        }
+        tasks.spawn(keep_mirrors(
+            self.client.clone(),
+            heartbeat.node.subscribe(),
+            self.pods.clone(),
+            api_pods,
+            stop.clone(),
+        ));
+        tasks.spawn(follow_node(
+            self.client.clone(),
+            options.node_name.clone(),
+            heartbeat.node.clone(),
+            stop.clone(),
+        ));
+        let cgroups = Arc::clone(&self.host.cgroups);
+        tasks.spawn(upkeep::keep_tiers(
+            Arc::clone(&cgroups),
+            self.pods.clone(),
+            Arc::clone(&self.host.pods_changed),
+            stop.clone(),
+        ));
+        tasks.spawn(upkeep::enforce_limit(
+            cgroups,
+            self.pods.clone(),
+            Arc::clone(&heartbeat),
+            stop.clone(),
+        ));
+        let beat = Arc::clone(&heartbeat);
+        let until = stop.clone();
+        tasks.spawn(async move { beat.renew_lease(until).await });
+        let facts = self.prepared_facts.clone();
+        let runtime = Arc::clone(&self.host.runtime);
+        let at_once = Arc::clone(&heartbeat.at_once);
+        let until = stop.clone();
+        tasks.spawn(async move {
+            let facts = || node_facts(&facts, &health, &*runtime);
+            heartbeat.report_status(facts, until).await;
+        });
+        tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
+        Ok(())
+    }
+
+    /// Shows the face.
+    fn serve(
+        &self,
+        options: &Options,
+        listener: TcpListener,
+        tasks: &TaskTracker,
+    ) -> Result<(), StartError> {
+        let name = &options.node_name;
+        let names = self.names();
+        let shown = match &options.serving {
+            Serving::Given(certificate) => certificate.clone(),
+            Serving::Requested | Serving::SelfSigned => self_signed(name, &names)?,
+        };
+        let KeyedCertificate {
+            certificate_pem,
+            key_pem,
+        } = &shown;
+        let certificate = ServerCertificate::new(certificate_pem.as_bytes(), key_pem.as_bytes())?;
+        let certificate = Arc::new(certificate);
+        if matches!(options.serving, Serving::Requested) {
+            let (client, name) = (self.client.clone(), name.clone());
+            tasks.spawn(request_certificate(
+                client,
+                name,
+                names,
+                Arc::clone(&certificate),
+                self.stop.clone(),
+            ));
+        }
+        let authority = options.client_ca_pem.as_deref();
+        let authority = authority
+            .map(|pem| ClientAuthority::new(pem.as_bytes()))
+            .transpose()?;
+        let reviews = Reviews::new(self.client.clone(), name, ALLOWED_LIFE, DENIED_LIFE);
+        let server_options = server::Options {
+            authenticator: Authenticator {
+                authority: authority.map(Arc::new),
+                tokens: Some(TokenReviews::new(self.client.clone(), TOKEN_LIFE)),
+                anonymous: false,
+            },
+            authorizer: Authorizer::Webhook(Box::new(reviews)),
+            debugging_handlers: true,
+            idle: STREAM_IDLE,
+            stream_creation: STREAM_CREATION,
+            max_connections: MAX_CONNECTIONS,
+        };
+        let face = Face::new(self.pods.clone(), Arc::clone(&self.host.runtime), options);
+        let server = Server::new(Arc::new(face), server_options);
+        let until = self.stop.clone();
+        tasks.spawn(async move {
+            if let Err(error) = server.serve(listener, certificate, until).await {
+                tracing::error!(%error, "the kubelet's face is not shown");
+            }
+        });
+        if let Some(address) = options.healthz {
+            let until = self.stop.clone();
+            tasks.spawn(async move {
+                match TcpListener::bind(address).await {
+                    Ok(listener) => Server::serve_health(listener, until).await,
+                    Err(error) => tracing::warn!(%address, %error, "health is not served"),
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let identity = &self.heartbeat.identity;
+        let addresses = identity.addresses.iter().map(ToString::to_string);
+        let mut names: Vec<String> = addresses.collect();
+        names.extend([identity.name.clone(), identity.hostname.clone()]);
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Tells the workers of every pod that is bound to the node.
+async fn follow_pods(
+    client: Client,
+    node: String,
+    pods: Pods,
+    known: Arc<ApiPods>,
+    stop: CancellationToken,
+) {
+    let api: Api<Pod> = Api::all(client);
+    let bound = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
+    let mut events = std::pin::pin!(watch_objects(api, bound));
+    let mut listed = std::collections::BTreeSet::new();
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = stop.cancelled() => return,
+        };
+        match event {
+            None => return,
+            Some(Event::Init) => listed.clear(),
+            Some(Event::InitApply(pod)) => {
+                listed.extend(pod.metadata.uid.clone());
+                take(&pods, &known, pod);
+            }
+            Some(Event::InitDone) => {
+                for uid in known.uids().into_iter().filter(|uid| !listed.contains(uid)) {
+                    if let Some(gone) = known.get(&uid) {
+                        known.remove(&gone);
+                        pods.remove(&uid);
+                    }
+                }
+            }
+            Some(Event::Apply(pod)) => take(&pods, &known, pod),
+            Some(Event::Delete(pod)) => {
+                known.remove(&pod);
+                pods.remove(anatomy::uid(&pod));
+            }
+        }
+    }
+}
+
+/// A mirror is the API's view of a pod that comes from a file; everything else is to be run.
+fn take(pods: &Pods, known: &ApiPods, pod: Pod) {
+    known.put(pod.clone());
+    if anatomy::mirror_hash(&pod).is_none() {
+        pods.apply(pod);
+    }
+}
+
+/// Keeps the node as the API has it.
+async fn follow_node(
+    client: Client,
+    name: String,
+    node: watch::Sender<Option<Arc<Node>>>,
+    stop: CancellationToken,
+) {
+    let api: Api<Node> = Api::all(client);
+    let own = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(watch_objects(api, own));
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = stop.cancelled() => return,
+        };
+        match event {
+            None => return,
+            Some(Event::Apply(next) | Event::InitApply(next)) => {
+                node.send_replace(Some(Arc::new(next)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Asks for a certificate that others trust, until there is one.
+async fn request_certificate(
+    client: Client,
+    node: String,
+    names: Vec<String>,
+    certificate: Arc<ServerCertificate>,
+    stop: CancellationToken,
+) {
+    const RETRY: Duration = Duration::from_secs(30);
+    loop {
+        let asked = tokio::select! {
+            asked = request_serving_certificate(&client, &node, &names) => asked,
+            () = stop.cancelled() => return,
+        };
+        match asked {
+            Ok(signed) => {
+                let (chain, key) = (signed.certificate_pem.as_bytes(), signed.key_pem.as_bytes());
+                match certificate.replace(chain, key) {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(%error, "signed certificate cannot be used"),
+                }
+            }
+            Err(error) => tracing::warn!(%node, %error, "no serving certificate yet"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// What there is to say of the node now.
+async fn node_facts(
+    known: &NodeFacts,
+    health: &watch::Receiver<RuntimeHealth>,
+    runtime: &dyn Runtime,
+) -> NodeFacts {
+    let images = runtime.list_images().await.unwrap_or_default();
+    NodeFacts {
+        images: images
+            .into_iter()
+            .map(|image| ContainerImage {
+                names: Some(
+                    image
+                        .repo_digests
+                        .into_iter()
+                        .chain(image.repo_tags)
+                        .collect(),
+                ),
+                size_bytes: i64::try_from(image.size).ok(),
+            })
+            .collect(),
+        not_ready: health.borrow().problems(),
+        ..known.clone()
+    }
+}
+
+fn seconds(secs: i64) -> Duration {
+    Duration::from_secs(u64::try_from(secs).unwrap_or_default())
+}
+
+fn std_duration(duration: threshold::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or_default())
+}

@@ -1,0 +1,163 @@
+//! What has to be done again and again while pods run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_client::events::EventType;
+use plimsoll_core::object::pod::PodView;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::heartbeat::Heartbeat;
+use super::host::NodeHost;
+use crate::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_PERIOD};
+use crate::pods::Pods;
+use crate::runtime::Runtime;
+
+/// How often the runtime is asked how it is.
+const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
+
+/// The pods that may run, as cgroups are computed from them.
+pub(super) fn active_pods(pods: &Pods) -> Vec<PodView> {
+    let running = pods
+        .reports()
+        .all()
+        .into_iter()
+        .filter(|report| report.may_run);
+    running
+        .filter_map(|report| PodView::from_api(&report.pod).ok())
+        .collect()
+}
+
+/// Keeps the QoS cgroups current: whenever pods change, and each minute.
+pub(super) async fn keep_tiers(
+    cgroups: Arc<NodeCgroups>,
+    pods: Pods,
+    changed: Arc<Notify>,
+    stop: CancellationToken,
+) {
+    loop {
+        let active = active_pods(&pods);
+        let cgroups = Arc::clone(&cgroups);
+        let done = tokio::task::spawn_blocking(move || cgroups.update_tiers(&active)).await;
+        if let Ok(Err(error)) = done {
+            tracing::warn!(%error, "QoS cgroups not updated");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = changed.notified() => {}
+            () = tokio::time::sleep(QOS_UPDATE_PERIOD) => {}
+        }
+    }
+}
+
+/// Writes the limit of all pods until it works.
+pub(super) async fn enforce_limit(
+    cgroups: Arc<NodeCgroups>,
+    pods: Pods,
+    heartbeat: Arc<Heartbeat>,
+    stop: CancellationToken,
+) {
+    loop {
+        let active = active_pods(&pods);
+        let writer = Arc::clone(&cgroups);
+        let done = tokio::task::spawn_blocking(move || writer.enforce_pods(&active)).await;
+        match done {
+            Ok(Enforcement::Done(event)) => return tell(&heartbeat, event),
+            Ok(Enforcement::Retry(event)) => tell(&heartbeat, event),
+            Err(_) => return,
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(Enforcement::RETRY_AFTER) => {}
+        }
+    }
+}
+
+/// Has a cgroup event written.
+pub(super) fn tell(heartbeat: &Heartbeat, event: NodeEvent) {
+    let event_type = match event.kind {
+        EventKind::Normal => EventType::Normal,
+        EventKind::Warning => EventType::Warning,
+    };
+    heartbeat.tell(event_type, event.reason, event.message);
+}
+
+/// How the runtime is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RuntimeHealth {
+    /// Why it cannot run containers, if so.
+    pub(super) runtime: Option<String>,
+    /// Why it cannot connect them, if so.
+    pub(super) network: Option<String>,
+}
+
+impl RuntimeHealth {
+    /// What keeps the node from being ready, as upstream lists it.
+    pub(super) fn problems(&self) -> Vec<String> {
+        [&self.runtime, &self.network]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+/// Asks a runtime how it is. Matches v1.36 pkg/kubelet/runtime.go and kubelet.go.
+pub(super) async fn ask_runtime(runtime: &dyn Runtime) -> RuntimeHealth {
+    let status = match runtime.status().await {
+        Ok(status) => status,
+        Err(error) => {
+            let problem = format!("container runtime is down: {}", error.chain());
+            return RuntimeHealth {
+                runtime: Some(problem),
+                network: None,
+            };
+        }
+    };
+    let find = |name: &str| {
+        status
+            .conditions
+            .iter()
+            .find(|condition| condition.r#type == name)
+    };
+    let problem = |what: &str, name: &str| match find(name) {
+        Some(condition) if condition.status => None,
+        Some(condition) => Some(format!(
+            "{what} not ready: {name}=false reason:{} message:{}",
+            condition.reason, condition.message
+        )),
+        None => Some(format!(
+            "{what} not ready: condition {name} is not reported"
+        )),
+    };
+    RuntimeHealth {
+        runtime: problem("container runtime", "RuntimeReady"),
+        network: problem("container runtime network", "NetworkReady"),
+    }
+}
+
+/// Keeps asking, and has the node's status written when the answer changes.
+pub(super) async fn watch_runtime(
+    host: Arc<NodeHost>,
+    health: tokio::sync::watch::Sender<RuntimeHealth>,
+    at_once: Arc<Notify>,
+    stop: CancellationToken,
+) {
+    loop {
+        let now = ask_runtime(&*host.runtime).await;
+        host.set_network_problem(now.network.clone());
+        let is_changed = health.send_if_modified(|before| {
+            let is_changed = *before != now;
+            *before = now;
+            is_changed
+        });
+        if is_changed {
+            at_once.notify_one();
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RUNTIME_CHECK_PERIOD) => {}
+        }
+    }
+}

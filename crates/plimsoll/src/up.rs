@@ -1,0 +1,125 @@
+//! `plimsoll up`: a whole cluster on this machine, in one process.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use plimsoll_apiserver::auth::identity::User;
+use plimsoll_apiserver::server::Server;
+use plimsoll_control::{controllers, scheduler};
+use plimsoll_core::scheduling::configuration::Configuration;
+use plimsoll_node::agent::{self, Serving};
+use plimsoll_node::identity::request::KeyedCertificate;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::node::{NodeArguments, refuse_unfit};
+use crate::server::{self, Opened};
+use crate::signals;
+
+/// Arguments of `plimsoll up`: those of the server, and those of the node.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    server: server::Arguments,
+
+    #[command(flatten)]
+    node: NodeArguments,
+}
+
+/// Runs until told to stop; containers go on, and the next one finds them.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(run_until_stopped(arguments))
+}
+
+async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
+    let data_dir = arguments.server.data_dir();
+    let trial = arguments
+        .node
+        .options(data_dir, Serving::SelfSigned, None)?;
+    if let Some(code) = refuse_unfit(&trial) {
+        return Ok(code);
+    }
+    let opened = server::open(&arguments.server).await?;
+    let options = node_options(arguments, &opened)?;
+    let (server, kubeconfig) = (Arc::clone(&opened.server), opened.kubeconfig.clone());
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    let mut parts: JoinSet<Result<()>> = JoinSet::new();
+    parts.spawn(opened.serve());
+    parts.spawn(run_scheduler(Arc::clone(&server), stop.clone()));
+    parts.spawn(run_controllers(Arc::clone(&server), stop.clone()));
+    let node = options.node_name.clone();
+    let user = User::new(format!("system:node:{node}"), &["system:nodes"]).authenticated();
+    let client = server.client(user);
+    let until = stop.clone();
+    parts.spawn(async move {
+        let told = move || announce(&node, &kubeconfig);
+        let ran = agent::run(client, options, until, told).await;
+        ran.context("the node cannot run")
+    });
+    // The first part that ends takes the others with it.
+    let first = parts.join_next().await;
+    stop.cancel();
+    server.stop();
+    let mut outcome = flatten(first);
+    while let Some(next) = parts.join_next().await {
+        outcome = outcome.and(flatten(Some(next)));
+    }
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+fn flatten(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> Result<()> {
+    ended
+        .unwrap_or(Ok(Ok(())))
+        .context("a part of the cluster ended unexpectedly")?
+}
+
+async fn stop_on_signal(stop: CancellationToken) {
+    signals::stopped().await;
+    stop.cancel();
+}
+
+#[expect(clippy::print_stderr, reason = "people wait for these lines")]
+fn announce(node: &str, kubeconfig: &Path) {
+    eprintln!("node {node} is registered");
+    eprintln!("export KUBECONFIG={}", kubeconfig.display());
+}
+
+fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options> {
+    let authority = opened.server.authority();
+    let names = arguments.node.names()?;
+    let name = arguments.node.node_name()?;
+    let serving = authority.kubelet_serving(&name, &names, server::now());
+    let serving = serving.context("cannot sign the node's certificate")?;
+    let serving = Serving::Given(KeyedCertificate {
+        certificate_pem: serving.certificate_pem,
+        key_pem: serving.key_pem,
+    });
+    let ca_pem = Some(authority.certificate_pem().to_owned());
+    arguments.node.options(&opened.directory, serving, ca_pem)
+}
+
+async fn run_scheduler(server: Arc<Server>, stop: CancellationToken) -> Result<()> {
+    let mut configuration = Configuration::default();
+    configuration.leader_election.leader_elect = false;
+    let user = User::new("system:kube-scheduler", &[]).authenticated();
+    let options = scheduler::Options::new(configuration);
+    scheduler::run(server.client(user), options, stop).await
+}
+
+async fn run_controllers(server: Arc<Server>, stop: CancellationToken) -> Result<()> {
+    // Upstream gives each controller an account of its own; here they are one trusted part.
+    let user = User::new("system:kube-controller-manager", &["system:masters"]).authenticated();
+    let options = controllers::Options {
+        elects_leader: false,
+        ..controllers::Options::default()
+    };
+    controllers::run(server.client(user), options, stop).await
+}

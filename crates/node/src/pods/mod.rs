@@ -6,13 +6,16 @@
 //! Reading order: [`anatomy`] (the parts of a pod object), [`observed`] (what the runtime has of
 //! it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
 //! do next), [`status`] (what the API is told), [`note`] (what people are told), [`host`] (what
-//! workers need besides a runtime), [`spec`] (a spec in the words of a runtime), [`image`], [`worker`] (one task per pod), [`reports`] (what
+//! workers need besides a runtime), [`spec`] (a spec in the words of a runtime), [`image`],
+//! [`probe`], [`worker`] (one task per pod), [`reports`] (what
 //! workers say), [`set`] (all of them).
 
 pub mod anatomy;
 pub mod back_off;
 mod clock;
 mod ending;
+mod fetch;
+mod hook;
 pub mod host;
 pub mod image;
 pub mod labels;
@@ -20,6 +23,7 @@ mod look;
 pub mod note;
 pub mod observed;
 pub mod plan;
+pub mod probe;
 pub mod reports;
 pub mod restart;
 pub mod set;

@@ -6,5 +6,6 @@
 mod failures;
 mod fake_host;
 mod fake_runtime;
+mod health;
 mod lifecycle;
 mod world;

@@ -26,6 +26,7 @@ use crate::runtime::Runtime;
 
 use super::back_off::BackOff;
 use super::image::Images;
+use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
 use super::{Clock, Host, Settings, anatomy};
@@ -124,6 +125,7 @@ impl Worker {
     /// Works until nothing of the pod is left.
     #[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&self.record.pod())))]
     pub(crate) async fn run(mut self) {
+        let probes = tokio::spawn(probe::run(self.record()));
         while !self.is_to_end() {
             let next = self.sync().await;
             let at = match next {
@@ -135,6 +137,8 @@ impl Worker {
             tokio::select! {
                 changed = self.desired.changed() => {
                     if changed.is_err() {
+                        // Nobody wants to know any more: the agent itself ends.
+                        probes.abort();
                         return;
                     }
                 }
@@ -143,6 +147,7 @@ impl Worker {
             }
         }
         self.terminate().await;
+        probes.abort();
         self.clean_up().await;
     }
 

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
 use crate::pods::anatomy;
-use crate::pods::observed::Observed;
-use crate::pods::plan::{Actuated, Results};
+use crate::pods::observed::{self, Observed};
+use crate::pods::plan::{Actuated, Results, Verdict};
 use crate::pods::status::{self, Forced, Stage, StartFailure};
 
 use super::Shared;
@@ -19,6 +19,7 @@ pub(crate) struct Record {
     pub(super) shared: Arc<Shared>,
     state: Mutex<State>,
     wake: Notify,
+    reported: Notify,
 }
 
 /// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
@@ -44,6 +45,26 @@ pub(crate) struct State {
     pub(crate) forced: Option<Forced>,
 }
 
+impl State {
+    /// Takes over that containers had come up before the agent was restarted, so that they are not
+    /// asked again.
+    pub(super) fn adopt_started(&mut self) {
+        let init = self.status.init_container_statuses.iter().flatten();
+        let app = self.status.container_statuses.iter().flatten();
+        for own in init.chain(app).filter(|own| own.started == Some(true)) {
+            let has_probe = anatomy::part(&self.pod, &own.name)
+                .is_some_and(|part| part.container.startup_probe.is_some());
+            let id = own.container_id.as_deref().unwrap_or_default();
+            let seen = self.observed.latest(&own.name);
+            let seen = seen.filter(|seen| seen.state == observed::State::Running);
+            if let Some(seen) = seen.filter(|seen| has_probe && id.ends_with(&seen.id)) {
+                let health = self.health.entry(seen.id.clone()).or_default();
+                health.startup = health.startup.or(Some(Verdict::Success));
+            }
+        }
+    }
+}
+
 impl Record {
     /// A record of a pod nothing is known of but what the API has.
     pub(super) fn new(shared: Arc<Shared>, pod: Arc<Pod>) -> Record {
@@ -62,6 +83,7 @@ impl Record {
             shared,
             state: Mutex::new(state),
             wake: Notify::new(),
+            reported: Notify::new(),
         }
     }
 
@@ -83,6 +105,16 @@ impl Record {
     /// Waits to be woken.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
+    }
+
+    /// What all workers have in common.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Waits for the next report.
+    pub(crate) async fn reported(&self) {
+        self.reported.notified().await;
     }
 
     /// Computes the status anew and reports it; answers its phase.
@@ -121,6 +153,7 @@ impl Record {
     fn report(&self, state: &State, may_run: bool, is_finished: bool) {
         let reports = &self.shared.reports;
         reports.put(&state.pod, state.status.clone(), may_run, is_finished);
+        self.reported.notify_one();
     }
 
     /// Uid of the pod.

@@ -7,10 +7,11 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::pods::anatomy::{self, Part};
+use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
 use crate::pods::labels;
 use crate::pods::note::{Note, reason};
-use crate::pods::plan::{self, Amounts, Due};
+use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
 use crate::pods::status::StartFailure;
 use crate::runtime::wire::PodSandboxConfig;
 
@@ -158,7 +159,51 @@ impl Worker {
         started.map_err(|error| fail("RunContainerError", error.chain(), Some(&id)))?;
         let note = Note::normal(reason::STARTED, "Container started");
         self.tell(pod, container, note, Some(&id));
-        Ok(())
+        self.run_post_start(pod, container, &id, place).await
+    }
+
+    /// Runs the hook after the start, if there is one. If it fails the container is stopped.
+    async fn run_post_start(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        id: &str,
+        place: &Place<'_>,
+    ) -> Result<(), StartFailure> {
+        let lifecycle = container.lifecycle.as_ref();
+        let Some(handler) = lifecycle.and_then(|hooks| hooks.post_start.as_ref()) else {
+            return Ok(());
+        };
+        let hook = Hook {
+            pod,
+            container,
+            id,
+            pod_ip: place.ips.first().map(String::as_str),
+        };
+        let shared = self.shared();
+        let result = tokio::select! {
+            result = hook.run(handler, &*shared.runtime, &*shared.host) => result,
+            () = ended(self.desired.clone()) => return Ok(()),
+        };
+        let Err(message) = result else {
+            return Ok(());
+        };
+        // What the hook said may be secret, so events do not repeat it.
+        let note = Note::warning(reason::FAILED_POST_START_HOOK, "PostStartHook failed");
+        self.tell(pod, container, note, Some(id));
+        let kill = Kill {
+            id: id.to_owned(),
+            name: container.name.clone(),
+            message: "FailedPostStartHook".to_owned(),
+            reason: KillReason::Other,
+        };
+        if let Err(error) = self.stop_one(pod, &kill).await {
+            tracing::warn!(container = container.name, %error, "cannot stop");
+        }
+        Err(StartFailure {
+            reason: "PostStartHookError",
+            message,
+        })
     }
 
     /// The container whose processes an ephemeral one shares.

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 
 use crate::pods::anatomy;
+use crate::pods::hook::Hook;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::{self, State};
 use crate::pods::plan::{Kill, KillReason, Reset};
@@ -197,6 +198,7 @@ impl Worker {
             let note = Note::normal(reason::KILLING, stopping.message.clone());
             self.tell(stopping.pod, container, note, Some(stopping.id));
         }
+        self.run_pre_stop(&stopping, &mut deadline).await;
         if let Some(order) = order {
             tokio::select! {
                 () = order.turn(stopping.name) => {}
@@ -215,6 +217,41 @@ impl Worker {
                 Err(error) if !error.is_not_found() => Err(error),
                 _ => Ok(()),
             };
+        }
+    }
+
+    /// Runs the hook before the end, if there is one and time for it.
+    async fn run_pre_stop(&self, stopping: &Stopping<'_>, deadline: &mut Deadline) {
+        let Some(container) = stopping.container else {
+            return;
+        };
+        let lifecycle = container.lifecycle.as_ref();
+        let Some(handler) = lifecycle.and_then(|hooks| hooks.pre_stop.as_ref()) else {
+            return;
+        };
+        if deadline.remaining().is_zero() {
+            return;
+        }
+        let pod_ip = self.record.state().status.pod_ip.clone();
+        let hook = Hook {
+            pod: stopping.pod,
+            container,
+            id: stopping.id,
+            pod_ip: pod_ip.as_deref(),
+        };
+        let shared = self.shared();
+        let result = tokio::select! {
+            result = hook.run(handler, &*shared.runtime, &*shared.host) => result,
+            () = deadline.passed() => {
+                tracing::debug!(container = stopping.name, "preStop took all the time there was");
+                return;
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(container = stopping.name, error, "preStop failed");
+            // What the hook said may be secret, so events do not repeat it.
+            let note = Note::warning(reason::FAILED_PRE_STOP_HOOK, "PreStopHook failed");
+            self.tell(stopping.pod, container, note, Some(stopping.id));
         }
     }
 

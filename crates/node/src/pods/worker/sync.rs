@@ -57,6 +57,7 @@ impl Worker {
                 let is_there = |id: &String| observed.containers.iter().any(|c| c.id == *id);
                 state.health.retain(|id, _| is_there(id));
                 state.observed = observed;
+                state.adopt_started();
                 Ok(())
             }
             Err(error) => {

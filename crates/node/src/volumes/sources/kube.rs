@@ -24,7 +24,7 @@ use super::watched::Watched;
 use super::{SourceError, Sources, Token, TokenRequest};
 
 /// How long the first list of Services may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Objects from an API server, each watched while pods on this node use it.
 pub struct KubeSources {

@@ -182,7 +182,7 @@ async fn every_volume_that_fails_is_named_as_upstream_names_it() {
                    matched (nfs volumes are not supported by this node)",
             unable("claim")
                 + "error processing PVC ns/c: failed to fetch PVC from API server: \
-                   persistentvolumeclaim \"c\" not found",
+                   persistentvolumeclaims \"c\" not found",
         ]
     );
     let mounted = node.volumes.mounted("uid-1").await;

@@ -74,6 +74,11 @@ pub fn write(
     Ok(is_new)
 }
 
+/// Whether something was written to the directory before.
+pub fn is_written(dir: &Path) -> bool {
+    fs::symlink_metadata(dir.join(DATA)).is_ok()
+}
+
 /// The payload with paths in their shortest form.
 fn cleaned(payload: &Payload) -> Result<Payload, SetUpError> {
     let files = payload.iter();

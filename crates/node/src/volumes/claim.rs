@@ -126,8 +126,7 @@ pub fn set_up_local(
         return Ok(());
     }
     if !fs::metadata(source).is_ok_and(|metadata| metadata.is_dir()) {
-        let path = source.display();
-        return Err(SetUpError::Claim(format!("path {path:?} does not exist")));
+        return Err(SetUpError::NoLocalPath(source.to_owned()));
     }
     mount_point::make_dirs(at, 0o750).map_err(SetUpError::write(at))?;
     let mounted = mount_point::bind(source, at).and_then(|()| match is_read_only {

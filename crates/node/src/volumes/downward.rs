@@ -182,13 +182,10 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether Go prints the character as it is. Rust's own escaping knows which are printable; spaces
-/// other than the common one are not.
+/// Whether Go prints the character as it is. Rust agrees with it on which are printable, if asked
+/// about one that is not the first: a mark at the beginning would have nothing to sit on.
 fn is_printable(c: char) -> bool {
-    let is_plain = c.escape_debug().len() == 1 || matches!(c, '\'');
-    // Marks that join the letter before them are printable, though Rust escapes a lone one.
-    let is_mark = !is_plain && !c.is_control() && c.is_alphanumeric();
-    (is_plain || is_mark) && (c == ' ' || !c.is_whitespace())
+    c == '\'' || ['a', c].iter().collect::<String>().escape_debug().count() == 2
 }
 
 /// A resource of a container as a variable has it. Missing limits are the pod's or the node's.
@@ -415,6 +412,7 @@ mod tests {
             ("a\"b\\c", r#""a\"b\\c""#),
             ("\u{7}\u{b}\u{0}\u{7f}", r#""\a\v\x00\x7f""#),
             ("é\u{a0}\u{feff}", r#""é\u00a0\ufeff""#),
+            ("e\u{301}\u{1f600}\u{e000}", "\"e\u{301}\u{1f600}\\ue000\""),
         ] {
             assert_eq!(quoted(text), want);
         }

@@ -33,6 +33,18 @@ pub enum VolumeError {
         #[source]
         source: io::Error,
     },
+    /// The pod's resources are no quantities.
+    #[error("{0}")]
+    Quantity(String),
+    /// The pod's directory cannot be made.
+    #[error("cannot make {path:?}")]
+    MakePodDir {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A name that is no pod's: it would lead elsewhere.
     #[error("pod id {0:?} is no name of a directory")]
     Uid(String),
@@ -61,6 +73,14 @@ pub enum VolumeFailure {
     )]
     Process {
         /// The volume's name in the pod.
+        volume: String,
+        /// Why.
+        source: SetUpError,
+    },
+    /// Where it should be had from is not there.
+    #[error("MountVolume.NewMounter initialization failed for volume {volume:?} : {}", chain(.source))]
+    NewMounter {
+        /// The name of the persistent volume.
         volume: String,
         /// Why.
         source: SetUpError,
@@ -137,6 +157,9 @@ pub enum SetUpError {
     /// The claim is not there, not bound, or not this pod's.
     #[error("{0}")]
     Claim(String),
+    /// A local volume without its directory.
+    #[error("path {0:?} does not exist")]
+    NoLocalPath(PathBuf),
     /// A kind of volume that this agent does not have.
     #[error(
         "failed to get Plugin from volumeSpec for volume {volume:?} err=no volume plugin matched \

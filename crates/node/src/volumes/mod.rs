@@ -25,6 +25,7 @@ pub mod ownership;
 pub mod payload;
 mod prepare;
 pub mod removal;
+mod set_up;
 mod sources;
 pub mod token;
 mod volume_set;

@@ -25,27 +25,37 @@ pub struct MountedVolume {
 
 /// The volumes of a pod by the names that its containers use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MountedVolumes(BTreeMap<String, MountedVolume>);
+pub struct MountedVolumes {
+    volumes: BTreeMap<String, MountedVolume>,
+    /// Texts of events, reason `FailedMount`: volumes that are there but could not be brought up to
+    /// date. The pod runs on with what they had.
+    pub warnings: Vec<String>,
+}
 
 impl MountedVolumes {
     /// The volume of that name.
     pub fn get(&self, name: &str) -> Option<&MountedVolume> {
-        self.0.get(name)
+        self.volumes.get(name)
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &MountedVolume)> {
-        self.0.iter().map(|(name, volume)| (name.as_str(), volume))
+        self.volumes
+            .iter()
+            .map(|(name, volume)| (name.as_str(), volume))
     }
 
     /// Whether the pod has none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.volumes.is_empty()
     }
 }
 
 impl FromIterator<(String, MountedVolume)> for MountedVolumes {
     fn from_iter<I: IntoIterator<Item = (String, MountedVolume)>>(volumes: I) -> MountedVolumes {
-        MountedVolumes(volumes.into_iter().collect())
+        MountedVolumes {
+            volumes: volumes.into_iter().collect(),
+            warnings: Vec::new(),
+        }
     }
 }

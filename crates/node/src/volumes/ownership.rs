@@ -2,17 +2,28 @@
 //!
 //! Matches v1.36 pkg/volume/volume_linux.go.
 
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Pod;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, chmodat, chownat, fstat, openat};
+use rustix::io::Errno;
 
 const READ_WRITE: u32 = 0o660;
 const READ_ONLY: u32 = 0o440;
 const EXECUTE: u32 = 0o110;
 const SETGID: u32 = 0o2000;
+
+/// Files of all kinds as they are, links too.
+const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LISTING: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
 
 /// The group of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +48,8 @@ impl Ownership {
     /// Gives everything in the directory to the group, the directory itself last, so that it is
     /// right only once all is. What cannot be changed is passed over, as upstream does.
     pub fn apply(self, dir: &Path) -> io::Result<()> {
-        let metadata = fs::symlink_metadata(dir)?;
-        self.walk(dir, &metadata)
+        let opened = openat(CWD, dir, ANYTHING, Mode::empty())?;
+        self.walk(&opened, dir)
     }
 
     /// Whether the directory itself is as [`Self::apply`] leaves it.
@@ -61,39 +72,47 @@ impl Ownership {
         }
     }
 
-    fn walk(self, path: &Path, metadata: &Metadata) -> io::Result<()> {
-        if metadata.is_dir() {
-            for entry in fs::read_dir(path)? {
-                let path = entry?.path();
-                match fs::symlink_metadata(&path) {
-                    Ok(metadata) => self.walk(&path, &metadata)?,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
+    /// Goes by descriptors: a container that writes to the volume meanwhile cannot lead it out.
+    fn walk(self, opened: &OwnedFd, path: &Path) -> io::Result<()> {
+        let stat = fstat(opened)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::Directory {
+            for entry in Dir::new(openat(opened, ".", LISTING, Mode::empty())?)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if name == c"." || name == c".." {
+                    continue;
+                }
+                match openat(opened, name, ANYTHING, Mode::empty()) {
+                    Err(Errno::NOENT) => {}
+                    inner => self.walk(&inner?, &path.join(OsStr::from_bytes(name.to_bytes())))?,
                 }
             }
         }
-        self.change(path, metadata);
-        Ok(())
-    }
-
-    fn change(self, path: &Path, metadata: &Metadata) {
-        let mut changed = lchown(path, None, Some(self.group));
-        // The mode of a link is that of nothing; changing it would change what it points to.
-        if !metadata.is_symlink() {
-            let mode = (metadata.mode() & 0o7777) | self.mask(metadata.is_dir());
-            let permissions = fs::Permissions::from_mode(mode);
-            changed = changed.and(fs::set_permissions(path, permissions));
-        }
-        if let Err(error) = changed {
+        if let Err(error) = self.change(opened, kind, stat.st_mode) {
             tracing::warn!(path = %path.display(), group = self.group, %error,
                 "cannot give a file of a volume to its group");
         }
+        Ok(())
+    }
+
+    fn change(self, opened: &OwnedFd, kind: FileType, mode: u32) -> Result<(), Errno> {
+        let group = Some(Gid::from_raw(self.group));
+        let owned = chownat(opened, "", None, group, AtFlags::EMPTY_PATH);
+        // The mode of a link is that of nothing.
+        if kind == FileType::Symlink {
+            return owned;
+        }
+        let mode = (mode & 0o7777) | self.mask(kind == FileType::Directory);
+        let through = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        let changed = chmodat(CWD, through, Mode::from_raw_mode(mode), AtFlags::empty());
+        owned.and(changed)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

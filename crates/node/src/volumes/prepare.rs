@@ -31,6 +31,35 @@ pub(super) enum Prepared {
     },
 }
 
+impl Prepared {
+    /// The name that messages call the volume by: that of the persistent volume where it is one.
+    pub(super) fn message_name<'a>(&'a self, in_pod: &'a str) -> &'a str {
+        match self {
+            Prepared::HostPath {
+                claim: Some(claim), ..
+            }
+            | Prepared::Local { claim, .. } => &claim.volume,
+            _ => in_pod,
+        }
+    }
+}
+
+/// The plugin of a volume whose files the agent writes.
+pub(super) fn files_plugin(volume: &Volume) -> Option<&'static str> {
+    match volume {
+        volume if volume.config_map.is_some() => Some(CONFIG_MAP),
+        volume if volume.secret.is_some() => Some(SECRET),
+        volume if volume.downward_api.is_some() => Some(DOWNWARD_API),
+        volume if volume.projected.is_some() => Some(PROJECTED),
+        _ => None,
+    }
+}
+
+pub(super) const CONFIG_MAP: &str = "kubernetes.io~configmap";
+const SECRET: &str = "kubernetes.io~secret";
+const DOWNWARD_API: &str = "kubernetes.io~downward-api";
+const PROJECTED: &str = "kubernetes.io~projected";
+
 /// Files that the agent writes.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
@@ -83,7 +112,7 @@ impl Context<'_> {
             let items = source.items.as_deref().unwrap_or_default();
             let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
             let payload = payload::from_config_map(object.as_deref(), items, mode, is_optional)?;
-            return Ok(self.files("kubernetes.io~configmap", payload, false));
+            return Ok(self.files(CONFIG_MAP, payload, false));
         }
         if let Some(source) = &volume.secret {
             let is_optional = source.optional.unwrap_or_default();
@@ -92,17 +121,17 @@ impl Context<'_> {
             let items = source.items.as_deref().unwrap_or_default();
             let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
             let payload = payload::from_secret(object.as_deref(), items, mode, is_optional)?;
-            return Ok(self.files("kubernetes.io~secret", payload, true));
+            return Ok(self.files(SECRET, payload, true));
         }
         if let Some(source) = &volume.downward_api {
             let items = source.items.as_deref().unwrap_or_default();
             let mode = source.default_mode.unwrap_or(DEFAULT_MODE);
             let payload = payload::from_pod(self.pod, items, mode, self.allocatable)?;
-            return Ok(self.files("kubernetes.io~downward-api", payload, true));
+            return Ok(self.files(DOWNWARD_API, payload, true));
         }
         if let Some(source) = &volume.projected {
             let payload = self.project(source, &mut objects).await?;
-            return Ok(self.files("kubernetes.io~projected", payload, true));
+            return Ok(self.files(PROJECTED, payload, true));
         }
         if let Some(source) = &volume.persistent_volume_claim {
             let is_read_only = source.read_only.unwrap_or_default();

@@ -14,14 +14,12 @@ use plimsoll_core::resources::ResourceList;
 
 use crate::pods::spec::{containers, identity};
 
-use super::empty_dir::{EmptyDir, Medium, ready_dir};
-use super::ownership::Ownership;
-use super::prepare::{Claim, Context, Files, Prepared};
+use super::prepare::{Context, Prepared};
 use super::removal::{is_directory, remove_tree};
+use super::set_up::SetUp;
 use super::token::Tokens;
 use super::{
-    MountTable, MountedVolume, MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure,
-    atomic_writer, claim, host_path, mount_point, nested,
+    MountTable, MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure, mount_point,
 };
 
 /// Sets up and takes away what pods mount.
@@ -54,25 +52,25 @@ impl Volumes {
     }
 
     /// Sets up the volumes that containers of the pod mount. What is there already stays, with its
-    /// files brought up to date.
+    /// files brought up to date: call it about every minute. Only volumes that were never set up
+    /// fail; others warn ([`MountedVolumes::warnings`]).
     pub async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError> {
         let (_, _, uid) = identity(pod);
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);
         let mut mounted = held.lock().await;
-        let (prepared, mut failures) = self.prepare(pod).await;
+        let prepared = self.prepare(pod).await?;
         let pod = pod.clone();
         let done = tokio::task::spawn_blocking(move || set_up_all(&pod_dir, &pod, prepared)).await;
-        let (volumes, failed) = done.map_err(|_| VolumeError::Stopped)??;
-        *mounted = volumes;
-        failures.extend(failed);
+        let (volumes, failures) = done.map_err(|_| VolumeError::Stopped)??;
+        mounted.clone_from(&volumes);
         match failures.is_empty() {
-            true => Ok(mounted.clone()),
+            true => Ok(volumes),
             false => Err(VolumeError::SetUp(failures)),
         }
     }
 
-    /// Brings the files of the pod's volumes up to date: to be called about every minute.
+    /// Brings the files of the pod's volumes up to date.
     pub async fn refresh(&self, pod: &Pod) -> Result<(), VolumeError> {
         self.mount(pod).await.map(drop)
     }
@@ -157,8 +155,11 @@ impl Volumes {
     }
 
     /// All that the pod's volumes are made from.
-    async fn prepare(&self, pod: &Pod) -> (Vec<(String, Prepared)>, Vec<VolumeFailure>) {
-        let view = PodView::from_api(pod).unwrap_or_default();
+    async fn prepare(&self, pod: &Pod) -> Result<Vec<Gathered>, VolumeError> {
+        let view = PodView::from_api(pod).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            VolumeError::Quantity(problems.join(", "))
+        })?;
         let context = Context {
             pod,
             view: &view,
@@ -168,18 +169,13 @@ impl Volumes {
             now: now(),
         };
         let volumes = pod.spec.iter().flat_map(used_volumes);
-        let gathered = volumes.map(async |volume| (&volume.name, context.prepare(volume).await));
-        let mut prepared = Vec::new();
-        let mut failures = Vec::new();
-        for (name, result) in join_all(gathered).await {
-            match result {
-                Ok(found) => prepared.push((name.clone(), found)),
-                Err(source) => failures.push(failure(name, source)),
-            }
-        }
-        (prepared, failures)
+        let gathered = volumes.map(async |volume| (volume.clone(), context.prepare(volume).await));
+        Ok(join_all(gathered).await)
     }
 }
+
+/// A volume, and what it is made from or why that is not known.
+type Gathered = (Volume, Result<Prepared, SetUpError>);
 
 fn now() -> Timestamp {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -192,6 +188,7 @@ fn failure(volume: &str, source: SetUpError) -> VolumeFailure {
         SetUpError::Claim(_) | SetUpError::Unsupported { .. } => {
             VolumeFailure::Process { volume, source }
         }
+        SetUpError::NoLocalPath(_) => VolumeFailure::NewMounter { volume, source },
         _ => VolumeFailure::SetUp { volume, source },
     }
 }
@@ -214,138 +211,48 @@ fn used_volumes(spec: &PodSpec) -> impl Iterator<Item = &Volume> {
     volumes.filter(move |volume| names.contains(volume.name.as_str()))
 }
 
-type SetUpAll = (MountedVolumes, Vec<VolumeFailure>);
-
+/// Sets up what can be. What cannot does not keep the others from it.
 fn set_up_all(
     pod_dir: &Path,
     pod: &Pod,
-    prepared: Vec<(String, Prepared)>,
-) -> Result<SetUpAll, VolumeError> {
+    gathered: Vec<Gathered>,
+) -> Result<(MountedVolumes, Vec<VolumeFailure>), VolumeError> {
+    mount_point::make_dirs(pod_dir, 0o750).map_err(|source| VolumeError::MakePodDir {
+        path: pod_dir.to_owned(),
+        source,
+    })?;
     let mounts = MountTable::read().map_err(VolumeError::MountTable)?;
     let set_up = SetUp {
         pod_dir,
         pod,
         mounts: &mounts,
+        now: now(),
     };
     let mut mounted = Vec::new();
-    let mut failures = Vec::new();
-    for (name, prepared) in prepared {
-        match set_up.set_up(&name, prepared) {
-            Ok(volume) => mounted.push((name, volume)),
-            Err(source) => failures.push(failure(&name, source)),
-        }
-    }
-    Ok((mounted.into_iter().collect(), failures))
-}
-
-/// Setting up the volumes of one pod.
-struct SetUp<'a> {
-    pod_dir: &'a Path,
-    pod: &'a Pod,
-    mounts: &'a MountTable,
-}
-
-impl SetUp<'_> {
-    fn set_up(&self, name: &str, prepared: Prepared) -> Result<MountedVolume, SetUpError> {
-        match prepared {
-            Prepared::EmptyDir(medium) => self.empty_dir(name, medium),
-            Prepared::Files(files) => self.files(name, &files),
-            Prepared::HostPath { path, kind, claim } => {
-                host_path::check(&path, &kind)?;
-                Ok(MountedVolume {
-                    path: path.into(),
-                    plugin: "kubernetes.io~host-path",
-                    inner_name: claim
-                        .as_ref()
-                        .map_or(name, |claim| claim.volume.as_str())
-                        .to_owned(),
-                    is_read_only: claim.as_ref().is_some_and(|claim| claim.is_read_only),
-                    is_managed: false,
-                    is_in_memory: false,
-                    claim: claim.map(|claim| claim.name),
-                })
+    let (mut failures, mut warnings) = (Vec::new(), Vec::new());
+    for (volume, prepared) in gathered {
+        let made = match prepared {
+            Ok(prepared) => {
+                let name = prepared.message_name(&volume.name).to_owned();
+                let made = set_up.set_up(&volume.name, prepared);
+                made.map_err(|source| failure(&name, source))
             }
-            Prepared::Local { path, claim } => self.local(&path, claim),
+            Err(source) => Err(failure(&volume.name, source)),
+        };
+        match made {
+            Ok(made) => mounted.push((volume.name, made)),
+            Err(failed) => match set_up.existing(&volume) {
+                Some(existing) => {
+                    warnings.push(failed.to_string());
+                    mounted.push((volume.name, existing));
+                }
+                None => failures.push(failed),
+            },
         }
     }
-
-    fn volume_dir(&self, plugin: &str, name: &str) -> PathBuf {
-        self.pod_dir.join("volumes").join(plugin).join(name)
-    }
-
-    fn empty_dir(&self, name: &str, medium: Medium) -> Result<MountedVolume, SetUpError> {
-        let plugin = "kubernetes.io~empty-dir";
-        let volume = EmptyDir {
-            path: self.volume_dir(plugin, name),
-            ready_dir: ready_dir(self.pod_dir, name),
-            medium,
-            ownership: Ownership::of(self.pod, false),
-        };
-        volume.set_up(self.mounts)?;
-        Ok(MountedVolume {
-            path: volume.path,
-            plugin,
-            inner_name: name.to_owned(),
-            is_read_only: false,
-            is_managed: true,
-            is_in_memory: medium != Medium::Disk,
-            claim: None,
-        })
-    }
-
-    fn files(&self, name: &str, files: &Files) -> Result<MountedVolume, SetUpError> {
-        let ownership = Ownership::of(self.pod, true);
-        let volume = EmptyDir {
-            path: self.volume_dir(files.plugin, name),
-            ready_dir: ready_dir(self.pod_dir, &format!("wrapped_{name}")),
-            medium: files.medium,
-            ownership,
-        };
-        volume.set_up(self.mounts)?;
-        for point in nested::mount_points(self.pod, name)? {
-            let path = volume.path.join(point);
-            mount_point::make_dirs(&path, 0o755).map_err(SetUpError::write(&path))?;
-        }
-        let give = |dir: &Path| ownership.map_or(Ok(()), |ownership| ownership.apply(dir));
-        atomic_writer::write(&volume.path, &files.payload, now(), give)?;
-        Ok(MountedVolume {
-            path: volume.path,
-            plugin: files.plugin,
-            inner_name: name.to_owned(),
-            is_read_only: true,
-            is_managed: true,
-            is_in_memory: files.medium != Medium::Disk,
-            claim: None,
-        })
-    }
-
-    fn local(&self, source: &Path, claim: Claim) -> Result<MountedVolume, SetUpError> {
-        let plugin = "kubernetes.io~local-volume";
-        let path = self.volume_dir(plugin, &claim.volume);
-        let context = self
-            .pod
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.security_context.as_ref());
-        let policy = context.and_then(|context| context.fs_group_change_policy.as_deref());
-        claim::set_up_local(
-            source,
-            &path,
-            claim.is_read_only,
-            Ownership::of(self.pod, false),
-            policy == Some("OnRootMismatch"),
-            self.mounts,
-        )?;
-        Ok(MountedVolume {
-            path,
-            plugin,
-            inner_name: claim.volume,
-            is_read_only: claim.is_read_only,
-            is_managed: !claim.is_read_only,
-            is_in_memory: false,
-            claim: Some(claim.name),
-        })
-    }
+    let mut mounted: MountedVolumes = mounted.into_iter().collect();
+    mounted.warnings = warnings;
+    Ok((mounted, failures))
 }
 
 /// What of a pod's directory is its volumes.

@@ -113,17 +113,23 @@ pub fn termination_message_path(container: &Container) -> &str {
 /// A number that changes when a container has to be started anew because its spec did.
 ///
 /// Only name and image count, as nothing else of a running container can be changed in the API but
-/// its resources, and those are changed in place.
+/// its resources, and those are changed in place. It is the kubelet's number, so that containers
+/// survive a change of agent: FNV-1a over the way Go prints the bytes of `{"image":…,"name":…}`.
 pub fn container_hash(container: &Container) -> u64 {
-    let image = container.image.as_deref().unwrap_or_default();
-    let texts = [container.name.as_bytes(), b"\0", image.as_bytes()];
-    // FNV-1a.
-    texts
-        .concat()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    let json = |text: &str| {
+        let quoted = serde_json::Value::from(text).to_string();
+        // Go escapes these in JSON.
+        let quoted = quoted.replace('<', "\\u003c").replace('>', "\\u003e");
+        quoted.replace('&', "\\u0026")
+    };
+    let image = json(container.image.as_deref().unwrap_or_default());
+    let json = format!("{{\"image\":{image},\"name\":{}}}", json(&container.name));
+    let numbers: Vec<String> = json.bytes().map(|byte| byte.to_string()).collect();
+    let printed = format!("([]uint8)[{}]", numbers.join(" "));
+    let hash = printed.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    hash.into()
 }
 
 /// What a container's annotations say about it, for an agent that knows nothing else any more.
@@ -206,14 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_changes_with_the_image_and_never_between_releases() {
+    fn the_hash_is_the_kubelets_and_changes_with_the_image_only() {
         let mut container = container();
-        let before = container_hash(&container);
-        assert_eq!(before, 0xf1f7_6e56_26d7_7fc4);
+        container.name = "test_container".to_owned();
+        container.image = Some("foo/image:v1".to_owned());
+        assert_eq!(container_hash(&container), 0x8e45_cbd0);
         container.tty = Some(true);
-        assert_eq!(container_hash(&container), before);
-        container.image = Some("busybox:1".to_owned());
-        assert_ne!(container_hash(&container), before);
+        assert_eq!(container_hash(&container), 0x8e45_cbd0);
+        container.image = Some("foo/image:v2".to_owned());
+        assert_ne!(container_hash(&container), 0x8e45_cbd0);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::watched::Watched;
 use super::{SourceError, Sources, Token, TokenRequest};
 
 /// How long the first list of Services may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Objects from an API server, each watched while pods on this node use it.
 pub struct KubeSources {
@@ -148,7 +148,7 @@ impl Sources for KubeSources {
         let answer = accounts
             .create_token_request(name, &PostParams::default(), &body)
             .await
-            .map_err(|error| refused("serviceaccount", name, error))?;
+            .map_err(|error| refused("serviceaccounts", name, error))?;
         let status = answer.status.unwrap_or_default();
         let expires_at = status.expiration_timestamp.as_ref();
         Ok(Token {
@@ -165,12 +165,15 @@ impl Sources for KubeSources {
     ) -> Result<PersistentVolumeClaim, SourceError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), namespace);
         let claim = claims.get(name).await;
-        claim.map_err(|error| refused("persistentvolumeclaim", name, error))
+        claim.map_err(|error| refused("persistentvolumeclaims", name, error))
     }
 
     async fn persistent_volume(&self, name: &str) -> Result<PersistentVolume, SourceError> {
         let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
         let volume = volumes.get(name).await;
-        volume.map_err(|error| refused("persistentvolume", name, error))
+        volume.map_err(|error| refused("persistentvolumes", name, error))
     }
 }
+
+#[cfg(test)]
+mod tests;

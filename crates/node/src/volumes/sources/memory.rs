@@ -119,7 +119,7 @@ impl Sources for MemorySources {
         name: &str,
     ) -> Result<PersistentVolumeClaim, SourceError> {
         found(
-            "persistentvolumeclaim",
+            "persistentvolumeclaims",
             &self.held().claims,
             namespace,
             name,
@@ -127,6 +127,6 @@ impl Sources for MemorySources {
     }
 
     async fn persistent_volume(&self, name: &str) -> Result<PersistentVolume, SourceError> {
-        found("persistentvolume", &self.held().volumes, "", name)
+        found("persistentvolumes", &self.held().volumes, "", name)
     }
 }

@@ -23,7 +23,7 @@ pub enum SourceError {
     /// It does not exist.
     #[error("{kind} {name:?} not found")]
     NotFound {
-        /// Lower case: `configmap`.
+        /// As upstream calls it: `configmap` from a cache, `persistentvolumeclaims` from the API.
         kind: &'static str,
         /// Its name.
         name: String,

@@ -84,9 +84,9 @@ where
             _ => Err(SourceError::TimedOut { kind }),
         };
         match (&outcome, &*state.borrow()) {
-            (Err(SourceError::TimedOut { .. }), State::Refused(why)) => {
-                Err(SourceError::Refused(why.clone()))
-            }
+            (Err(SourceError::TimedOut { .. }), State::Refused(why)) => Err(SourceError::Refused(
+                format!("failed to sync {kind} cache: {why}"),
+            )),
             _ => outcome,
         }
     }
@@ -149,12 +149,22 @@ async fn follow<K>(
                 let refused = |state: &mut State<K>| {
                     let is_answered = matches!(state, State::Absent | State::Present(_));
                     if !is_answered {
-                        *state = State::Refused(error.to_string());
+                        *state = State::Refused(message(&error));
                     }
                     !is_answered
                 };
                 state.send_if_modified(refused);
             }
         }
+    }
+}
+
+/// What the API server said, without the story of how it was asked.
+fn message(error: &watcher::Error) -> String {
+    use watcher::Error::{InitialListFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status)) => status.message.clone(),
+        error => error.to_string(),
     }
 }

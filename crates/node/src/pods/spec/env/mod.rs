@@ -43,7 +43,11 @@ pub async fn environment(
     sources: &dyn Sources,
 ) -> Result<Environment, SpecError> {
     let (namespace, _, _) = identity(input.pod);
-    let services = sources.services(namespace).await?;
+    let services = match sources.services(namespace).await {
+        // The API server itself may be among the pods that need none.
+        Err(_) if is_static(input.pod) => Vec::new(),
+        services => services?,
+    };
     let spec = input.pod.spec.as_ref();
     let wants_links = spec.and_then(|spec| spec.enable_service_links);
     let services =
@@ -70,6 +74,13 @@ pub async fn environment(
         own.entry(name).or_insert(value);
     }
     Ok(own)
+}
+
+/// Whether the pod comes from a file or URL of the node.
+fn is_static(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    let source = annotations.and_then(|all| all.get("kubernetes.io/config.source"));
+    source.is_some_and(|source| source != "api")
 }
 
 /// Adds every key of a ConfigMap or Secret.
@@ -184,7 +195,13 @@ fn addresses(input: &EnvInput<'_>) -> Addresses {
         .iter()
         .filter_map(|ip| ip.parse().ok())
         .collect();
-    let of_family = |is_v6: bool| parsed.iter().find(|ip| ip.is_ipv6() == is_v6);
+    let spec = input.pod.spec.as_ref();
+    let is_host_network = spec.and_then(|spec| spec.host_network) == Some(true);
+    let known = match parsed.is_empty() && is_host_network {
+        true => &input.node.ips,
+        false => &parsed,
+    };
+    let of_family = |is_v6: bool| known.iter().find(|ip| ip.is_ipv6() == is_v6);
     let pod_ips = [of_family(prefers_v6), of_family(!prefers_v6)];
     Addresses {
         pod_ips: pod_ips.into_iter().flatten().copied().collect(),

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         .next()
         .is_some_and(|word| word == node::RUNTIME_HELPER)
     {
-        return plimsoll_node::runtime::embedded::helper_main(words);
+        return plimsoll_node::runtime::embedded::helper_main();
     }
     start_logging();
     let result = match Cli::parse().command {

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::json;
 
+use plimsoll_core::cgroup::conversion::{kubelet_weight_from_shares, runtime_weight_from_shares};
 use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::cri::{Cri, Options};
 use plimsoll_testkit::containerd::Containerd;
@@ -52,6 +53,8 @@ pub(crate) trait Service: Send + Sync {
     async fn take_down(&self);
     /// Brings it back.
     async fn bring_up(&self);
+    /// What it may make of a container's cpu shares where cgroups are v2.
+    fn cpu_weights(&self, shares: u64) -> Vec<u64>;
 }
 
 /// The runtimes, each started by the first case that needs it.
@@ -159,6 +162,14 @@ impl Service for CriService {
         let old = Arc::clone(&*self.client.lock().unwrap());
         // The agent's connection comes back by itself.
         answered(&old).await;
+    }
+
+    fn cpu_weights(&self, shares: u64) -> Vec<u64> {
+        // runc up to 1.2 counts as kubelets do for pods.
+        vec![
+            kubelet_weight_from_shares(shares),
+            runtime_weight_from_shares(shares),
+        ]
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the agent may rely on in a container runtime, run on each that there is.
 //!
 //! A case is a function of a [`scene::Scene`]: a runtime, and a place for pods of the case's own.
-//! `contract!` lists the cases. All are of tier root: `cargo test --test runtime -- --ignored`
-//! runs them, `-- --ignored cri/` those on containerd.
+//! `contract!` lists the cases. All are of tier root: `cargo test --test runtime -- --ignored cri/`
+//! runs them on containerd. `vm/cri` is of tier vm: the cases in a virtual machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,6 +17,7 @@ mod restart;
 mod sandboxes;
 mod scene;
 mod stats;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -139,10 +140,11 @@ fn trial(
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let suite: &'static Suite = Box::leak(Box::new(Suite::new()));
-    let trials = Backend::ALL
-        .into_iter()
-        .flat_map(|runtime| trials(suite, runtime));
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let all = Backend::ALL.into_iter().flat_map(|runtime| {
+        let in_machine = std::iter::once(vm::trial(runtime));
+        trials(suite, runtime).into_iter().chain(in_machine)
+    });
+    let conclusion = libtest_mimic::run(&arguments, all.collect());
     suite.end();
     conclusion.exit_code()
 }

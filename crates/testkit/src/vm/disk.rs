@@ -35,6 +35,7 @@ impl Root {
         root.write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
         root.write("/etc/group", "root:x:0:\n");
         root.write("/etc/hosts", "127.0.0.1 localhost\n");
+        root.write("/etc/resolv.conf", "");
         root
     }
 

@@ -15,14 +15,15 @@ use super::node::Node;
 use super::query::Query;
 use super::route::ContainerOf;
 use super::stream::session::Kind;
-use super::stream::{Agreement, agree};
+use super::stream::{Agreement, Spoken, agree, translate};
 use super::{Server, answer};
 use crate::runtime::wire::{
     AttachRequest, ContainerFilter, ContainerState, ContainerStateValue, ExecRequest,
 };
 use crate::runtime::{self, Session};
 
-const POD_UID: &str = "io.kubernetes.pod.uid";
+/// Labels by which the runtime finds what belongs to a pod.
+pub(super) const POD_UID: &str = "io.kubernetes.pod.uid";
 const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 
 /// Which streams of a process are wanted.
@@ -63,7 +64,7 @@ impl Server {
             let text = format!("container not found ({:?})", of.container);
             refuse(StatusCode::INTERNAL_SERVER_ERROR, text)
         })?;
-        let agreement = agree(request.headers())?;
+        let agreement = agree(request.headers(), Spoken::Command)?;
         let command: Vec<String> = query.all("command").map(str::to_owned).collect();
         let exec = ExecRequest {
             container_id,
@@ -97,13 +98,18 @@ impl Server {
             );
             return Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, text));
         };
-        let agreement = agree(request.headers())?;
+        let agreement = agree(request.headers(), Spoken::Command)?;
+        let wanted = Wanted {
+            stderr: wanted.stderr && !tty,
+            tty,
+            ..wanted
+        };
         let attach = AttachRequest {
             container_id,
             stdin: wanted.stdin,
             tty,
             stdout: wanted.stdout,
-            stderr: wanted.stderr && !tty,
+            stderr: wanted.stderr,
         };
         let session = self.node.runtime().attach(&attach).await;
         self.begin(request, agreement, session, wanted, Kind::Attach)
@@ -130,6 +136,10 @@ impl Server {
     ) -> Result<Response<Body>, Refusal> {
         match session {
             Ok(Session::Here(process)) => {
+                self.upgrade(request, agreement, Ok(process), wanted, kind)
+            }
+            Ok(Session::Elsewhere(url)) if agreement.is_beyond_runtimes() => {
+                let process = translate(&url, wanted).await?;
                 self.upgrade(request, agreement, Ok(process), wanted, kind)
             }
             Ok(Session::Elsewhere(url)) => self.pass_on(request, &url).await,

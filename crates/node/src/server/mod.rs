@@ -11,6 +11,7 @@ pub mod access;
 mod answer;
 mod body;
 mod command;
+mod forward;
 mod health;
 mod listener;
 mod logs;
@@ -133,7 +134,8 @@ impl Server {
             Route::Exec(of) => self.exec(request, &of, &query).await?,
             Route::Attach(of) => self.attach(request, &of, &query).await?,
             Route::Run(of) => command::run(node, &of, &query).await?,
-            Route::PortForward(_) | Route::SystemLogs(_) => answer::no_such_page(),
+            Route::PortForward(pod) => self.port_forward(request, &pod).await?,
+            Route::SystemLogs(_) => answer::no_such_page(),
             Route::Disabled(why) => answer::error(StatusCode::METHOD_NOT_ALLOWED, why),
             Route::Missing => answer::no_such_route(),
             Route::WrongMethod(allowed) => answer::wrong_method(allowed),

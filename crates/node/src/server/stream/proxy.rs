@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, HOST, UPGRADE};
 use http::uri::Scheme;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -30,7 +30,7 @@ const BUFFER: usize = 32 * 1024;
 
 /// Why a runtime's streams cannot be had.
 #[derive(Debug, thiserror::Error)]
-enum PassError {
+pub(super) enum PassError {
     #[error("the runtime's address {0:?} cannot be used")]
     Address(String),
     #[error("error dialing backend: {0}")]
@@ -41,6 +41,14 @@ enum PassError {
     Late,
 }
 
+impl From<PassError> for Refusal {
+    fn from(error: PassError) -> Refusal {
+        tracing::warn!(%error, "the runtime's streams cannot be had");
+        let text = error.to_string();
+        Box::new(answer::error(StatusCode::INTERNAL_SERVER_ERROR, &text))
+    }
+}
+
 impl Server {
     /// Asks the runtime for the same upgrade and joins the two connections when it agrees.
     pub(in crate::server) async fn pass_on(
@@ -48,11 +56,9 @@ impl Server {
         mut request: Request<Incoming>,
         url: &str,
     ) -> Result<Response<Body>, Refusal> {
-        let asked = timeout(PATIENCE, ask(&request, url)).await;
-        let mut response = asked.unwrap_or(Err(PassError::Late)).map_err(|error| {
-            tracing::warn!(%error, "streams cannot be passed on");
-            answer::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
-        })?;
+        let (method, headers) = (request.method().clone(), request.headers().clone());
+        let asked = timeout(PATIENCE, exchange(url, method, headers)).await;
+        let mut response = asked.unwrap_or(Err(PassError::Late))?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Ok(refusal(response).await);
         }
@@ -74,8 +80,12 @@ impl Server {
     }
 }
 
-/// Sends the client's request to the runtime's address over a connection of its own.
-async fn ask(request: &Request<Incoming>, url: &str) -> Result<Response<Incoming>, PassError> {
+/// Asks at the runtime's address, over a connection of its own.
+pub(super) async fn exchange(
+    url: &str,
+    method: Method,
+    mut headers: HeaderMap,
+) -> Result<Response<Incoming>, PassError> {
     let unusable = || PassError::Address(url.to_owned());
     let url: Uri = url.parse().map_err(|_| unusable())?;
     let authority = url.authority().ok_or_else(unusable)?;
@@ -94,18 +104,19 @@ async fn ask(request: &Request<Incoming>, url: &str) -> Result<Response<Incoming
         let _ = connection.with_upgrades().await;
     });
     let path = url.path_and_query().ok_or_else(unusable)?;
-    let mut passed = Request::new(Empty::<bytes::Bytes>::new());
-    *passed.method_mut() = request.method().clone();
-    *passed.uri_mut() = path.as_str().parse().map_err(|_| unusable())?;
-    *passed.headers_mut() = request.headers().clone();
-    passed.headers_mut().remove(CONTENT_LENGTH);
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| unusable())?;
-    passed.headers_mut().insert(HOST, host);
+    headers.insert(HOST, host);
+    // An upgrade has no body.
+    headers.remove(CONTENT_LENGTH);
+    let mut passed = Request::new(Empty::<bytes::Bytes>::new());
+    *passed.method_mut() = method;
+    *passed.uri_mut() = path.as_str().parse().map_err(|_| unusable())?;
+    *passed.headers_mut() = headers;
     Ok(sender.send_request(passed).await?)
 }
 
 /// The runtime's refusal is the client's.
-async fn refusal(response: Response<Incoming>) -> Response<Body> {
+pub(super) async fn refusal(response: Response<Incoming>) -> Response<Body> {
     let (parts, body) = response.into_parts();
     let body = timeout(PATIENCE, Limited::new(body, MAX_REFUSAL).collect()).await;
     let body = body.ok().and_then(Result::ok);

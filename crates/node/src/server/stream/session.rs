@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::activity::Activity;
 use super::status::{Form, Status};
-use super::websocket;
+use super::{spdy, websocket};
 use crate::runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 
 /// How much of an output is sent at a time.
@@ -34,31 +36,34 @@ pub(super) struct Client {
     /// Where the end of the process is told.
     pub(super) error: Outlet,
     pub(super) form: Form,
-    pub(super) resize: Option<mpsc::Receiver<TerminalSize>>,
+    /// Changes of the terminal's size.
+    pub(super) resize: Option<BoxStream<'static, TerminalSize>>,
     pub(super) link: Arc<Link>,
 }
 
 /// The connection under a client's streams.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(in crate::server) struct Link {
     /// Cancelled by whoever finds that the client has gone.
-    pub(super) gone: CancellationToken,
+    pub(in crate::server) gone: CancellationToken,
     pub(super) activity: Activity,
 }
 
 /// One of the streams towards a client.
 pub(super) enum Outlet {
     WebSocket(websocket::Channel),
+    Spdy(spdy::Outflow),
 }
 
 /// The client does not listen any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(in crate::server) struct Gone;
 
 impl Outlet {
     pub(super) async fn send(&self, bytes: Bytes) -> Result<(), Gone> {
         match self {
             Outlet::WebSocket(channel) => channel.send(bytes).await,
+            Outlet::Spdy(stream) => stream.send(bytes).await,
         }
     }
 
@@ -66,6 +71,7 @@ impl Outlet {
     pub(super) async fn finish(&self) {
         match self {
             Outlet::WebSocket(_) => {}
+            Outlet::Spdy(stream) => stream.finish().await,
         }
     }
 }
@@ -166,13 +172,13 @@ async fn copy_out(from: Option<Output>, to: Option<Outlet>) {
 }
 
 async fn hand_on(
-    from: Option<mpsc::Receiver<TerminalSize>>,
+    from: Option<BoxStream<'static, TerminalSize>>,
     to: Option<mpsc::Sender<TerminalSize>>,
 ) {
     let (Some(mut from), Some(to)) = (from, to) else {
         return;
     };
-    while let Some(size) = from.recv().await {
+    while let Some(size) = from.next().await {
         if to.send(size).await.is_err() {
             return;
         }

@@ -13,10 +13,11 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Agreement;
+use super::agreement::{Agreement, SPDY, STREAM_PROTOCOL};
+use super::port_forward::Target;
 use super::session::{self, Kind};
-use super::websocket;
-use crate::runtime::{Error, ProcessStreams};
+use super::{port_forward, remote_command, websocket};
+use crate::runtime::{Dial, Error, ProcessStreams};
 use crate::server::answer::{self, Refusal};
 use crate::server::body::Body;
 use crate::server::command::Wanted;
@@ -100,8 +101,27 @@ impl Server {
         wanted: Wanted,
         kind: Kind,
     ) -> Result<Response<Body>, Refusal> {
-        let Options { idle, .. } = self.options;
+        let Options {
+            idle,
+            stream_creation,
+            ..
+        } = self.options;
         match agreement {
+            Agreement::Spdy { protocol } => {
+                let serve = move |upgraded| async move {
+                    let opened =
+                        remote_command::open(upgraded, protocol, wanted, stream_creation).await;
+                    match opened {
+                        Ok((client, connection)) => {
+                            session::serve(process, client, &kind, idle).await;
+                            connection.close().await;
+                        }
+                        Err(error) => tracing::debug!(%error, "a command was not begun"),
+                    }
+                };
+                self.streams.spawn(&mut request, serve)?;
+                Ok(spdy(protocol))
+            }
             Agreement::WebSocket {
                 protocol,
                 encoding,
@@ -118,6 +138,35 @@ impl Server {
             }
         }
     }
+
+    /// Agrees to an upgrade and connects the client to ports.
+    pub(in crate::server) fn forward_ports(
+        &self,
+        mut request: Request<Incoming>,
+        agreement: &Agreement,
+        dial: Dial,
+        target: Target,
+    ) -> Result<Response<Body>, Refusal> {
+        let Agreement::Spdy { protocol } = agreement else {
+            return Err(Box::new(answer::bare(StatusCode::BAD_REQUEST)));
+        };
+        let Options {
+            idle,
+            stream_creation,
+            ..
+        } = self.options;
+        self.streams.spawn(&mut request, move |upgraded| {
+            port_forward::serve(upgraded, dial, target, stream_creation, idle)
+        })?;
+        Ok(spdy(protocol))
+    }
+}
+
+fn spdy(protocol: &'static str) -> Response<Body> {
+    let mut answer = switching(HeaderValue::from_static(SPDY));
+    let protocol = HeaderValue::from_static(protocol);
+    answer.headers_mut().insert(STREAM_PROTOCOL, protocol);
+    answer
 }
 
 fn web_socket(protocol: &'static str, key: &[u8]) -> Response<Body> {

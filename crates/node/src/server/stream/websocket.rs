@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -44,6 +44,10 @@ const MAX_INPUT: usize = 256 * 1024;
 
 /// Messages that the client has not taken yet.
 const MAX_QUEUE: usize = 4;
+
+/// How often the client is asked whether it is there. One that is gone while its input is stuck
+/// would else not be missed.
+const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// How long the client may take to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -124,7 +128,10 @@ pub(super) async fn open(
         } else {
             Form::Text
         },
-        resize: Some(sizes),
+        resize: Some(Box::pin(futures::stream::unfold(
+            sizes,
+            async |mut sizes| Some((sizes.recv().await?, sizes)),
+        ))),
         link,
     };
     // Something empty on the lowest channel tells the client that the connection stands.
@@ -158,13 +165,23 @@ async fn write(
     mut sink: SplitSink<Socket, Message>,
     link: Arc<Link>,
 ) {
-    while let Some(message) = queue.recv().await {
-        let is_last = message.is_close();
+    let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    loop {
+        let next = tokio::select! {
+            next = queue.recv() => next,
+            _ = heartbeat.tick() => Some(Message::Ping(Bytes::new())),
+        };
+        let Some(message) = next else {
+            return;
+        };
+        let (is_last, is_beat) = (message.is_close(), message.is_ping());
         if sink.send(message).await.is_err() {
             link.gone.cancel();
             return;
         }
-        link.activity.note();
+        if !is_beat {
+            link.activity.note();
+        }
         if is_last {
             return;
         }
@@ -185,7 +202,9 @@ impl Reader {
     async fn run(mut self, mut stream: SplitStream<Socket>) {
         let link = Arc::clone(&self.link);
         while let Some(Ok(message)) = stream.next().await {
-            link.activity.note();
+            if !message.is_pong() {
+                link.activity.note();
+            }
             let bytes = match message {
                 Message::Binary(bytes) => bytes,
                 Message::Text(text) => Bytes::from(text),

@@ -82,7 +82,7 @@ pub(super) async fn face() -> (Face, mpsc::UnboundedReceiver<Process>) {
 }
 
 /// A client that asks the face as the API server would: `pods/exec` becomes `/exec`.
-fn pods(face: &Arc<Face>) -> Api<Pod> {
+pub(super) fn pods(face: &Arc<Face>) -> Api<Pod> {
     let face = Arc::clone(face);
     let service = service_fn(move |request: Request<kube::client::Body>| {
         let face = Arc::clone(&face);

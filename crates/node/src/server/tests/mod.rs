@@ -1,8 +1,10 @@
 //! The face as its clients see it, over real sockets.
 
 mod access;
+mod elsewhere;
 mod exec;
 mod face;
 mod logs;
 mod pages;
 mod runtime;
+mod spdy;

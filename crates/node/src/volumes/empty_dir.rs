@@ -276,6 +276,22 @@ mod tests {
 
     #[test]
     #[ignore = "tier: root"]
+    fn huge_pages_are_mounted_once() {
+        let root = tempfile::tempdir().unwrap();
+        let volume = empty_dir(root.path(), Medium::HugePages(Bytes(2 << 20)));
+        for _ in 0..2 {
+            volume.set_up(&MountTable::read().unwrap()).unwrap();
+        }
+        let table = MountTable::read().unwrap();
+        assert_eq!(table.below(&volume.path).len(), 1);
+        assert_eq!(table.at(&volume.path).unwrap().fs_type, "hugetlbfs");
+        let space = rustix::fs::statvfs(&volume.path).unwrap();
+        assert_eq!(space.f_bsize, 2 << 20);
+        mount_point::unmount(&volume.path).unwrap();
+    }
+
+    #[test]
+    #[ignore = "tier: root"]
     fn memory_is_mounted_once_with_its_size_and_given_to_the_group() {
         let root = tempfile::tempdir().unwrap();
         let volume = EmptyDir {

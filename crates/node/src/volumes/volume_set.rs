@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use futures::future::join_all;
@@ -32,8 +32,20 @@ pub struct Volumes {
     pods: Mutex<BTreeMap<String, Arc<PodVolumes>>>,
 }
 
-/// One pod's. The lock is held while they change.
-type PodVolumes = tokio::sync::Mutex<MountedVolumes>;
+/// One pod's.
+#[derive(Debug, Default)]
+struct PodVolumes {
+    /// Held while they change, which may take long.
+    change: tokio::sync::Mutex<()>,
+    /// Those that are there.
+    mounted: Mutex<MountedVolumes>,
+}
+
+impl PodVolumes {
+    fn mounted(&self) -> MutexGuard<'_, MountedVolumes> {
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Volumes {
     /// For a node with that root directory and that much to give to pods.
@@ -58,12 +70,12 @@ impl Volumes {
         let (_, _, uid) = identity(pod);
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);
-        let mut mounted = held.lock().await;
+        let _change = held.change.lock().await;
         let prepared = self.prepare(pod).await?;
         let pod = pod.clone();
         let done = tokio::task::spawn_blocking(move || set_up_all(&pod_dir, &pod, prepared)).await;
         let (volumes, failures) = done.map_err(|_| VolumeError::Stopped)??;
-        mounted.clone_from(&volumes);
+        held.mounted().clone_from(&volumes);
         match failures.is_empty() {
             true => Ok(volumes),
             false => Err(VolumeError::SetUp(failures)),
@@ -79,10 +91,9 @@ impl Volumes {
     pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);
-        let mut mounted = held.lock().await;
+        let _change = held.change.lock().await;
         let done = tokio::task::spawn_blocking(move || take_away(&pod_dir)).await;
         done.map_err(|_| VolumeError::Stopped)??;
-        *mounted = MountedVolumes::default();
         self.tokens.forget(uid);
         self.all().remove(uid);
         Ok(())
@@ -120,12 +131,9 @@ impl Volumes {
     }
 
     /// The volumes of a pod as they were last set up; for their use of the disk too.
-    pub async fn mounted(&self, uid: &str) -> MountedVolumes {
+    pub fn mounted(&self, uid: &str) -> MountedVolumes {
         let held = self.all().get(uid).cloned();
-        match held {
-            Some(held) => held.lock().await.clone(),
-            None => MountedVolumes::default(),
-        }
+        held.map(|held| held.mounted().clone()).unwrap_or_default()
     }
 
     /// Whether anything of the pod's volumes is left on the node.
@@ -138,7 +146,7 @@ impl Volumes {
             .any(|part| is_directory(&pod_dir.join(part)))
     }
 
-    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<PodVolumes>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PodVolumes>>> {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@
 //! reason `CreateContainerConfigError` and the text of [`SpecError`].
 //!
 //! Reading order: [`NodeFacts`], [`sandbox_config`] with [`dns`] and [`hostname`],
-//! [`container_config`] with [`env`], [`mounts`], [`security`], [`resources`], [`labels`].
+//! [`container_config`] with [`mod@env`], [`mounts`], [`security`], [`resources`], [`labels`].
 
 mod container;
 pub mod dns;

@@ -85,7 +85,7 @@ fn linux_config(node: &NodeFacts, pod: &Pod) -> Result<LinuxPodSandboxConfig, Sp
     let sysctls = sysctls.map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
     let options = context.and_then(|context| context.se_linux_options.as_ref());
     let security = LinuxSandboxSecurityContext {
-        namespace_options: Some(namespace_options(spec)),
+        namespace_options: Some(namespace_options(spec)?),
         selinux_options: options.map(security::se_linux),
         run_as_user: context.and_then(|context| context.run_as_user).map(int64),
         run_as_group: context.and_then(|context| context.run_as_group).map(int64),
@@ -234,6 +234,16 @@ mod tests {
             let want = [network, pid, ipc].map(i32::from);
             assert_eq!([got.network, got.pid, got.ipc], want);
         }
+    }
+
+    #[test]
+    fn a_pod_that_wants_users_of_its_own_does_not_run_without() {
+        let pod = pod_with(json!({"hostUsers": false}));
+        let error = sandbox_config(&node("/k"), &pod, 0, None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+        );
     }
 
     #[test]

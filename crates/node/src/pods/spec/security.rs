@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{
 use crate::runtime::wire::security_profile::ProfileType;
 use crate::runtime::wire::{
     Capability, Int64Value, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption,
-    SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy,
+    SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy, UserNamespace,
 };
 
 use super::{NodeFacts, SpecError, display_pod};
@@ -111,7 +111,7 @@ pub fn container_security(
     let mut context = LinuxContainerSecurityContext {
         capabilities: effective.capabilities.as_ref().map(capabilities),
         privileged: effective.privileged.unwrap_or_default(),
-        namespace_options: Some(namespace_options(spec)),
+        namespace_options: Some(namespace_options(spec)?),
         selinux_options: effective.se_linux_options.as_ref().map(se_linux),
         run_as_user: effective.run_as_user.map(|value| Int64Value { value }),
         run_as_group: effective.run_as_group.map(|value| Int64Value { value }),
@@ -199,7 +199,10 @@ fn verify_not_root(
 }
 
 /// The namespaces of a pod. Containers see only their own processes unless told otherwise.
-pub fn namespace_options(spec: Option<&PodSpec>) -> NamespaceOption {
+pub fn namespace_options(spec: Option<&PodSpec>) -> Result<NamespaceOption, SpecError> {
+    if spec.and_then(|spec| spec.host_users) == Some(false) {
+        return Err(SpecError::UserNamespace);
+    }
     let is_on = |field: fn(&PodSpec) -> Option<bool>| spec.and_then(field) == Some(true);
     let of_node_or_pod = |is_node: bool| match is_node {
         true => NamespaceMode::Node,
@@ -212,12 +215,16 @@ pub fn namespace_options(spec: Option<&PodSpec>) -> NamespaceOption {
     } else {
         NamespaceMode::Container
     };
-    NamespaceOption {
+    Ok(NamespaceOption {
         network: of_node_or_pod(is_on(|spec| spec.host_network)).into(),
         ipc: of_node_or_pod(is_on(|spec| spec.host_ipc)).into(),
         pid: pid.into(),
+        userns_options: Some(UserNamespace {
+            mode: NamespaceMode::Node.into(),
+            ..UserNamespace::default()
+        }),
         ..NamespaceOption::default()
-    }
+    })
 }
 
 /// `fsGroup`, then `supplementalGroups`.

@@ -70,6 +70,11 @@ fn pod(volumes: Value, context: Value) -> Pod {
     }))
 }
 
+/// Pods have workers on any thread.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
+}
+
 fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
@@ -86,7 +91,7 @@ async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
         ]),
         json!({}),
     );
-    let mounted = node.volumes.mount(&pod).await.unwrap();
+    let mounted = sendable(node.volumes.mount(&pod)).await.unwrap();
     let path = |name: &str| mounted.get(name).unwrap().path.clone();
     assert_eq!(
         path("scratch"),
@@ -103,13 +108,13 @@ async fn volumes_are_where_a_kubelet_has_them_and_go_again() {
         node.at("plugins/kubernetes.io~empty-dir/wrapped_conf/ready")
             .exists()
     );
-    assert_eq!(node.volumes.mounted("uid-1").await, mounted);
+    assert_eq!(node.volumes.mounted("uid-1"), mounted);
     assert!(node.volumes.has_volumes("uid-1"));
 
     std::fs::write(path("scratch").join("file"), "x").unwrap();
     node.volumes.unmount("uid-1").await.unwrap();
     assert!(!node.volumes.has_volumes("uid-1"));
-    assert!(node.volumes.mounted("uid-1").await.is_empty());
+    assert!(node.volumes.mounted("uid-1").is_empty());
     node.volumes.unmount("uid-1").await.unwrap();
     node.volumes.remove_pod_dir("uid-1").await.unwrap();
     assert!(!node.at("").exists());
@@ -185,7 +190,7 @@ async fn every_volume_that_fails_is_named_as_upstream_names_it() {
                    persistentvolumeclaims \"c\" not found",
         ]
     );
-    let mounted = node.volumes.mounted("uid-1").await;
+    let mounted = node.volumes.mounted("uid-1");
     let there: Vec<&str> = mounted.iter().map(|(name, _)| name).collect();
     assert_eq!(there, ["fine", "maybe"]);
 }

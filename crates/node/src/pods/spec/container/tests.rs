@@ -4,6 +4,11 @@ use super::*;
 use crate::pods::spec::testing::{node, pod_with};
 use crate::volumes::MemorySources;
 
+/// Pods have workers on any thread.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
+}
+
 async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> ContainerConfig {
     let dir = tempfile::tempdir().unwrap();
     let mut node = node(dir.path());
@@ -19,7 +24,9 @@ async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> Co
         target_id,
     };
     let sources = MemorySources::default();
-    container_config(&node, &sources, &input).await.unwrap()
+    sendable(container_config(&node, &sources, &input))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

@@ -10,12 +10,16 @@ pub mod service_links;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVarSource, Pod};
+use k8s_openapi::api::core::v1::{
+    ConfigMapKeySelector, Container, EnvFromSource, EnvVarSource, FileKeySelector, Pod,
+    SecretKeySelector,
+};
 
 use crate::volumes::downward::{self, Addresses};
 use crate::volumes::{MountedVolumes, Objects, Sources};
 
-use super::{NodeFacts, SpecError, identity};
+use super::sub_path::read_in_volume;
+use super::{NodeFacts, SpecError, display_pod, identity};
 use expansion::{expand, reference};
 
 /// Variables by name.
@@ -118,10 +122,8 @@ async fn resolve(
     from: &EnvVarSource,
     objects: &mut Objects<'_>,
 ) -> Result<Option<Vec<u8>>, SpecError> {
-    let namespace = identity(input.pod).0.to_owned();
     if let Some(field) = &from.field_ref {
-        let addresses = addresses(input);
-        let value = downward::env_field(input.pod, field, &addresses)?;
+        let value = downward::env_field(input.pod, field, &addresses(input))?;
         return Ok(Some(value.into_bytes()));
     }
     if let Some(resource) = &from.resource_field_ref {
@@ -130,61 +132,78 @@ async fn resolve(
         return Ok(Some(value.into_bytes()));
     }
     if let Some(from) = &from.config_map_key_ref {
-        let is_optional = from.optional.unwrap_or_default();
-        let Some(object) = objects.config_map(&from.name, is_optional).await? else {
-            return Ok(None);
-        };
-        let value = object.data.as_ref().and_then(|data| data.get(&from.key));
-        return match value {
-            Some(value) => Ok(Some(value.clone().into_bytes())),
-            None if is_optional => Ok(None),
-            None => Err(SpecError::NoConfigMapKey {
-                key: from.key.clone(),
-                namespace,
-                name: from.name.clone(),
-            }),
-        };
+        return config_map_key(input, from, objects).await;
     }
     if let Some(from) = &from.secret_key_ref {
-        let is_optional = from.optional.unwrap_or_default();
-        let Some(object) = objects.secret(&from.name, is_optional).await? else {
-            return Ok(None);
-        };
-        let value = object.data.as_ref().and_then(|data| data.get(&from.key));
-        return match value {
-            Some(value) => Ok(Some(value.0.clone())),
-            None if is_optional => Ok(None),
-            None => Err(SpecError::NoSecretKey {
-                key: from.key.clone(),
-                namespace,
-                name: from.name.clone(),
-            }),
-        };
+        return secret_key(input, from, objects).await;
     }
     if let Some(from) = &from.file_key_ref {
-        let Some(volume) = input.volumes.get(&from.volume_name) else {
-            return Err(SpecError::NoEnvFileVolume {
-                volume: from.volume_name.clone(),
-            });
-        };
-        let text = super::sub_path::read_in_volume(&volume.path, &from.path);
-        let value = text.map_err(|error| error.to_string()).and_then(|text| {
-            file::value_in_file(&text, &from.key).map_err(|error| error.to_string())
-        });
-        let value = value.map_err(|error| {
-            tracing::warn!(pod = %super::display_pod(input.pod), error, "cannot parse env file");
-            SpecError::EnvFile
-        })?;
-        return match value.as_str() {
-            "" if from.optional.unwrap_or_default() => Ok(None),
-            "" => Err(SpecError::NoEnvFileKey {
-                key: from.key.clone(),
-                path: volume.path.join(&from.path),
-            }),
-            value => Ok(Some(value.as_bytes().to_vec())),
-        };
+        return file_key(input, from);
     }
     Ok(Some(Vec::new()))
+}
+
+async fn config_map_key(
+    input: &EnvInput<'_>,
+    from: &ConfigMapKeySelector,
+    objects: &mut Objects<'_>,
+) -> Result<Option<Vec<u8>>, SpecError> {
+    let is_optional = from.optional.unwrap_or_default();
+    let Some(object) = objects.config_map(&from.name, is_optional).await? else {
+        return Ok(None);
+    };
+    match object.data.as_ref().and_then(|data| data.get(&from.key)) {
+        Some(value) => Ok(Some(value.clone().into_bytes())),
+        None if is_optional => Ok(None),
+        None => Err(SpecError::NoConfigMapKey {
+            key: from.key.clone(),
+            namespace: identity(input.pod).0.to_owned(),
+            name: from.name.clone(),
+        }),
+    }
+}
+
+async fn secret_key(
+    input: &EnvInput<'_>,
+    from: &SecretKeySelector,
+    objects: &mut Objects<'_>,
+) -> Result<Option<Vec<u8>>, SpecError> {
+    let is_optional = from.optional.unwrap_or_default();
+    let Some(object) = objects.secret(&from.name, is_optional).await? else {
+        return Ok(None);
+    };
+    match object.data.as_ref().and_then(|data| data.get(&from.key)) {
+        Some(value) => Ok(Some(value.0.clone())),
+        None if is_optional => Ok(None),
+        None => Err(SpecError::NoSecretKey {
+            key: from.key.clone(),
+            namespace: identity(input.pod).0.to_owned(),
+            name: from.name.clone(),
+        }),
+    }
+}
+
+fn file_key(input: &EnvInput<'_>, from: &FileKeySelector) -> Result<Option<Vec<u8>>, SpecError> {
+    let Some(volume) = input.volumes.get(&from.volume_name) else {
+        return Err(SpecError::NoEnvFileVolume {
+            volume: from.volume_name.clone(),
+        });
+    };
+    let refused = |error: &dyn std::fmt::Display| {
+        let pod = display_pod(input.pod);
+        tracing::warn!(pod, %error, "cannot parse env file");
+        SpecError::EnvFile
+    };
+    let text = read_in_volume(&volume.path, &from.path).map_err(|error| refused(&error))?;
+    let value = file::value_in_file(&text, &from.key).map_err(|error| refused(&error))?;
+    match value.as_str() {
+        "" if from.optional.unwrap_or_default() => Ok(None),
+        "" => Err(SpecError::NoEnvFileKey {
+            key: from.key.clone(),
+            path: volume.path.join(&from.path),
+        }),
+        value => Ok(Some(value.as_bytes().to_vec())),
+    }
 }
 
 /// The addresses that variables may name: one of each family, the node's own family first.

@@ -21,7 +21,8 @@ struct Inner {
     lists: VecDeque<(u16, Value)>,
     requests: Vec<String>,
     bodies: Vec<Value>,
-    watchers: Vec<mpsc::UnboundedSender<Value>>,
+    /// By what they asked for.
+    watchers: Vec<(String, mpsc::UnboundedSender<Value>)>,
 }
 
 type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>>;
@@ -59,7 +60,7 @@ impl Server {
         }
         let (status, stream) = if uri.contains("watch=true") {
             let (sender, receiver) = mpsc::unbounded();
-            inner.watchers.push(sender);
+            inner.watchers.push((uri, sender));
             (200, receiver.boxed())
         } else {
             let none = json!({"kind": "Status", "code": 404, "reason": "NotFound"});
@@ -77,7 +78,7 @@ impl Server {
     /// Sends an event to the watchers, once there is one.
     async fn send(&self, kind: &str, object: &Value) {
         self.until(|inner| !inner.watchers.is_empty()).await;
-        for watcher in &self.0.lock().unwrap().watchers {
+        for (_, watcher) in &self.0.lock().unwrap().watchers {
             let event = json!({"type": kind, "object": object});
             // Watchers that left do not hear it.
             drop(watcher.unbounded_send(event));
@@ -202,6 +203,27 @@ async fn immutable_objects_are_not_watched() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(value(&sources).await.unwrap(), "1");
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_asks_for_is_not_watched_for_ever() {
+    let server = Server::default();
+    server.will_list_items(&[config_map("1")]);
+    let sources = KubeSources::new(server.client());
+    value(&sources).await.unwrap();
+    server.until(|inner| inner.watchers.len() == 1).await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    value(&sources).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let is_watched = |inner: &Inner| {
+        let mut watchers = inner.watchers.iter();
+        watchers.any(|(uri, watcher)| uri.contains("name%3Dc&") && !watcher.is_closed())
+    };
+    assert!(is_watched(&server.0.lock().unwrap()));
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    server.will_list_items(&[]);
+    sources.config_map("ns", "other").await.unwrap_err();
+    server.until(|inner| !is_watched(inner)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,9 +5,9 @@
 //!
 //! Reading order: [`anatomy`] (the parts of a pod object), [`observed`] (what the runtime has of
 //! it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
-//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`host`] (what
-//! workers need besides a runtime), [`image`], [`probe`], [`worker`] (one task per pod), [`reports`] (what
-//! workers say), [`set`] (all of them).
+//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`spec`] (what the
+//! runtime is told), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
+//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them).
 
 pub mod anatomy;
 pub mod back_off;
@@ -17,7 +17,6 @@ mod fetch;
 mod hook;
 pub mod host;
 pub mod image;
-pub mod labels;
 mod look;
 pub mod note;
 pub mod observed;
@@ -27,6 +26,7 @@ pub mod reports;
 pub mod restart;
 pub mod set;
 mod settings;
+pub mod spec;
 pub mod status;
 pub mod worker;
 

@@ -1,0 +1,160 @@
+//! The config of a container.
+//!
+//! Matches v1.36 generateContainerConfig in pkg/kubelet/kuberuntime/kuberuntime_container.go.
+
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
+use plimsoll_core::object::pod::PodView;
+
+use crate::runtime::wire::{
+    ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, NamespaceMode,
+};
+use crate::volumes::{MountedVolumes, Sources};
+
+use super::env::{self, EnvInput};
+use super::mounts::{self, MountInput};
+use super::security::{ImageUser, container_security};
+use super::{NodeFacts, SpecError, labels, resources};
+
+/// A container to be made.
+#[derive(Clone, Debug)]
+pub struct ContainerInput<'a> {
+    /// The pod, with the resources it was given.
+    pub pod: &'a Pod,
+    /// The container, an ephemeral one as [`ephemeral_as_container`] has it.
+    pub container: &'a Container,
+    /// How often it was started before.
+    pub attempt: u32,
+    /// Addresses of the pod.
+    pub pod_ips: &'a [String],
+    /// The image as the runtime calls it.
+    pub image_ref: &'a str,
+    /// Who the image wants to run as.
+    pub image_user: ImageUser,
+    /// Volumes of the pod.
+    pub volumes: &'a MountedVolumes,
+    /// The id of the container whose processes an ephemeral one wants to see.
+    pub target_id: Option<&'a str>,
+}
+
+/// The config of a container. Directories and files that it needs are made.
+pub async fn container_config(
+    node: &NodeFacts,
+    sources: &dyn Sources,
+    input: &ContainerInput<'_>,
+) -> Result<ContainerConfig, SpecError> {
+    let (pod, container) = (input.pod, input.container);
+    if let Some(device) = container.volume_devices.iter().flatten().next() {
+        return Err(SpecError::NoDevice {
+            volume: device.name.clone(),
+            container: container.name.clone(),
+        });
+    }
+    let environment = env::environment(
+        &EnvInput {
+            node,
+            pod,
+            container,
+            pod_ips: input.pod_ips,
+            volumes: input.volumes,
+        },
+        sources,
+    )
+    .await?;
+    let plan = mounts::plan(&MountInput {
+        node,
+        pod,
+        container,
+        pod_ips: input.pod_ips,
+        volumes: input.volumes,
+        environment: &environment,
+    })?;
+    let linux = linux_config(node, input)?;
+    let mounts = tokio::task::spawn_blocking(|| plan.carry_out()).await;
+    let mounts = mounts.map_err(|_| SpecError::Stopped)??;
+
+    let command = env::expand_all(container.command.as_ref(), &environment);
+    let args = env::expand_all(container.args.as_ref(), &environment);
+    let envs = environment.into_iter();
+    Ok(ContainerConfig {
+        metadata: Some(ContainerMetadata {
+            name: container.name.clone(),
+            attempt: input.attempt,
+        }),
+        image: Some(ImageSpec {
+            image: input.image_ref.to_owned(),
+            user_specified_image: container.image.clone().unwrap_or_default(),
+            ..ImageSpec::default()
+        }),
+        command,
+        args,
+        working_dir: container.working_dir.clone().unwrap_or_default(),
+        envs: envs.map(|(key, value)| KeyValue { key, value }).collect(),
+        mounts,
+        devices: Vec::new(),
+        labels: labels::container_labels(pod, container),
+        annotations: labels::container_annotations(pod, container, input.attempt),
+        log_path: format!("{}/{}.log", container.name, input.attempt),
+        stdin: container.stdin.unwrap_or_default(),
+        stdin_once: container.stdin_once.unwrap_or_default(),
+        tty: container.tty.unwrap_or_default(),
+        linux: Some(linux),
+    })
+}
+
+fn linux_config(
+    node: &NodeFacts,
+    input: &ContainerInput<'_>,
+) -> Result<LinuxContainerConfig, SpecError> {
+    let view = PodView::from_api(input.pod).map_err(SpecError::Quantities)?;
+    let mut security = container_security(node, input.pod, input.container, &input.image_user)?;
+    if let (Some(target), Some(options)) = (input.target_id, &mut security.namespace_options)
+        && options.pid == i32::from(NamespaceMode::Container)
+    {
+        options.pid = NamespaceMode::Target.into();
+        options.target_id = target.to_owned();
+    }
+    let name = &input.container.name;
+    Ok(LinuxContainerConfig {
+        resources: Some(resources::linux_resources(
+            &view,
+            name,
+            &node.container_settings,
+        )),
+        security_context: Some(security),
+    })
+}
+
+/// An ephemeral container in the shape of the others.
+pub fn ephemeral_as_container(ephemeral: &EphemeralContainer) -> Container {
+    let ephemeral = ephemeral.clone();
+    Container {
+        args: ephemeral.args,
+        command: ephemeral.command,
+        env: ephemeral.env,
+        env_from: ephemeral.env_from,
+        image: ephemeral.image,
+        image_pull_policy: ephemeral.image_pull_policy,
+        lifecycle: ephemeral.lifecycle,
+        liveness_probe: ephemeral.liveness_probe,
+        name: ephemeral.name,
+        ports: ephemeral.ports,
+        readiness_probe: ephemeral.readiness_probe,
+        resize_policy: ephemeral.resize_policy,
+        resources: ephemeral.resources,
+        restart_policy: ephemeral.restart_policy,
+        restart_policy_rules: ephemeral.restart_policy_rules,
+        security_context: ephemeral.security_context,
+        startup_probe: ephemeral.startup_probe,
+        stdin: ephemeral.stdin,
+        stdin_once: ephemeral.stdin_once,
+        termination_message_path: ephemeral.termination_message_path,
+        termination_message_policy: ephemeral.termination_message_policy,
+        tty: ephemeral.tty,
+        volume_devices: ephemeral.volume_devices,
+        volume_mounts: ephemeral.volume_mounts,
+        working_dir: ephemeral.working_dir,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use serde_json::json;
+
+use super::*;
+use crate::pods::spec::testing::{node, pod_with};
+use crate::volumes::MemorySources;
+
+async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> ContainerConfig {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = node(dir.path());
+    node.pod_logs_dir = dir.path().join("logs");
+    let input = ContainerInput {
+        pod,
+        container,
+        attempt: 3,
+        pod_ips: &["10.1.0.2".to_owned()],
+        image_ref: "sha256:1234",
+        image_user: ImageUser::Id(0),
+        volumes: &MountedVolumes::default(),
+        target_id,
+    };
+    let sources = MemorySources::default();
+    container_config(&node, &sources, &input).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_container_is_told_all_that_its_spec_says() {
+    let pod = pod_with(json!({"containers": [{
+        "name": "c", "image": "busybox:1", "workingDir": "/w", "tty": true, "stdin": true,
+        "command": ["/bin/$(WHAT)", "$(MISSING)"], "args": ["$$(WHAT)", "-x"],
+        "env": [{"name": "WHAT", "value": "sh"}],
+        "resources": {"limits": {"cpu": "1", "memory": "64Mi"}},
+    }]}));
+    let container = &pod.spec.as_ref().unwrap().containers[0];
+    let got = config(&pod, container, None).await;
+    let metadata = got.metadata.unwrap();
+    assert_eq!((metadata.name.as_str(), metadata.attempt), ("c", 3));
+    let image = got.image.unwrap();
+    assert_eq!(
+        (image.image.as_str(), image.user_specified_image.as_str()),
+        ("sha256:1234", "busybox:1")
+    );
+    assert_eq!(got.command, ["/bin/sh", "$(MISSING)"]);
+    assert_eq!(got.args, ["$(WHAT)", "-x"]);
+    assert_eq!(
+        (got.working_dir.as_str(), got.tty, got.stdin),
+        ("/w", true, true)
+    );
+    assert_eq!(got.log_path, "c/3.log");
+    assert_eq!(got.envs[0].key, "WHAT");
+    assert_eq!(got.labels[labels::CONTAINER_NAME], "c");
+    assert_eq!(got.annotations[labels::RESTART_COUNT], "3");
+    let linux = got.linux.unwrap();
+    let limits = linux.resources.unwrap();
+    assert_eq!(
+        (
+            limits.cpu_shares,
+            limits.cpu_quota,
+            limits.memory_limit_in_bytes
+        ),
+        (1024, 100_000, 64 << 20)
+    );
+    assert_eq!(
+        linux.security_context.unwrap().run_as_user.unwrap().value,
+        0
+    );
+}
+
+#[tokio::test]
+async fn an_ephemeral_container_can_look_at_the_processes_of_another() {
+    let mut pod = pod_with(json!({
+        "containers": [{"name": "c"}],
+        "ephemeralContainers": [{"name": "debug", "image": "x", "targetContainerName": "c"}],
+    }));
+    let spec = pod.spec.as_ref().unwrap();
+    let debug = ephemeral_as_container(&spec.ephemeral_containers.as_ref().unwrap()[0]);
+    assert_eq!(
+        (debug.name.as_str(), debug.image.as_deref()),
+        ("debug", Some("x"))
+    );
+    let namespaces = |config: ContainerConfig| {
+        let options = config.linux.unwrap().security_context.unwrap();
+        let options = options.namespace_options.unwrap();
+        (options.pid, options.target_id)
+    };
+    let got = config(&pod, &debug, Some("id-1")).await;
+    assert_eq!(
+        namespaces(got),
+        (NamespaceMode::Target.into(), "id-1".to_owned())
+    );
+    pod.spec.as_mut().unwrap().share_process_namespace = Some(true);
+    let got = config(&pod, &debug, Some("id-1")).await;
+    assert_eq!(namespaces(got), (NamespaceMode::Pod.into(), String::new()));
+}

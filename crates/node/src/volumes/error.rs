@@ -1,0 +1,208 @@
+//! Why a volume is not there, or not gone.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::SourceError;
+use super::downward::FieldError;
+
+/// What went wrong with the volumes of a pod.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// Some could not be set up. Each failure is worth an event of reason `FailedMount`.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    SetUp(Vec<VolumeFailure>),
+    /// The kernel's mount table cannot be read.
+    #[error("cannot read the mount table")]
+    MountTable(#[source] io::Error),
+    /// A mount of the pod cannot be taken away.
+    #[error("cannot unmount {path:?}")]
+    Unmount {
+        /// The mount point.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A directory of the pod cannot be removed.
+    #[error("cannot remove {path:?}")]
+    Remove {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The pod's resources are no quantities.
+    #[error("{0}")]
+    Quantity(String),
+    /// The pod's directory cannot be made.
+    #[error("cannot make {path:?}")]
+    MakePodDir {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A name that is no pod's: it would lead elsewhere.
+    #[error("pod id {0:?} is no name of a directory")]
+    Uid(String),
+    /// The agent is ending.
+    #[error("the agent is stopping")]
+    Stopped,
+}
+
+impl VolumeError {
+    /// The texts of the events to record on the pod, reason `FailedMount`.
+    pub fn events(&self) -> Vec<String> {
+        match self {
+            VolumeError::SetUp(failures) => failures.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// One volume that could not be had; reads as upstream's event does.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeFailure {
+    /// It is known what it is, but not how to get it.
+    #[error(
+        "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], \
+         failed to process volumes=[{volume}]: {}", chain(.source)
+    )]
+    Process {
+        /// The volume's name in the pod.
+        volume: String,
+        /// Why.
+        source: SetUpError,
+    },
+    /// Where it should be had from is not there.
+    #[error("MountVolume.NewMounter initialization failed for volume {volume:?} : {}", chain(.source))]
+    NewMounter {
+        /// The name of the persistent volume.
+        volume: String,
+        /// Why.
+        source: SetUpError,
+    },
+    /// It could not be set up.
+    #[error("MountVolume.SetUp failed for volume {volume:?} : {}", chain(.source))]
+    SetUp {
+        /// The name of the volume, or of the persistent volume where it is one.
+        volume: String,
+        /// Why.
+        source: SetUpError,
+    },
+}
+
+/// The message with its causes, as people read it in an event.
+fn chain(error: &SetUpError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// Why a volume cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    /// An object that it is made from cannot be had.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Fields or resources of the pod cannot be written down.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// Several sources of one volume failed.
+    #[error("[{}]", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Many(Vec<SetUpError>),
+    /// The ConfigMap has no such key.
+    #[error("configmap references non-existent config key: {0}")]
+    NoConfigMapKey(String),
+    /// The Secret has no such key.
+    #[error("references non-existent secret key: {0}")]
+    NoSecretKey(String),
+    /// There is no token.
+    #[error("failed to fetch token: {0}")]
+    Token(SourceError),
+    /// There is no new token and the old one is no good any more.
+    #[error("token expired and refresh failed: {0}")]
+    TokenExpired(SourceError),
+    /// A path in the volume that cannot be.
+    #[error("invalid path: {0}")]
+    Path(String),
+    /// A medium nobody knows.
+    #[error("unknown storage medium {0:?}")]
+    Medium(String),
+    /// Huge pages that the pod does not ask for, or of several sizes.
+    #[error("{0}")]
+    HugePages(String),
+    /// The path on the node is not what the pod says.
+    #[error("hostPath type check failed: {path} is not a {wanted}")]
+    HostPathType {
+        /// The path.
+        path: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A type of path nobody knows.
+    #[error("{0} is an invalid volume type")]
+    UnknownHostPathType(String),
+    /// A path with `..`.
+    #[error("invalid HostPath `{0}`: must not contain '..'")]
+    HostPathBacksteps(String),
+    /// The claim is not there, not bound, or not this pod's.
+    #[error("{0}")]
+    Claim(String),
+    /// A local volume without its directory.
+    #[error("path {0:?} does not exist")]
+    NoLocalPath(PathBuf),
+    /// A kind of volume that this agent does not have.
+    #[error(
+        "failed to get Plugin from volumeSpec for volume {volume:?} err=no volume plugin matched \
+         ({kind} volumes are not supported by this node)"
+    )]
+    Unsupported {
+        /// The volume.
+        volume: String,
+        /// What it is: `nfs`.
+        kind: String,
+    },
+    /// Quantities that are none.
+    #[error("{0}")]
+    Quantity(String),
+    /// A container's mount that would lead out of its file system.
+    #[error("invalid container mount point {0}")]
+    MountPoint(String),
+    /// A directory or file cannot be made.
+    #[error("cannot write {path:?}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something cannot be mounted.
+    #[error("cannot mount {what} at {path:?}")]
+    Mount {
+        /// What.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl SetUpError {
+    /// A failed write, for `map_err`.
+    pub(super) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> SetUpError {
+        let path = path.into();
+        move |source| SetUpError::Write { path, source }
+    }
+}

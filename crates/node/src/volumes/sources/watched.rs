@@ -1,0 +1,170 @@
+//! Objects that are watched one by one, for as long as somebody asks for them.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, pin_mut};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::SourceError;
+
+/// How long an answer may take when an object is asked for first.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an object is watched after it was asked for last. Volumes ask about every minute.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// The objects of one kind that pods on this node name.
+pub(super) struct Watched<K> {
+    client: Client,
+    kind: &'static str,
+    /// Whether an object says of itself that it never changes.
+    is_immutable: fn(&K) -> bool,
+    known: Mutex<BTreeMap<(String, String), Entry<K>>>,
+}
+
+struct Entry<K> {
+    state: watch::Receiver<State<K>>,
+    task: AbortHandle,
+    asked_at: Instant,
+}
+
+impl<K> Drop for Entry<K> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+enum State<K> {
+    Unknown,
+    Refused(String),
+    Absent,
+    Present(Arc<K>),
+}
+
+impl<K> Watched<K>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
+{
+    pub(super) fn new(client: Client, kind: &'static str, is_immutable: fn(&K) -> bool) -> Self {
+        Watched {
+            client,
+            kind,
+            is_immutable,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The object as it is now. The first question begins a watch.
+    pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<Arc<K>, SourceError> {
+        let mut state = self.state(namespace, name);
+        let kind = self.kind;
+        let settled = state.wait_for(|state| !matches!(state, State::Unknown | State::Refused(_)));
+        let outcome = match tokio::time::timeout(PATIENCE, settled).await {
+            Ok(Ok(state)) => match &*state {
+                State::Present(object) => Ok(object.clone()),
+                _ => Err(SourceError::NotFound {
+                    kind,
+                    name: name.to_owned(),
+                }),
+            },
+            _ => Err(SourceError::TimedOut { kind }),
+        };
+        match (&outcome, &*state.borrow()) {
+            (Err(SourceError::TimedOut { .. }), State::Refused(why)) => Err(SourceError::Refused(
+                format!("failed to sync {kind} cache: {why}"),
+            )),
+            _ => outcome,
+        }
+    }
+
+    fn state(&self, namespace: &str, name: &str) -> watch::Receiver<State<K>> {
+        let now = Instant::now();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, entry| now.saturating_duration_since(entry.asked_at) < IDLE);
+        let key = (namespace.to_owned(), name.to_owned());
+        let entry = known
+            .entry(key)
+            .or_insert_with(|| self.watch(namespace, name));
+        entry.asked_at = now;
+        entry.state.clone()
+    }
+
+    fn watch(&self, namespace: &str, name: &str) -> Entry<K> {
+        let (sender, state) = watch::channel(State::Unknown);
+        let api = Api::namespaced(self.client.clone(), namespace);
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let task = tokio::spawn(follow(api, config, self.is_immutable, sender));
+        Entry {
+            state,
+            task: task.abort_handle(),
+            asked_at: Instant::now(),
+        }
+    }
+}
+
+/// Keeps the state current until the object says that it never changes, or nobody listens.
+async fn follow<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    is_immutable: fn(&K) -> bool,
+    state: watch::Sender<State<K>>,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let events = watcher(api, config).default_backoff();
+    pin_mut!(events);
+    let mut is_listed = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => is_listed = false,
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                is_listed = true;
+                let is_final = is_immutable(&object);
+                state.send_replace(State::Present(Arc::new(object)));
+                if is_final {
+                    // The answer stands for as long as somebody holds the other end.
+                    state.closed().await;
+                    return;
+                }
+            }
+            Ok(Event::InitDone) if !is_listed => drop(state.send_replace(State::Absent)),
+            Ok(Event::InitDone) => {}
+            Ok(Event::Delete(_)) => drop(state.send_replace(State::Absent)),
+            Err(error) => {
+                tracing::debug!(%error, "watch interrupted");
+                let refused = |state: &mut State<K>| {
+                    let is_answered = matches!(state, State::Absent | State::Present(_));
+                    if !is_answered {
+                        *state = State::Refused(message(&error));
+                    }
+                    !is_answered
+                };
+                state.send_if_modified(refused);
+            }
+        }
+    }
+}
+
+/// What the API server said, without the story of how it was asked.
+fn message(error: &watcher::Error) -> String {
+    use watcher::Error::{InitialListFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status)) => status.message.clone(),
+        error => error.to_string(),
+    }
+}

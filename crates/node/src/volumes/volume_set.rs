@@ -1,0 +1,282 @@
+//! The volumes of all pods on the node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume};
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::resources::ResourceList;
+
+use crate::pods::spec::{containers, identity};
+
+use super::prepare::{Context, Prepared};
+use super::removal::{is_directory, remove_tree};
+use super::set_up::SetUp;
+use super::token::Tokens;
+use super::{
+    MountTable, MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure, mount_point,
+};
+
+/// Sets up and takes away what pods mount.
+#[derive(Debug)]
+pub struct Volumes {
+    root_dir: PathBuf,
+    allocatable: ResourceList,
+    sources: Arc<dyn Sources>,
+    tokens: Tokens,
+    pods: Mutex<BTreeMap<String, Arc<PodVolumes>>>,
+}
+
+/// One pod's. The lock is held while they change.
+type PodVolumes = tokio::sync::Mutex<MountedVolumes>;
+
+impl Volumes {
+    /// For a node with that root directory and that much to give to pods.
+    pub fn new(
+        root_dir: impl Into<PathBuf>,
+        allocatable: ResourceList,
+        sources: Arc<dyn Sources>,
+    ) -> Volumes {
+        Volumes {
+            root_dir: root_dir.into(),
+            allocatable,
+            sources,
+            tokens: Tokens::default(),
+            pods: Mutex::default(),
+        }
+    }
+
+    /// Sets up the volumes that containers of the pod mount. What is there already stays, with its
+    /// files brought up to date: call it about every minute. Only volumes that were never set up
+    /// fail; others warn ([`MountedVolumes::warnings`]).
+    pub async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError> {
+        let (_, _, uid) = identity(pod);
+        let pod_dir = self.pod_dir(uid)?;
+        let held = self.pod(uid);
+        let mut mounted = held.lock().await;
+        let prepared = self.prepare(pod).await?;
+        let pod = pod.clone();
+        let done = tokio::task::spawn_blocking(move || set_up_all(&pod_dir, &pod, prepared)).await;
+        let (volumes, failures) = done.map_err(|_| VolumeError::Stopped)??;
+        mounted.clone_from(&volumes);
+        match failures.is_empty() {
+            true => Ok(volumes),
+            false => Err(VolumeError::SetUp(failures)),
+        }
+    }
+
+    /// Brings the files of the pod's volumes up to date.
+    pub async fn refresh(&self, pod: &Pod) -> Result<(), VolumeError> {
+        self.mount(pod).await.map(drop)
+    }
+
+    /// Takes the pod's volumes away; fine if there are none. Containers must have ended.
+    pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
+        let pod_dir = self.pod_dir(uid)?;
+        let held = self.pod(uid);
+        let mut mounted = held.lock().await;
+        let done = tokio::task::spawn_blocking(move || take_away(&pod_dir)).await;
+        done.map_err(|_| VolumeError::Stopped)??;
+        *mounted = MountedVolumes::default();
+        self.tokens.forget(uid);
+        self.all().remove(uid);
+        Ok(())
+    }
+
+    /// Removes the directory of a pod that is gone, with whatever volumes were left in it.
+    pub async fn remove_pod_dir(&self, uid: &str) -> Result<(), VolumeError> {
+        self.unmount(uid).await?;
+        let path = self.pod_dir(uid)?;
+        let done = tokio::task::spawn_blocking(move || {
+            remove_tree(&path).map_err(|source| VolumeError::Remove { path, source })
+        });
+        done.await.map_err(|_| VolumeError::Stopped)?
+    }
+
+    /// Removes the directories of pods that nobody knows. Returns what went wrong, by pod.
+    pub async fn clean_up(&self, is_known: impl Fn(&str) -> bool) -> Vec<(String, VolumeError)> {
+        let mut failures = Vec::new();
+        for uid in self.pods_on_disk().into_iter().filter(|uid| !is_known(uid)) {
+            if let Err(error) = self.remove_pod_dir(&uid).await {
+                failures.push((uid, error));
+            }
+        }
+        failures
+    }
+
+    /// The ids of pods that have a directory.
+    pub fn pods_on_disk(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.root_dir.join("pods"));
+        let entries = entries.into_iter().flatten().flatten();
+        entries
+            .filter(|entry| is_directory(&entry.path()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    }
+
+    /// The volumes of a pod as they were last set up; for their use of the disk too.
+    pub async fn mounted(&self, uid: &str) -> MountedVolumes {
+        let held = self.all().get(uid).cloned();
+        match held {
+            Some(held) => held.lock().await.clone(),
+            None => MountedVolumes::default(),
+        }
+    }
+
+    /// Whether anything of the pod's volumes is left on the node.
+    pub fn has_volumes(&self, uid: &str) -> bool {
+        let Ok(pod_dir) = self.pod_dir(uid) else {
+            return false;
+        };
+        TAKEN_AWAY
+            .iter()
+            .any(|part| is_directory(&pod_dir.join(part)))
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<PodVolumes>>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pod(&self, uid: &str) -> Arc<PodVolumes> {
+        self.all().entry(uid.to_owned()).or_default().clone()
+    }
+
+    /// The pod's directory. An id that would lead elsewhere is refused.
+    fn pod_dir(&self, uid: &str) -> Result<PathBuf, VolumeError> {
+        if uid.is_empty() || uid == "." || uid == ".." || uid.contains('/') {
+            return Err(VolumeError::Uid(uid.to_owned()));
+        }
+        Ok(self.root_dir.join("pods").join(uid))
+    }
+
+    /// All that the pod's volumes are made from.
+    async fn prepare(&self, pod: &Pod) -> Result<Vec<Gathered>, VolumeError> {
+        let view = PodView::from_api(pod).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            VolumeError::Quantity(problems.join(", "))
+        })?;
+        let context = Context {
+            pod,
+            view: &view,
+            sources: &*self.sources,
+            tokens: &self.tokens,
+            allocatable: &self.allocatable,
+            now: now(),
+        };
+        let volumes = pod.spec.iter().flat_map(used_volumes);
+        let gathered = volumes.map(async |volume| (volume.clone(), context.prepare(volume).await));
+        Ok(join_all(gathered).await)
+    }
+}
+
+/// A volume, and what it is made from or why that is not known.
+type Gathered = (Volume, Result<Prepared, SetUpError>);
+
+fn now() -> Timestamp {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Timestamp::default().saturating_add(since)
+}
+
+fn failure(volume: &str, source: SetUpError) -> VolumeFailure {
+    let volume = volume.to_owned();
+    match source {
+        SetUpError::Claim(_) | SetUpError::Unsupported { .. } => {
+            VolumeFailure::Process { volume, source }
+        }
+        SetUpError::NoLocalPath(_) => VolumeFailure::NewMounter { volume, source },
+        _ => VolumeFailure::SetUp { volume, source },
+    }
+}
+
+/// The volumes that some container names; the others are never set up.
+fn used_volumes(spec: &PodSpec) -> impl Iterator<Item = &Volume> {
+    let ephemeral = spec.ephemeral_containers.iter().flatten();
+    let ephemeral = ephemeral.map(|container| (&container.volume_mounts, &container.env));
+    let regular = containers(spec).map(|container| (&container.volume_mounts, &container.env));
+    let mut names = std::collections::BTreeSet::new();
+    for (mounts, variables) in regular.chain(ephemeral) {
+        names.extend(mounts.iter().flatten().map(|mount| mount.name.as_str()));
+        let files = variables.iter().flatten().filter_map(|variable| {
+            let from = variable.value_from.as_ref()?.file_key_ref.as_ref()?;
+            Some(from.volume_name.as_str())
+        });
+        names.extend(files);
+    }
+    let volumes = spec.volumes.iter().flatten();
+    volumes.filter(move |volume| names.contains(volume.name.as_str()))
+}
+
+/// Sets up what can be. What cannot does not keep the others from it.
+fn set_up_all(
+    pod_dir: &Path,
+    pod: &Pod,
+    gathered: Vec<Gathered>,
+) -> Result<(MountedVolumes, Vec<VolumeFailure>), VolumeError> {
+    mount_point::make_dirs(pod_dir, 0o750).map_err(|source| VolumeError::MakePodDir {
+        path: pod_dir.to_owned(),
+        source,
+    })?;
+    let mounts = MountTable::read().map_err(VolumeError::MountTable)?;
+    let set_up = SetUp {
+        pod_dir,
+        pod,
+        mounts: &mounts,
+        now: now(),
+    };
+    let mut mounted = Vec::new();
+    let (mut failures, mut warnings) = (Vec::new(), Vec::new());
+    for (volume, prepared) in gathered {
+        let made = match prepared {
+            Ok(prepared) => {
+                let name = prepared.message_name(&volume.name).to_owned();
+                let made = set_up.set_up(&volume.name, prepared);
+                made.map_err(|source| failure(&name, source))
+            }
+            Err(source) => Err(failure(&volume.name, source)),
+        };
+        match made {
+            Ok(made) => mounted.push((volume.name, made)),
+            Err(failed) => match set_up.existing(&volume) {
+                Some(existing) => {
+                    warnings.push(failed.to_string());
+                    mounted.push((volume.name, existing));
+                }
+                None => failures.push(failed),
+            },
+        }
+    }
+    let mut mounted: MountedVolumes = mounted.into_iter().collect();
+    mounted.warnings = warnings;
+    Ok((mounted, failures))
+}
+
+/// What of a pod's directory is its volumes.
+const TAKEN_AWAY: [&str; 3] = [
+    "volumes",
+    "volume-subpaths",
+    "plugins/kubernetes.io~empty-dir",
+];
+
+/// Unmounts all below the pod's directory, then removes what its volumes were.
+fn take_away(pod_dir: &Path) -> Result<(), VolumeError> {
+    let mounts = MountTable::read().map_err(VolumeError::MountTable)?;
+    for entry in mounts.below(pod_dir) {
+        mount_point::unmount(&entry.path).map_err(|source| VolumeError::Unmount {
+            path: entry.path.clone(),
+            source,
+        })?;
+    }
+    for part in TAKEN_AWAY {
+        let path = pod_dir.join(part);
+        remove_tree(&path).map_err(|source| VolumeError::Remove { path, source })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,10 @@ use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 
+use super::spec::ephemeral_as_container;
+
+pub use super::spec::display_pod as described;
+
 /// The annotation that says where a pod came from.
 pub const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 /// The annotation that makes a pod the API's image of a static one; its value is the hash.
@@ -52,11 +56,6 @@ pub fn name(pod: &Pod) -> &str {
 /// The namespace; empty if there is none.
 pub fn namespace(pod: &Pod) -> &str {
     pod.metadata.namespace.as_deref().unwrap_or_default()
-}
-
-/// Name, namespace and uid as messages to users have them: `name_namespace(uid)`.
-pub fn described(pod: &Pod) -> String {
-    format!("{}_{}({})", name(pod), namespace(pod), uid(pod))
 }
 
 /// The generation, where the API server counts.
@@ -150,7 +149,7 @@ pub fn parts(pod: &Pod) -> impl Iterator<Item = Part<'_>> {
         Part {
             kind: Kind::Ephemeral,
             index,
-            container: Cow::Owned(plain_form(container)),
+            container: Cow::Owned(ephemeral_as_container(container)),
             target: container
                 .target_container_name
                 .as_deref()
@@ -162,37 +161,4 @@ pub fn parts(pod: &Pod) -> impl Iterator<Item = Part<'_>> {
 /// The container of that name.
 pub fn part<'a>(pod: &'a Pod, name: &str) -> Option<Part<'a>> {
     parts(pod).find(|part| part.container.name == name)
-}
-
-/// An ephemeral container in the form of a regular one; all its fields but the target are those
-/// of a regular one.
-fn plain_form(ephemeral: &EphemeralContainer) -> Container {
-    let e = ephemeral.clone();
-    Container {
-        args: e.args,
-        command: e.command,
-        env: e.env,
-        env_from: e.env_from,
-        image: e.image,
-        image_pull_policy: e.image_pull_policy,
-        lifecycle: e.lifecycle,
-        liveness_probe: e.liveness_probe,
-        name: e.name,
-        ports: e.ports,
-        readiness_probe: e.readiness_probe,
-        resize_policy: e.resize_policy,
-        resources: e.resources,
-        restart_policy: e.restart_policy,
-        restart_policy_rules: e.restart_policy_rules,
-        security_context: e.security_context,
-        startup_probe: e.startup_probe,
-        stdin: e.stdin,
-        stdin_once: e.stdin_once,
-        termination_message_path: e.termination_message_path,
-        termination_message_policy: e.termination_message_policy,
-        tty: e.tty,
-        volume_devices: e.volume_devices,
-        volume_mounts: e.volume_mounts,
-        working_dir: e.working_dir,
-    }
 }

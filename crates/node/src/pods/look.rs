@@ -6,8 +6,8 @@ use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter};
 use crate::runtime::{Error, Runtime};
 
 use super::ending;
-use super::labels;
 use super::observed::{Container, Observed, Sandbox, State};
+use super::spec::labels;
 
 /// Reads the sandboxes and containers of a pod. What has ended does not change, so that it is
 /// taken from what was `known` before.

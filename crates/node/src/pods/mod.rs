@@ -18,7 +18,6 @@ mod fetch;
 mod hook;
 pub mod host;
 pub mod image;
-pub mod labels;
 mod look;
 pub mod note;
 pub mod observed;

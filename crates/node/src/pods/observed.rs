@@ -1,6 +1,5 @@
 //! What the runtime has of a pod: its sandboxes and containers, as they were at one moment.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -11,7 +10,7 @@ use crate::runtime::wire::{
     PodSandboxState, PodSandboxStatus,
 };
 
-use super::labels;
+use super::spec::labels::{self, ContainerNotes};
 
 /// The sandboxes and containers of one pod, newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -198,6 +197,7 @@ impl Container {
         let metadata = status.metadata.as_ref();
         let named = status.labels.get(labels::CONTAINER_NAME).cloned();
         let name = named.or_else(|| metadata.map(|meta| meta.name.clone()));
+        let notes = ContainerNotes::from_annotations(&status.annotations);
         let has_ended = state == State::Exited;
         let ended = |text: &str| {
             if has_ended {
@@ -217,8 +217,8 @@ impl Container {
                 .map(|image| image.image.clone())
                 .unwrap_or_default(),
             image_ref: status.image_ref.clone(),
-            hash: hash(&status.annotations),
-            restart_count: number(&status.annotations, labels::RESTART_COUNT),
+            hash: notes.hash,
+            restart_count: notes.restart_count,
             created_at: Timestamp::from_nanos(status.created_at),
             started_at: (state != State::Created)
                 .then_some(status.started_at)
@@ -230,33 +230,22 @@ impl Container {
             reason: ended(&status.reason),
             message: ended(&status.message),
             resources: status.resources.as_ref().and_then(|r| r.linux.clone()),
-            message_source: message_source(status),
+            message_source: message_source(status, &notes),
         }
     }
 }
 
-fn hash(annotations: &BTreeMap<String, String>) -> u64 {
-    let text = annotations.get(labels::HASH).map(String::as_str);
-    u64::from_str_radix(text.unwrap_or_default(), 16).unwrap_or_default()
-}
-
-fn number(annotations: &BTreeMap<String, String>, key: &str) -> u32 {
-    let text = annotations.get(key).map(String::as_str);
-    text.unwrap_or_default().parse().unwrap_or_default()
-}
-
-fn message_source(status: &ContainerStatus) -> MessageSource {
-    let path = status.annotations.get(labels::MESSAGE_PATH);
-    let policy = status.annotations.get(labels::MESSAGE_POLICY);
-    let is_mount = |mount: &&Mount| Some(&mount.container_path) == path;
+fn message_source(status: &ContainerStatus, notes: &ContainerNotes) -> MessageSource {
+    let path = &notes.termination_message_path;
+    let is_mount = |mount: &&Mount| mount.container_path == *path;
+    let mount = status.mounts.iter().find(is_mount);
     MessageSource {
-        file: path
-            .filter(|path| !path.is_empty())
-            .and_then(|_| status.mounts.iter().find(is_mount))
+        file: mount
+            .filter(|_| !path.is_empty())
             .map(|mount| mount.host_path.clone()),
         log: status.log_path.clone(),
         // What could not even be started has no log.
-        falls_back_to_log: policy.is_some_and(|policy| policy == "FallbackToLogsOnError")
+        falls_back_to_log: notes.termination_message_policy == "FallbackToLogsOnError"
             && status.exit_code != 0
             && status.reason != "ContainerCannotRun",
     }

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_node::pods::Host;
 use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, PrepareError};
 use plimsoll_node::pods::note::Note;
+use plimsoll_node::pods::spec::labels;
 use plimsoll_node::runtime::wire::*;
 
 /// The host.
@@ -36,18 +37,6 @@ impl FakeHost {
     pub(crate) fn cleaned(&self) -> Vec<String> {
         self.cleaned.lock().unwrap().clone()
     }
-}
-
-fn labels(pod: &Pod) -> std::collections::BTreeMap<String, String> {
-    let meta = &pod.metadata;
-    [
-        ("io.kubernetes.pod.name", meta.name.clone()),
-        ("io.kubernetes.pod.namespace", meta.namespace.clone()),
-        ("io.kubernetes.pod.uid", meta.uid.clone()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value.unwrap()))
-    .collect()
 }
 
 #[async_trait]
@@ -83,7 +72,7 @@ impl Host for FakeHost {
                 namespace: pod.metadata.namespace.clone().unwrap(),
                 attempt,
             }),
-            labels: labels(pod),
+            labels: labels::sandbox_labels(pod),
             linux: Some(LinuxPodSandboxConfig {
                 security_context: Some(LinuxSandboxSecurityContext {
                     namespace_options: Some(NamespaceOption {
@@ -102,18 +91,22 @@ impl Host for FakeHost {
         &self,
         request: ContainerRequest<'_>,
     ) -> Result<ContainerConfig, HostError> {
-        let mut labels = labels(request.pod);
-        let name = request.container.name.clone();
-        labels.insert("io.kubernetes.container.name".to_owned(), name.clone());
+        let ContainerRequest {
+            pod,
+            container,
+            restart_count,
+            ..
+        } = request;
         Ok(ContainerConfig {
             metadata: Some(ContainerMetadata {
-                name,
-                attempt: request.restart_count,
+                name: container.name.clone(),
+                attempt: restart_count,
             }),
             image: Some(request.image.clone()),
-            labels,
+            labels: labels::container_labels(pod, container),
+            annotations: labels::container_annotations(pod, container, restart_count),
             linux: Some(LinuxContainerConfig {
-                resources: Some(self.container_resources(request.pod, request.container)),
+                resources: Some(self.container_resources(pod, container)),
                 ..LinuxContainerConfig::default()
             }),
             ..ContainerConfig::default()

@@ -199,7 +199,7 @@ fn containers_to_reset(input: Input<'_>) -> Vec<Reset> {
 
 /// Whether a container was made from another definition than the pod has.
 fn is_changed(container: &Container, seen: &super::observed::Container) -> bool {
-    super::labels::container_hash(container) != seen.hash
+    super::spec::labels::container_hash(container) != seen.hash
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::grpc;
 use super::tracker::Numbers;
 use crate::pods::fetch::{self, FetchError, Purpose, dial_error, port_of};
 use crate::pods::plan::go_duration;
+use crate::pods::spec::env::expansion;
 use crate::runtime::{Error, Runtime};
 
 /// So often a question that could not be asked is tried.
@@ -149,31 +150,17 @@ async fn connect(host: &str, port: u16, timeout: Duration) -> Found {
     }
 }
 
-/// Puts in the values that stand in the container's own environment, for `$(NAME)`; `$$` is `$`.
-/// Values from elsewhere are not known here, as upstream.
+/// Puts in the values that stand in the container's own environment. Values from elsewhere are not
+/// known here, as upstream.
 fn expand(word: &str, container: &Container) -> String {
-    let mut expanded = String::new();
-    let mut rest = word;
-    while let Some(at) = rest.find('$') {
-        expanded.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let reference = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        if let Some(after) = rest.strip_prefix('$') {
-            expanded.push('$');
-            rest = after;
-        } else if let Some((name, after)) = reference {
-            let mut variables = container.env.iter().flatten().rev();
-            match variables.find(|variable| variable.name == name) {
-                Some(variable) => expanded.push_str(variable.value.as_deref().unwrap_or_default()),
-                None => expanded.push_str(&format!("$({name})")),
-            }
-            rest = after;
-        } else {
-            expanded.push('$');
+    let value_of = |name: &str| {
+        let mut variables = container.env.iter().flatten().rev();
+        match variables.find(|variable| variable.name == name) {
+            Some(variable) => variable.value.clone().unwrap_or_default().into_bytes(),
+            None => expansion::reference(name),
         }
-    }
-    expanded.push_str(rest);
-    expanded
+    };
+    String::from_utf8_lossy(&expansion::expand(word, value_of)).into_owned()
 }
 
 #[cfg(test)]

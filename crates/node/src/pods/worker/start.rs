@@ -9,7 +9,6 @@ use plimsoll_core::object::timestamp::Timestamp;
 use crate::pods::anatomy::{self, Part};
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
-use crate::pods::labels;
 use crate::pods::note::{Note, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
 use crate::pods::status::StartFailure;
@@ -135,13 +134,8 @@ impl Worker {
             sandbox_config: place.config,
         };
         let config = self.shared().host.container_config(request).await;
-        let mut config =
+        let config =
             config.map_err(|error| fail("CreateContainerConfigError", error.message, None))?;
-        // These are how the container is known again; a plan compares them.
-        let hash = labels::container_hash(container);
-        let annotations = &mut config.annotations;
-        annotations.insert(labels::HASH.to_owned(), format!("{hash:x}"));
-        annotations.insert(labels::RESTART_COUNT.to_owned(), restart_count.to_string());
         let amounts = Amounts::of(pod, container);
         let name = container.name.clone();
         self.record

@@ -10,6 +10,7 @@ pub mod http;
 pub mod kinds;
 pub mod machinery;
 pub mod node_proxy;
+mod pointer;
 pub mod server;
 pub mod status;
 pub mod store;

@@ -17,6 +17,8 @@
 
 use serde_json::Value;
 
+use crate::pointer::at;
+
 pub mod attributes;
 pub mod authority;
 pub mod authorize;
@@ -39,15 +41,14 @@ pub trait Objects {
 
 /// The text at `pointer`, or an empty one.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
+    at(object, pointer)
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
 /// The list at `pointer`, or an empty one.
 fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    let items = object.pointer(pointer).and_then(Value::as_array);
+    let items = at(object, pointer).and_then(Value::as_array);
     items.map_or(&[], Vec::as_slice)
 }
 

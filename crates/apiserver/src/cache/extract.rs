@@ -10,6 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 
 use crate::kinds::{self, Selectable};
+use crate::pointer::at;
 
 /// The labels and the selectable fields of an object.
 #[derive(Debug, Default)]
@@ -61,9 +62,7 @@ impl Wanted {
         let mut deserializer = serde_json::Deserializer::from_slice(encoded);
         let pruned = self.tree.deserialize(&mut deserializer)?;
         deserializer.end()?;
-        let labels = pruned
-            .pointer("/metadata/labels")
-            .and_then(Value::as_object);
+        let labels = at(&pruned, "/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let mut labels: Vec<(Box<str>, Box<str>)> = labels
             .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))

@@ -5,7 +5,8 @@
 //! that must see the latest write asks the store for its revision and waits until the cache has
 //! come that far.
 //!
-//! Reading order: `encoding` (how an object is written down), `object`, `extract` (what selectors
+//! Reading order: `encoding` (how an object is written down), `members` (changing it as
+//! such), `object`, `extract` (what selectors
 //! look at), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
 
 mod collection;
@@ -13,6 +14,7 @@ mod encoding;
 mod event;
 mod extract;
 mod feed;
+mod members;
 mod object;
 mod watcher;
 
@@ -26,6 +28,7 @@ pub use collection::{Collection, Expired};
 pub use encoding::{encode, encode_with_revision};
 pub(crate) use event::line;
 pub use event::{Event, Sort};
+pub(crate) use members::Members;
 pub use object::Object;
 pub use watcher::{Batch, Watcher};
 

@@ -119,6 +119,15 @@ impl Object {
         (labels.is_empty() || labels.matches(&*self.facets)) && self.matches_fields(fields)
     }
 
+    /// A field that the kind can be selected by.
+    pub(crate) fn field(&self, label: &str) -> Option<&str> {
+        match label {
+            "metadata.name" => Some(self.name()),
+            "metadata.namespace" => Some(self.namespace()),
+            _ => self.facets.field(label),
+        }
+    }
+
     fn matches_fields(&self, fields: &FieldSelector) -> bool {
         fields.is_empty() || fields.matches(&Fields(self))
     }
@@ -129,10 +138,6 @@ struct Fields<'a>(&'a Object);
 
 impl Lookup for Fields<'_> {
     fn lookup(&self, label: &str) -> Option<&str> {
-        match label {
-            "metadata.name" => Some(self.0.name()),
-            "metadata.namespace" => Some(self.0.namespace()),
-            _ => self.0.facets.field(label),
-        }
+        self.0.field(label)
     }
 }

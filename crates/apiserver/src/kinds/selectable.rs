@@ -6,6 +6,8 @@
 use plimsoll_core::object::selector::{FieldRequirement, FieldSelector, Lookup};
 use serde_json::Value;
 
+use crate::pointer::at;
+
 /// How a field is read from an object; a missing field reads as upstream's zero value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Read {
@@ -24,10 +26,10 @@ pub(super) enum Read {
 impl Read {
     /// The value as it stands in the object. Numbers have no text there; see [`Fields`].
     fn text(self, object: &Value) -> Option<&str> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer: &str| at(object, pointer).and_then(Value::as_str);
         match self {
             Read::Text(pointer) => text(pointer),
-            Read::Flag(pointer) => Some(match object.pointer(pointer) {
+            Read::Flag(pointer) => Some(match at(object, pointer) {
                 Some(Value::Bool(true)) => "true",
                 _ => "false",
             }),
@@ -54,7 +56,7 @@ impl Read {
         let Read::Count(pointer) = self else {
             return None;
         };
-        let count = object.pointer(pointer).and_then(Value::as_i64);
+        let count = at(object, pointer).and_then(Value::as_i64);
         Some(count.unwrap_or_default().to_string())
     }
 }

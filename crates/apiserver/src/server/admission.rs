@@ -11,8 +11,8 @@ use super::service_account;
 use super::signing;
 use super::write::{name_of, namespace_of};
 use crate::auth::node::{self, Denial, Operation};
+use crate::auth::rbac::Refusal;
 use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
-use crate::auth::{Objects, rbac::Refusal};
 use crate::kinds::{self, Kind};
 use crate::machinery::admission::{self, Cluster};
 use crate::machinery::write::{Admission, Part};
@@ -73,10 +73,11 @@ impl<'a> Gate<'a> {
             namespace => namespace,
         };
         let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
-        let Some(found) = self.call.server.object("", "namespaces", "", namespace) else {
+        let namespaces = self.call.server.cache.collection(row);
+        let Some(found) = namespaces.and_then(|all| all.get(namespace)) else {
             return Err(Status::not_found(row, namespace));
         };
-        if found["status"]["phase"] != "Terminating" {
+        if found.field("status.phase") != Some("Terminating") {
             return Ok(());
         }
         let reason = format!(
@@ -234,7 +235,9 @@ impl Admission for Gate<'_> {
         let is_new_pod =
             self.operation == Operation::Create && (kind.group, kind.kind) == ("", "Pod");
         if is_new_pod {
-            service_account::admit(object, &self.call.target.namespace, self.call.server)
+            let (server, namespace) = (self.call.server, &self.call.target.namespace);
+            let account = |name: &str| server.facts.account(&server.cache, namespace, name);
+            service_account::admit(object, namespace, account)
                 .map_err(|reason| self.forbidden(object, &reason))?;
         }
         if kind.kind == "CertificateSigningRequest" {

@@ -11,6 +11,7 @@ use plimsoll_core::admission::priority::PriorityClasses;
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::namespace::NamespaceView;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cache::{Cache, Collection};
 use crate::kinds;
@@ -27,6 +28,7 @@ struct Known {
     priority_classes: Option<(u64, Arc<PriorityClasses>)>,
     runtime_classes: Option<(u64, Arc<BTreeMap<String, RuntimeClass>>)>,
     limit_ranges: (u64, BTreeMap<String, Arc<Vec<LimitRangeView>>>),
+    accounts: (u64, BTreeMap<String, Arc<Value>>),
 }
 
 impl Facts {
@@ -49,6 +51,25 @@ impl Facts {
             memory_pressure: settings.memory_pressure,
             ..Cluster::default()
         }
+    }
+}
+
+impl Facts {
+    /// The service account that a new pod runs as.
+    pub(crate) fn account(&self, cache: &Cache, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let collection = collection(cache, "", "serviceaccounts");
+        let version = collection.version();
+        let key = format!("{namespace}/{name}");
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.accounts.0 != version {
+            known.accounts = (version, BTreeMap::new());
+        }
+        if let Some(account) = known.accounts.1.get(&key) {
+            return Some(Arc::clone(account));
+        }
+        let account = Arc::new(collection.get(&key)?.value());
+        known.accounts.1.insert(key, Arc::clone(&account));
+        Some(account)
     }
 }
 

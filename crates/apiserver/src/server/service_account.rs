@@ -2,11 +2,12 @@
 //!
 //! Matches v1.36 plugin/pkg/admission/serviceaccount/admission.go.
 
+use std::sync::Arc;
+
 use plimsoll_core::problem::quoted;
 use serde_json::{Value, json};
 
 use super::identity;
-use crate::auth::Objects;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -17,7 +18,13 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const TOKEN_SECONDS: i64 = 60 * 60 + 7;
 
 /// Gives a new pod its account, the account's pull secrets, and a volume with a token.
-pub(crate) fn admit(pod: &mut Value, namespace: &str, objects: &dyn Objects) -> Result<(), String> {
+///
+/// `account` finds the account of a name in the namespace.
+pub(crate) fn admit(
+    pod: &mut Value,
+    namespace: &str,
+    account: impl FnOnce(&str) -> Option<Arc<Value>>,
+) -> Result<(), String> {
     if !pod["metadata"]["annotations"][MIRROR].is_null() {
         return check_mirror_pod(pod);
     }
@@ -28,8 +35,7 @@ pub(crate) fn admit(pod: &mut Value, namespace: &str, objects: &dyn Objects) -> 
     // The old name of the field is kept in step.
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
     let name = text(&spec["serviceAccountName"]).to_owned();
-    let account = objects.object("", "serviceaccounts", namespace, &name);
-    let account = account.ok_or_else(|| {
+    let account = account(&name).ok_or_else(|| {
         let missing = format!("serviceaccount {} not found", quoted(&name));
         format!("error looking up service account {namespace}/{name}: {missing}")
     })?;
@@ -134,17 +140,11 @@ fn text(value: &Value) -> &str {
 mod tests {
     use super::*;
 
-    struct OneAccount(Value);
-
-    impl Objects for OneAccount {
-        fn object(&self, _: &str, resource: &str, _: &str, name: &str) -> Option<Value> {
-            (resource == "serviceaccounts" && name == "default").then(|| self.0.clone())
-        }
-    }
-
     fn admitted(pod: Value, account: Value) -> Result<Value, String> {
         let mut pod = pod;
-        admit(&mut pod, "ns", &OneAccount(account))?;
+        admit(&mut pod, "ns", |name| {
+            (name == "default").then(|| Arc::new(account))
+        })?;
         Ok(pod)
     }
 

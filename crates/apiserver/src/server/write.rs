@@ -336,6 +336,48 @@ impl Call<'_> {
         Err(Status::modified(self.kind, &self.target.name))
     }
 
+    /// Changes the object that the path names as it is encoded, again and again until nobody else
+    /// interferes. For changes that the server makes itself and nobody has to admit.
+    ///
+    /// `decide` is given the object as clients get it and tells what is to be stored. What it
+    /// refuses on the word of the cache it is asked again with what the store has: the cache may be
+    /// a moment behind, and waiting for it would make everybody wait who need not.
+    pub(super) async fn rewrite(
+        &self,
+        is_dry_run: bool,
+        mut decide: impl FnMut(&[u8]) -> Result<Bytes, Status>,
+    ) -> Result<(), Status> {
+        let short_key = self.key();
+        let full_key = format!("{}{short_key}", self.collection()?.prefix());
+        let cached = self.collection()?.get(&short_key);
+        let mut is_cached = cached.is_some();
+        let mut current = match cached {
+            Some(cached) => cached,
+            None => self.read_again(&full_key, &short_key).await?,
+        };
+        for _ in 0..CONFLICT_ATTEMPTS {
+            let bytes = match decide(current.json()) {
+                Err(_) if is_cached => {
+                    is_cached = false;
+                    current = self.read_again(&full_key, &short_key).await?;
+                    continue;
+                }
+                decided => decided?,
+            };
+            if is_dry_run {
+                return Ok(());
+            }
+            let txn = Txn::new().if_at(full_key.clone(), current.revision());
+            let txn = self.put(txn, full_key.clone(), bytes);
+            if let Outcome::Committed { .. } = self.commit(txn).await? {
+                return Ok(());
+            }
+            is_cached = false;
+            current = self.read_again(&full_key, &short_key).await?;
+        }
+        Err(Status::modified(self.kind, &self.target.name))
+    }
+
     /// The object straight from the store, after the cache's was found to be old.
     async fn read_again(&self, full_key: &str, short_key: &str) -> Result<Arc<Object>, Status> {
         let found = self.server.store.get(full_key.as_bytes(), None).await;

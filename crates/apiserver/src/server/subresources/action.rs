@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::kinds::GroupVersionKind;
 use crate::machinery::decoding::decode;
 use crate::machinery::write::FieldValidation;
+use crate::pointer::at;
 use crate::server::call::Call;
 use crate::status::Status;
 
@@ -19,13 +20,13 @@ impl Call<'_> {
 
 /// The text at a JSON pointer, or nothing.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    let value = object.pointer(pointer).and_then(Value::as_str);
+    let value = at(object, pointer).and_then(Value::as_str);
     value.unwrap_or_default()
 }
 
-/// Sets a condition of a pod as upstream's `UpdatePodCondition`: the time changes with the status.
-pub(super) fn set_condition(pod: &mut Value, now: &str, mut condition: Value) {
-    let conditions = &mut pod["status"]["conditions"];
+/// Sets one of a pod's conditions as upstream's `UpdatePodCondition`: the time changes with the
+/// status.
+pub(super) fn set_condition(conditions: &mut Value, now: &str, mut condition: Value) {
     if !conditions.is_array() {
         *conditions = Value::Array(Vec::new());
     }

@@ -3,18 +3,18 @@
 //! Matches v1.36 pkg/registry/core/pod/storage/storage.go, `BindingREST`. It is the scheduler's hot
 //! path: the pod is not validated again, as upstream does not.
 
+use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
 
 use super::action::{set_condition, text};
 use crate::body::Body;
+use crate::cache::Members;
 use crate::http::query::WriteOptions;
 use crate::kinds::{self, GroupVersionKind};
-use crate::machinery::write::{Accepted, Part};
 use crate::server::call::Call;
 use crate::server::respond;
 use crate::server::route::Target;
-use crate::server::write::Change;
 use crate::status::{Details, Status};
 
 const BINDING: GroupVersionKind = GroupVersionKind {
@@ -56,22 +56,24 @@ impl Call<'_> {
     async fn bind_as(&self, binding: &Value, is_dry_run: bool) -> Result<Response<Body>, Status> {
         check_target(binding)?;
         let now = self.now_text();
-        self.change(Part::Main, is_dry_run, |old, _| {
-            self.check_identity(binding, old)?;
-            self.check_unbound(old)?;
-            Ok(Change::Put(bound(old, binding, &now)))
+        self.rewrite(is_dry_run, |old| {
+            let Some(mut pod) = Outline::of(old) else {
+                return Err(Status::internal_error("the stored pod is not an object"));
+            };
+            self.check_identity(binding, &pod)?;
+            self.check_unbound(&pod)?;
+            pod.bind(binding, &now);
+            Ok(pod.encode())
         })
         .await?;
         let status = Status::new(201, "", "");
         Ok(respond::status(&status))
     }
 
-    fn check_identity(&self, binding: &Value, pod: &Value) -> Result<(), Status> {
-        for (what, pointer) in [
-            ("UID", "/metadata/uid"),
-            ("ResourceVersion", "/metadata/resourceVersion"),
-        ] {
-            let (wanted, found) = (text(binding, pointer), text(pod, pointer));
+    fn check_identity(&self, binding: &Value, pod: &Outline<'_>) -> Result<(), Status> {
+        for (what, field) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
+            let wanted = text(&binding["metadata"], &format!("/{field}"));
+            let found = pod.metadata.text(field);
             if !wanted.is_empty() && wanted != found {
                 let reason = format!(
                     "Precondition failed: {what} in precondition: {wanted}, {what} in object \
@@ -83,15 +85,16 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn check_unbound(&self, pod: &Value) -> Result<(), Status> {
+    fn check_unbound(&self, pod: &Outline<'_>) -> Result<(), Status> {
         let name = &self.target.name;
-        let node = text(pod, "/spec/nodeName");
-        let gates = pod["spec"]["schedulingGates"].as_array();
-        let reason = if !pod["metadata"]["deletionTimestamp"].is_null() {
+        let node = pod.spec.text("nodeName");
+        let is_set = |value: Option<&[u8]>| value.is_some_and(|value| value != b"null");
+        let gates = pod.spec.get("schedulingGates");
+        let reason = if is_set(pod.metadata.get("deletionTimestamp")) {
             format!("pod {name} is being deleted, cannot be assigned to a host")
         } else if !node.is_empty() {
             format!("pod {name} is already assigned to node {node:?}")
-        } else if gates.is_some_and(|gates| !gates.is_empty()) {
+        } else if is_set(gates.filter(|gates| *gates != b"[]")) {
             format!("pod {name} has non-empty .spec.schedulingGates")
         } else {
             return Ok(());
@@ -123,22 +126,145 @@ fn check_target(binding: &Value) -> Result<(), Status> {
     }
 }
 
-fn bound(old: &Value, binding: &Value, now: &str) -> Accepted {
-    let mut pod = old.clone();
-    if let Some(meta) = pod["metadata"].as_object_mut() {
-        meta.remove("resourceVersion");
+/// A pod as it is encoded, opened where a binding changes it. Most of a pod is of no concern to its
+/// binding and is carried over as it stands.
+struct Outline<'a> {
+    pod: Members<'a>,
+    metadata: Members<'a>,
+    spec: Members<'a>,
+    status: Members<'a>,
+}
+
+impl<'a> Outline<'a> {
+    fn of(encoded: &'a [u8]) -> Option<Outline<'a>> {
+        let pod = Members::read(Some(encoded))?;
+        let part = |name: &str| Members::read(pod.original(name));
+        Some(Outline {
+            metadata: part("metadata")?,
+            spec: part("spec")?,
+            status: part("status")?,
+            pod,
+        })
     }
-    pod["spec"]["nodeName"] = json!(text(binding, "/target/name"));
-    if let Some(status) = pod["status"].as_object_mut() {
-        status.remove("nominatedNodeName");
+
+    fn bind(&mut self, binding: &Value, now: &str) {
+        self.metadata.remove("resourceVersion");
+        let node = json!(text(binding, "/target/name"));
+        self.spec.set("nodeName", node.to_string().into_bytes());
+        self.status.remove("nominatedNodeName");
+        for field in ["annotations", "labels"] {
+            let given = binding["metadata"][field].as_object();
+            if let Some(given) = given.filter(|given| !given.is_empty()) {
+                let mut all = decoded(&self.metadata, field);
+                for (key, value) in given {
+                    all[key] = value.clone();
+                }
+                self.metadata.set(field, all.to_string().into_bytes());
+            }
+        }
+        let mut conditions = decoded(&self.status, "conditions");
+        let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
+        set_condition(&mut conditions, now, condition);
+        self.status
+            .set("conditions", conditions.to_string().into_bytes());
     }
-    for field in ["annotations", "labels"] {
-        let given = binding["metadata"][field].as_object();
-        for (key, value) in given.into_iter().flatten() {
-            pod["metadata"][field][key] = value.clone();
+
+    fn encode(mut self) -> Bytes {
+        self.pod.set("metadata", self.metadata.encode());
+        self.pod.set("spec", self.spec.encode());
+        self.pod.set("status", self.status.encode());
+        self.pod.encode().into()
+    }
+}
+
+fn decoded(members: &Members<'_>, name: &str) -> Value {
+    let value = members.get(name).unwrap_or(b"null");
+    serde_json::from_slice(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cache;
+
+    /// The same change made to the decoded pod.
+    fn bound(mut pod: Value, binding: &Value, now: &str) -> Value {
+        if let Some(meta) = pod["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
+        pod["spec"]["nodeName"] = json!(text(binding, "/target/name"));
+        if let Some(status) = pod["status"].as_object_mut() {
+            status.remove("nominatedNodeName");
+        }
+        for field in ["annotations", "labels"] {
+            let given = binding["metadata"][field].as_object();
+            for (key, value) in given.into_iter().flatten() {
+                pod["metadata"][field][key] = value.clone();
+            }
+        }
+        let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
+        set_condition(&mut pod["status"]["conditions"], now, condition);
+        pod
+    }
+
+    fn labels() -> impl Strategy<Value = Value> {
+        let map = prop::collection::btree_map("[a-c\"\\\\/é]{1,3}", "[a-c\"{}\n]{0,3}", 0..3);
+        prop_oneof![Just(Value::Null), map.prop_map(|map| json!(map))]
+    }
+
+    fn conditions() -> impl Strategy<Value = Value> {
+        let condition = ("(PodScheduled|Ready)", "(True|False)", "[a-c\"]{0,3}").prop_map(
+            |(sort, status, message)| {
+                json!({"type": sort, "status": status, "message": message,
+                    "lastTransitionTime": "2025-01-01T00:00:00Z"})
+            },
+        );
+        prop_oneof![
+            Just(Value::Null),
+            prop::collection::vec(condition, 0..3).prop_map(Value::from),
+        ]
+    }
+
+    fn put(object: &mut Value, field: &str, value: Value) {
+        if !value.is_null() {
+            object[field] = value;
         }
     }
-    let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
-    set_condition(&mut pod, now, condition);
-    Accepted::unchecked(pod)
+
+    proptest! {
+        #[test]
+        fn a_pod_is_bound_as_if_it_were_decoded(
+            own in labels(), given in labels(), conditions in conditions(),
+            nominated: bool, has_status: bool, node in "[a-z\"é]{1,8}",
+        ) {
+            let mut pod = json!({
+                "kind": "Pod", "apiVersion": "v1",
+                "metadata": {"name": "p", "uid": "u", "managedFields": [{"fieldsV1": {"f:a": {}}}]},
+                "spec": {"containers": [{"name": "c"}], "priority": 1, "schedulerName": "s"},
+            });
+            put(&mut pod["metadata"], "labels", own.clone());
+            put(&mut pod["metadata"], "annotations", own);
+            if has_status {
+                pod["status"] = json!({"phase": "Pending", "qosClass": "Burstable"});
+                put(&mut pod["status"], "conditions", conditions);
+                put(&mut pod["status"], "nominatedNodeName", match nominated {
+                    true => json!("n"),
+                    false => Value::Null,
+                });
+            }
+            let binding = json!({
+                "metadata": {"labels": given, "annotations": given},
+                "target": {"name": node},
+            });
+            let now = "2026-01-01T00:00:00Z";
+            let encoded = cache::encode_with_revision(&cache::encode(&pod), 7);
+            let mut outline = Outline::of(&encoded).unwrap();
+            prop_assert_eq!(outline.metadata.text("resourceVersion"), "7");
+            outline.bind(&binding, now);
+            let expected = cache::encode(&bound(pod, &binding, now));
+            prop_assert_eq!(outline.encode(), expected);
+        }
+    }
 }

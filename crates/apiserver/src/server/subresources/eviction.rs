@@ -192,7 +192,7 @@ impl Call<'_> {
                         "reason": "EvictionByEvictionAPI",
                         "message": "Eviction API: evicting",
                     });
-                    set_condition(&mut pod, &now, condition);
+                    set_condition(&mut pod["status"]["conditions"], &now, condition);
                     Ok(Change::Put(Accepted::unchecked(pod)))
                 })
                 .await?;

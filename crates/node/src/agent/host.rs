@@ -138,13 +138,20 @@ impl Host for NodeHost {
         let directories = self.make_directories(pod);
         directories
             .map_err(|error| PrepareError::Directories(HostError::new(error.to_string())))?;
-        let mounted = self.volumes.mount(pod).await;
-        mounted.map(drop).map_err(|error| {
-            for event in error.events() {
-                self.tell(pod, &Note::warning("FailedMount", event));
+        match self.volumes.mount(pod).await {
+            Ok(mounted) => {
+                for warning in mounted.warnings {
+                    self.tell(pod, &Note::warning("FailedMount", warning));
+                }
+                Ok(())
             }
-            PrepareError::Volumes(HostError::new(chain(&error)))
-        })
+            Err(error) => {
+                for event in error.events() {
+                    self.tell(pod, &Note::warning("FailedMount", event));
+                }
+                Err(PrepareError::Volumes(HostError::new(chain(&error))))
+            }
+        }
     }
 
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
@@ -180,7 +187,7 @@ impl Host for NodeHost {
     ) -> Result<ContainerConfig, HostError> {
         let image = self.runtime.image_status(request.image).await;
         let image = image.map_err(|error: runtime::Error| HostError::new(error.chain()))?;
-        let volumes = self.volumes.mounted(uid(request.pod)).await;
+        let volumes = self.volumes.mounted(uid(request.pod));
         let input = ContainerInput {
             pod: request.pod,
             container: request.container,

@@ -180,7 +180,7 @@ async fn open_runtime(options: &Options) -> Result<Arc<dyn Runtime>, StartError>
             Ok(Arc::new(cri))
         }
         RuntimeChoice::Embedded(choice) => {
-            let runtime = Embedded::open(embedded_options(options, choice)?).await;
+            let runtime = Embedded::new(embedded_options(options, choice)?).await;
             let runtime = runtime.map_err(|error| StartError::Runtime(error.chain()))?;
             Ok(Arc::new(runtime))
         }

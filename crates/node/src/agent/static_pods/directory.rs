@@ -67,7 +67,7 @@ fn watch(path: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
         | WatchFlags::CREATE
         | WatchFlags::ATTRIB;
     inotify::add_watch(&events, path, flags)?;
-    AsyncFd::new(events)
+    Ok(AsyncFd::register(events)?)
 }
 
 async fn changed(events: Option<AsyncFd<OwnedFd>>) {

@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub mod cgroup;
+mod folder;
 pub mod identity;
 pub mod image;
 pub mod machine;

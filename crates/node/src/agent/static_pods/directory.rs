@@ -1,16 +1,14 @@
 //! Files come and go.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use rustix::fs::inotify;
-use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 
 use super::manifest::parse;
+use crate::folder::Watch;
 use crate::pods::{Pods, anatomy};
 
 /// `fileCheckFrequency`: how often files are read without being told of a change.
@@ -29,10 +27,9 @@ pub(in crate::agent) async fn follow_directory(
 ) {
     let mut running: BTreeMap<String, Pod> = BTreeMap::new();
     loop {
-        // Watched before it is read, so that nothing falls between.
-        let changes = watch(&path).inspect_err(|error| {
-            tracing::debug!(path = %path.display(), %error, "not watched, read from time to time");
-        });
+        // Watched before it is read, so that nothing falls between; and anew each time, because the
+        // directory itself may come and go.
+        let mut changes = Watch::new(&path);
         if let Some(found) = read(&path, &node) {
             let gone: Vec<String> = running
                 .keys()
@@ -51,29 +48,8 @@ pub(in crate::agent) async fn follow_directory(
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = changed(changes.ok()) => tokio::time::sleep(SETTLE).await,
-            () = tokio::time::sleep(SCAN_EVERY) => {}
+            () = changes.changed(SCAN_EVERY) => tokio::time::sleep(SETTLE).await,
         }
-    }
-}
-
-fn watch(path: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
-    use inotify::{CreateFlags, WatchFlags};
-    let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-    let flags = WatchFlags::CLOSE_WRITE
-        | WatchFlags::MOVED_FROM
-        | WatchFlags::MOVED_TO
-        | WatchFlags::DELETE
-        | WatchFlags::CREATE
-        | WatchFlags::ATTRIB;
-    inotify::add_watch(&events, path, flags)?;
-    Ok(AsyncFd::register(events)?)
-}
-
-async fn changed(events: Option<AsyncFd<OwnedFd>>) {
-    match events {
-        Some(events) => drop(events.readable().await),
-        None => std::future::pending().await,
     }
 }
 

@@ -13,7 +13,6 @@ mod options;
 mod printer;
 mod reader;
 mod tail;
-mod watch;
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::options::LogOptions;
 use super::printer::{Next, Printer};
 use super::tail::start_of_last;
-use super::watch::Watch;
+use crate::folder::Watch;
 use crate::runtime::wire::ContainerState;
 use crate::runtime::{Error, Runtime};
 

@@ -11,10 +11,10 @@ use tokio::net::unix::pipe::Receiver;
 ///
 /// An inotify descriptor is read like a pipe, and that is how it is waited for.
 #[derive(Debug)]
-pub(super) struct Watch(Option<Receiver>);
+pub(crate) struct Watch(Option<Receiver>);
 
 impl Watch {
-    pub(super) fn new(folder: &Path) -> Watch {
+    pub(crate) fn new(folder: &Path) -> Watch {
         let watch = open(folder).inspect_err(|error| {
             let folder = folder.display();
             tracing::debug!(%folder, %error, "no inotify, polling instead");
@@ -23,7 +23,7 @@ impl Watch {
     }
 
     /// Ends when something has changed, or after `longest`.
-    pub(super) async fn changed(&mut self, longest: Duration) {
+    pub(crate) async fn changed(&mut self, longest: Duration) {
         let Some(watch) = &self.0 else {
             tokio::time::sleep(longest).await;
             return;

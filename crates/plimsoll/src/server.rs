@@ -24,6 +24,7 @@ const WATCH_BUFFER: usize = 65_536;
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// Where everything is kept: the store, keys and certificates, the admin's kubeconfig.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/plimsoll")]

@@ -21,6 +21,7 @@ use crate::signals;
 
 /// Arguments of `plimsoll up`: those of the server, and those of the node.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     server: server::Arguments,

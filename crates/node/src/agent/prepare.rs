@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_core::allocatable::{
-    Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
+    Allocatable, DevicePlugins, NodeResources, Settings, compute_allocatable,
 };
 use plimsoll_core::cgroup::Driver;
 use plimsoll_core::config::CgroupDriver;
@@ -77,8 +77,6 @@ pub enum StartError {
 /// A machine that is ready for pods.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) local: LocalMachine,
-    pub(super) machine: Machine,
     pub(super) allocatable: Allocatable,
     pub(super) cgroups: Arc<NodeCgroups>,
     pub(super) runtime: Arc<dyn Runtime>,
@@ -122,8 +120,6 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let facts = facts(options, &local, &allocatable, &cgroups);
     let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
     Ok(Prepared {
-        local,
-        machine,
         allocatable,
         cgroups: Arc::new(cgroups),
         runtime,

@@ -9,7 +9,6 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
-use plimsoll_client::process::hostname;
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
@@ -80,7 +79,6 @@ struct Agent {
     pods: Pods,
     health: watch::Sender<RuntimeHealth>,
     prepared_facts: NodeFacts,
-    port: u16,
     stop: CancellationToken,
 }
 
@@ -99,7 +97,7 @@ impl Agent {
         let config = &options.config;
         let identity = NodeIdentity {
             name: name.clone(),
-            hostname: hostname().to_lowercase(),
+            hostname: name.clone(),
             addresses: options.node_ips.clone(),
             port,
             labels: config.node_labels.value.clone(),
@@ -153,7 +151,6 @@ impl Agent {
                 allocatable,
                 ..NodeFacts::default()
             },
-            port,
             stop,
         })
     }

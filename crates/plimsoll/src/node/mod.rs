@@ -21,6 +21,7 @@ pub(crate) use preflight::refuse_unfit;
 
 /// Arguments of `plimsoll node`.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     node: NodeArguments,

@@ -7,6 +7,7 @@ mod check;
 mod cluster;
 mod controllers;
 mod convert;
+mod image;
 mod input;
 mod node;
 mod print;
@@ -48,6 +49,8 @@ enum Command {
     },
     /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
     Controllers(controllers::Arguments),
+    /// Manage the images of the embedded container runtime.
+    Image(image::Arguments),
     /// Run the node agent, joined to a cluster.
     Node(Box<node::Arguments>),
     /// Run the scheduler.
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(&arguments),
         Command::Controllers(arguments) => controllers::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Scheduler(arguments) => scheduler::run(&arguments),
         Command::Server(arguments) => server::run(&arguments),

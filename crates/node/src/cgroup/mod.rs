@@ -21,6 +21,8 @@ mod pods;
 mod refusal;
 mod remove;
 mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tiers;
 mod tree;
 pub mod tunables;

@@ -9,8 +9,9 @@ use plimsoll_core::object::pod::QosClass;
 use plimsoll_core::resources::{Bytes, Count, ResourceName};
 use serde_json::json;
 
-use super::machines::{Machine, Waiting, eventually, on_every_machine, pod};
+use super::machines::{Machine, on_every_machine, pod};
 use crate::cgroup::fake::FakeMachine;
+use crate::cgroup::testing::{Waiting, eventually};
 use crate::cgroup::{Cgroups, Enforcement, EventKind, NodeCgroups, Refusal};
 
 fn config() -> NodeConfig {

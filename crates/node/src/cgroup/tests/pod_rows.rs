@@ -3,8 +3,9 @@ use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
 use plimsoll_core::object::identity::PodUid;
 use serde_json::json;
 
-use super::machines::{Machine, Waiting, eventually, on_every_machine, pod};
+use super::machines::{Machine, on_every_machine, pod};
 use crate::cgroup::Error;
+use crate::cgroup::testing::{Waiting, eventually};
 
 const SETTINGS: PodSettings = PodSettings {
     enforces_cpu_limits: true,

@@ -34,18 +34,6 @@ impl KernelCgroups {
     pub(crate) fn cgroups(&self) -> &Cgroups {
         &self.cgroups
     }
-
-    /// Moves a process, in every tree.
-    pub(crate) fn enter(&self, cgroup: &CgroupPath, pid: u32) {
-        enter(&self.cgroups, cgroup, pid);
-    }
-}
-
-/// Moves a process, in every tree; a folder only notes its number.
-pub(crate) fn enter(cgroups: &Cgroups, cgroup: &CgroupPath, pid: u32) {
-    for directory in cgroups.layout().directories(cgroup) {
-        std::fs::write(directory.join("cgroup.procs"), format!("{pid}\n")).unwrap();
-    }
 }
 
 impl Drop for KernelCgroups {

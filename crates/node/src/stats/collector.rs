@@ -9,6 +9,7 @@ use plimsoll_core::eviction::summary::RlimitStats;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::DiskLayout;
+use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup::Layout;
 
@@ -41,8 +42,19 @@ pub struct Settings {
     pub misc: Option<CgroupPath>,
     /// When the agent was started.
     pub started: Timestamp,
-    /// How many files may be kept open.
+    /// How many files may be kept open; see [`Settings::affordable_files`].
     pub kept_files: usize,
+}
+
+impl Settings {
+    /// How many files an agent can keep open with the descriptors it may have: half of them, and
+    /// no more than serve 110 pods.
+    pub fn affordable_files() -> usize {
+        const ENOUGH: usize = 4096;
+        let limit = getrlimit(Resource::Nofile).current;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        limit.map_or(ENOUGH, |limit| (limit / 2).min(ENOUGH))
+    }
 }
 
 /// Measures a node and keeps the last figures.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cgroup::Cgroups;
 use crate::cgroup::fake::FakeMachine;
-use crate::cgroup::testing::{KernelCgroups, enter};
+use crate::cgroup::testing::KernelCgroups;
 
 /// Cgroups to try things on.
 pub(super) struct Machine {
@@ -54,9 +54,9 @@ impl Machine {
         self.cgroups.read(&self.cgroups.path(name), file).unwrap()
     }
 
-    /// Moves a process.
+    /// Moves a process; a folder only notes its number.
     pub(super) fn enter(&self, cgroup: &CgroupPath, pid: u32) {
-        enter(&self.cgroups, cgroup, pid);
+        self.cgroups.enter(cgroup, pid).unwrap();
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) struct CgroupSample {
     pub(super) memory: Option<MemorySample>,
     pub(super) pressure: Pressure,
     pub(super) processes: Option<u64>,
+    /// One of them.
+    pub(super) first_process: Option<i32>,
 }
 
 /// Memory, in bytes.
@@ -131,6 +133,7 @@ impl CgroupReader {
             memory,
             pressure: self.read_pressure(buffer, budget),
             processes: None,
+            first_process: None,
         });
     }
 
@@ -139,6 +142,7 @@ impl CgroupReader {
         if let Some(last) = &mut self.last {
             let text = self.processes.read_list(buffer, budget);
             last.processes = text.map(|text| text.lines().count() as u64);
+            last.first_process = text.and_then(|text| text.lines().next()?.parse().ok());
         }
     }
 

@@ -16,7 +16,7 @@ use crate::cgroup::Layout;
 use super::cgroup_reader::{CgroupReader, CgroupSample};
 use super::disk::{DiskUsage, Scope};
 use super::file_system::FileSystem;
-use super::inventory::{Inventory, RootFs, RuntimeFs, VolumeMeasure};
+use super::inventory::{Inventory, Pod, RootFs, RuntimeFs, Volume, VolumeMeasure};
 use super::kept_file::{Budget, Buffer};
 use super::machine::{MachineReader, MemInfo, Pressure, net_dev_path};
 use super::network::{Interface, parse_net_dev};
@@ -137,22 +137,19 @@ impl Collector {
     /// Measures everything. To be called every ten seconds.
     pub fn sample(&mut self, now: Timestamp) {
         self.sample_node(now);
-        let pods = self.inventory.pods.iter();
-        let cgroups: Vec<CgroupPath> = pods.map(|pod| pod.cgroup.clone()).collect();
-        for cgroup in cgroups {
-            self.sample_cgroup(&cgroup, now);
-        }
-        let pods = self.inventory.pods.iter();
-        let containers = pods.flat_map(|pod| &pod.containers);
-        let cgroups: Vec<CgroupPath> = containers.map(|found| found.cgroup.clone()).collect();
-        for cgroup in cgroups {
-            self.sample_cgroup(&cgroup, now);
-            if let Some(reader) = self.readers.get_mut(&cgroup) {
-                reader.sample_processes(&mut self.buffer, &self.budget);
+        let inventory = std::mem::take(&mut self.inventory);
+        for pod in &inventory.pods {
+            self.sample_cgroup(&pod.cgroup, now);
+            for container in &pod.containers {
+                self.sample_cgroup(&container.cgroup, now);
+                if let Some(reader) = self.readers.get_mut(&container.cgroup) {
+                    reader.sample_processes(&mut self.buffer, &self.budget);
+                }
             }
+            self.sample_network(pod);
+            self.sample_volumes(&pod.volumes, now);
         }
-        self.sample_networks();
-        self.sample_volumes(now);
+        self.inventory = inventory;
         self.disk.advance(now, FILES_PER_SAMPLE);
     }
 
@@ -173,9 +170,8 @@ impl Collector {
             image_fs: runtime_fs(&self.inventory.image_fs),
             container_fs: runtime_fs(&self.inventory.container_fs),
         };
-        let root = self.root.clone();
-        self.sample_cgroup(&root, now);
-        let system: Vec<CgroupPath> = self.system_cgroups().cloned().collect();
+        let system = std::iter::once(&self.root).chain(self.system_cgroups());
+        let system: Vec<CgroupPath> = system.cloned().collect();
         for cgroup in system {
             self.sample_cgroup(&cgroup, now);
         }
@@ -197,23 +193,25 @@ impl Collector {
         }
     }
 
-    fn sample_networks(&mut self) {
-        for pod in &self.inventory.pods {
-            let pid = pod.sandbox.as_ref().and_then(|sandbox| sandbox.pid);
-            let Some(pid) = pid else {
-                continue;
-            };
+    /// Any process of the pod sees its interfaces; the sandbox's is the one that stays.
+    fn sample_network(&mut self, pod: &Pod) {
+        let sandbox = pod.sandbox.as_ref().and_then(|sandbox| sandbox.pid);
+        let containers = pod.containers.iter();
+        let others = containers.filter_map(|found| self.last(&found.cgroup)?.first_process);
+        let pids: Vec<i32> = sandbox.into_iter().chain(others).collect();
+        for pid in pids {
             // Not kept open: that would keep the namespace of a removed pod.
             let path = format!("proc/{pid}/net/dev");
             let path = self.settings.mount_root.join(path);
             if let Some(interfaces) = read_interfaces(&path, &mut self.buffer) {
                 self.networks.insert(pod.uid.clone(), interfaces);
+                return;
             }
         }
     }
 
-    fn sample_volumes(&mut self, now: Timestamp) {
-        for volume in self.inventory.pods.iter().flat_map(|pod| &pod.volumes) {
+    fn sample_volumes(&mut self, volumes: &[Volume], now: Timestamp) {
+        for volume in volumes {
             let known = self.volumes.get(&volume.path);
             let is_fresh = known.is_some_and(|(time, _)| {
                 let age = now.saturating_since(*time);
@@ -223,6 +221,11 @@ impl Collector {
                 self.volumes.insert(volume.path.clone(), (now, fs));
             }
         }
+    }
+
+    /// The agent's own cgroup may change while it runs.
+    pub fn set_kubelet_cgroup(&mut self, cgroup: Option<CgroupPath>) {
+        self.settings.kubelet = cgroup;
     }
 
     /// Whether images and writable layers lie on disks of their own, which decides what eviction

@@ -119,6 +119,25 @@ on_every_machine! {
     }
 }
 
+/// Killing one process after the other would never end here.
+#[test]
+#[ignore = "tier: root"]
+fn a_cgroup_that_forks_all_the_time_is_killed_at_once() {
+    let machine = Machine::kernel();
+    let name = machine
+        .cgroups
+        .ensure_pod(&pod("forks", &[json!({})]), &SETTINGS)
+        .unwrap();
+    let path = machine.cgroups.path(&name);
+    let mut process = Waiting::spawn("while :; do (while :; do (:) & done) & done");
+    machine.enter(&path, process.pid());
+    process.go();
+    let count = || machine.cgroups.pids(&path).unwrap().len();
+    eventually("there are many", || count() > 20);
+    machine.cgroups.kill(&path).unwrap();
+    eventually("none is left", || count() == 0);
+}
+
 /// On a machine of 32Gi, by what the container requests.
 #[test]
 #[ignore = "tier: root"]

@@ -232,6 +232,19 @@ fn a_pod_without_cgroup_is_the_sum_of_its_containers() {
 }
 
 #[test]
+fn without_a_sandbox_process_any_other_of_the_pod_tells_the_network() {
+    let mut node = measured(Version::V1);
+    let mut inventory = node.inventory();
+    inventory.pods[0].sandbox = None;
+    node.set(&format!("{POD}/c1"), "cgroup.procs", "42\n43\n");
+    node.collector
+        .set_inventory(crate::stats::Inventory::default());
+    node.collector.set_inventory(inventory);
+    node.collector.sample(at(4020));
+    assert_eq!(pod(&node).network.unwrap().default.rx_bytes, Some(10));
+}
+
+#[test]
 fn dashboards_find_their_series() {
     for version in VERSIONS {
         let mut node = measured(version);
@@ -321,6 +334,10 @@ fn the_agent_counts_under_upstreams_names() {
     let metrics = KubeletMetrics::new("node-1", Version::V1);
     metrics.evicted("memory.available", Some(Duration::from_secs(1)));
     metrics.set_running_pods(3);
+    metrics.set_desired_pods(crate::stats::metrics::PodCounts {
+        from_api: 2,
+        from_files: 1,
+    });
     metrics.set_containers("running", 5);
     metrics.runtime_called("run_podsandbox", Duration::from_millis(20), false);
     metrics.sandbox_started(true);
@@ -334,6 +351,8 @@ fn the_agent_counts_under_upstreams_names() {
         "kubelet_evictions{eviction_signal=\"memory.available\"} 1",
         "kubelet_eviction_stats_age_seconds_count{eviction_signal=\"memory.available\"} 1",
         "kubelet_running_pods 3",
+        "kubelet_desired_pods{static=\"\"} 2",
+        "kubelet_desired_pods{static=\"true\"} 1",
         "kubelet_running_containers{container_state=\"running\"} 5",
         "kubelet_node_name{node=\"node-1\"} 1",
         "kubelet_cgroup_version 1",

@@ -11,7 +11,7 @@ use plimsoll_core::allocatable::Allocatable;
 use plimsoll_core::cgroup::node::{Enforced, reserved_config, resource_config};
 use plimsoll_core::cgroup::pod::PodSettings;
 use plimsoll_core::cgroup::{
-    CgroupName, ReservedCgroup, ResourceConfig, TierSettings, compute_qos_tiers,
+    CgroupName, CgroupPath, ReservedCgroup, ResourceConfig, TierSettings, compute_qos_tiers,
 };
 use plimsoll_core::config::{Enforcement as Setting, NodeConfig};
 use plimsoll_core::object::pod::{PodView, QosClass};
@@ -124,6 +124,24 @@ impl NodeCgroups {
         &self.cgroups
     }
 
+    /// The cgroup that all pods are in: `cgroupRoot` itself where pods have no cgroups.
+    pub fn all_pods_path(&self) -> CgroupPath {
+        match self.is_per_qos {
+            true => self.cgroups.path(&self.cgroups.kubepods()),
+            false => self.cgroups.path(self.cgroups.root()),
+        }
+    }
+
+    /// The tiers inside it.
+    pub fn tier_paths(&self) -> Vec<CgroupPath> {
+        let kubepods = self.cgroups.kubepods();
+        let tier = |class| self.cgroups.path(&CgroupName::qos_tier(&kubepods, class));
+        match self.is_per_qos {
+            true => vec![tier(QosClass::Burstable), tier(QosClass::BestEffort)],
+            false => Vec::new(),
+        }
+    }
+
     /// What of the configuration shapes pod cgroups.
     pub fn pod_settings(&self) -> &PodSettings {
         &self.pods
@@ -146,7 +164,15 @@ impl NodeCgroups {
             let tier = CgroupName::qos_tier(&kubepods, class);
             self.cgroups.create(&self.cgroups.path(&tier))?;
         }
-        self.update_tiers(active)
+        let without_reservation = TierSettings {
+            reserved_memory_percent: None,
+            ..self.tiers.clone()
+        };
+        self.cgroups.update_tiers(active, &without_reservation)?;
+        if let Err(error) = self.update_tiers(active) {
+            tracing::warn!(error = %chain(&error), "memory of higher QoS classes not reserved");
+        }
+        Ok(())
     }
 
     /// Writes the tiers. To be called when pods come or go and each

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
 //! `cgroupRoot`), then what is done with it: `create`, `values`, `kill`, `remove`, `pods`, `tiers`,
-//! [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
+//! `process`, [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
 
 mod create;
 mod enforce;
@@ -18,9 +18,12 @@ mod kill;
 mod layout;
 mod mounts;
 mod pods;
+mod process;
 mod refusal;
 mod remove;
 mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tiers;
 mod tree;
 pub mod tunables;
@@ -29,6 +32,7 @@ mod values;
 pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
 pub use error::Error;
 pub use layout::Layout;
+pub use process::{AGENT_OOM_SCORE_ADJ, parse_own_cgroup, write_oom_score_adj};
 pub use refusal::Refusal;
 pub use settings::{container_settings, pod_settings, reserved_cgroups, tier_settings};
 pub use tiers::QOS_UPDATE_PERIOD;

@@ -4,13 +4,14 @@ use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, Machine as Hardware, NodeResources, Settings, compute_allocatable,
 };
 use plimsoll_core::cgroup::{CgroupName, Driver, TierSettings, Version};
-use plimsoll_core::config::{Enforcement as Setting, NodeConfig, Profile};
+use plimsoll_core::config::{Enforcement as Setting, MemoryReservationPolicy, NodeConfig, Profile};
 use plimsoll_core::object::pod::QosClass;
 use plimsoll_core::resources::{Bytes, Count, ResourceName};
 use serde_json::json;
 
-use super::machines::{Machine, Waiting, eventually, on_every_machine, pod};
+use super::machines::{Machine, on_every_machine, pod};
 use crate::cgroup::fake::FakeMachine;
+use crate::cgroup::testing::{Waiting, eventually};
 use crate::cgroup::{Cgroups, Enforcement, EventKind, NodeCgroups, Refusal};
 
 fn config() -> NodeConfig {
@@ -63,6 +64,28 @@ on_every_machine! {
         assert_eq!(read(&tier(QosClass::Burstable), CPU), machine.by_version("512", "20"));
         let name = node.ensure_pod(&burstable).unwrap().unwrap();
         assert_eq!(machine.read(&name, "pids.max"), "100");
+    }
+
+    fn requested_memory_is_protected_where_the_kernel_can(machine: &Machine) {
+        let mut config = config();
+        config.feature_gates.value.insert("MemoryQoS".to_owned(), true);
+        config.memory_reservation_policy.value = MemoryReservationPolicy::TieredReservation;
+        let node = node(machine, &config, 32 << 30);
+        let burstable = pod("b", &[json!({"requests": {"memory": "64Mi"}})]);
+        let all = json!({"cpu": "1", "memory": "32Mi"});
+        let guaranteed = pod("g", &[json!({"requests": all, "limits": all})]);
+        let active = [burstable, guaranteed];
+        node.set_up(&active).unwrap();
+        let names = active.each_ref().map(|pod| node.ensure_pod(pod).unwrap().unwrap());
+        if machine.by_version(true, false) {
+            return;
+        }
+        let kubepods = machine.cgroups.kubepods();
+        let tier = CgroupName::qos_tier(&kubepods, QosClass::Burstable);
+        assert_eq!(machine.read(&kubepods, "memory.min"), (96 << 20).to_string());
+        assert_eq!(machine.read(&tier, "memory.low"), (64 << 20).to_string());
+        assert_eq!(machine.read(&names[0], "memory.low"), (64 << 20).to_string());
+        assert_eq!(machine.read(&names[1], "memory.min"), (32 << 20).to_string());
     }
 
     fn reservations_are_enforced_on_existing_cgroups_only(machine: &Machine) {

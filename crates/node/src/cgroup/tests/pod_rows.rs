@@ -1,10 +1,14 @@
-use plimsoll_core::cgroup::MemoryQos;
+use std::path::Path;
+
 use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
+use plimsoll_core::cgroup::{MemoryQos, oom_score_adj};
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::resources::Bytes;
 use serde_json::json;
 
-use super::machines::{Machine, Waiting, eventually, on_every_machine, pod};
-use crate::cgroup::Error;
+use super::machines::{Machine, on_every_machine, pod};
+use crate::cgroup::testing::{Waiting, eventually};
+use crate::cgroup::{AGENT_OOM_SCORE_ADJ, Error, write_oom_score_adj};
 
 const SETTINGS: PodSettings = PodSettings {
     enforces_cpu_limits: true,
@@ -112,6 +116,76 @@ on_every_machine! {
         let (want_file, want_value) = machine.by_version(("cpu.shares", "1024"), ("cpu.weight", "39"));
         assert_eq!((file.as_str(), value.as_str()), (want_file, want_value));
         assert_eq!(cgroup, path);
+    }
+}
+
+/// Killing one process after the other would never end here.
+#[test]
+#[ignore = "tier: root"]
+fn a_cgroup_that_forks_all_the_time_is_killed_at_once() {
+    let machine = Machine::kernel();
+    let name = machine
+        .cgroups
+        .ensure_pod(&pod("forks", &[json!({})]), &SETTINGS)
+        .unwrap();
+    let path = machine.cgroups.path(&name);
+    let mut process = Waiting::spawn("while :; do (while :; do (:) & done) & done");
+    machine.enter(&path, process.pid());
+    process.go();
+    let count = || machine.cgroups.pids(&path).unwrap().len();
+    eventually("there are many", || count() > 20);
+    machine.cgroups.kill(&path).unwrap();
+    eventually("none is left", || count() == 0);
+}
+
+/// On a machine of 32Gi, by what the container requests.
+#[test]
+#[ignore = "tier: root"]
+fn processes_are_killed_in_the_order_of_their_requests() {
+    let process = Waiting::spawn("exit");
+    let all = json!({"cpu": "1", "memory": "1Gi"});
+    let guaranteed = json!({"requests": all, "limits": all});
+    let burstable = |memory: &str| json!({"requests": {"memory": memory}});
+    let rows = [
+        (burstable("1"), 999),
+        (burstable("32Mi"), 999),
+        (burstable("1Gi"), 969),
+        (burstable("4Gi"), 875),
+        (burstable("16Gi"), 500),
+        (burstable("32665Mi"), 4),
+        (burstable("32Gi"), 3),
+        (json!({"requests": {"cpu": "1"}}), 999),
+        (json!({}), 1000),
+        (guaranteed, -997),
+    ];
+    for (resources, want) in rows {
+        let pod = pod("oom", std::slice::from_ref(&resources));
+        let score = oom_score_adj(&pod, &pod.containers[0], Bytes(32 << 30));
+        assert_eq!(score, want, "{resources}");
+        check_oom_score(process.pid(), score);
+    }
+    check_oom_score(process.pid(), AGENT_OOM_SCORE_ADJ);
+}
+
+/// Root without CAP_SYS_RESOURCE may raise scores only.
+fn check_oom_score(pid: u32, score: i64) {
+    let proc = Path::new("/proc");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:\t"));
+    let effective = u64::from_str_radix(effective.unwrap(), 16).unwrap();
+    let may_lower = effective & (1 << 24) != 0;
+    match write_oom_score_adj(proc, pid, score) {
+        Err(error) if score < 0 && !may_lower => {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+        }
+        written => {
+            written.unwrap();
+            let path = proc.join(pid.to_string()).join("oom_score_adj");
+            let text = std::fs::read_to_string(path).unwrap();
+            assert_eq!(text.trim(), score.to_string());
+        }
     }
 }
 

@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use super::agreement::Encoding;
 use super::session::{Client, Gone, Link, Outlet};
@@ -145,7 +146,12 @@ impl Connection {
     /// Says goodbye and waits a little for the client to do so.
     pub(super) async fn close(mut self) {
         let farewell = async {
-            let _ = self.outgoing.send(Message::Close(None)).await;
+            // Without a reason, clients take it for an accident.
+            let normally = CloseFrame {
+                code: CloseCode::Normal,
+                reason: "".into(),
+            };
+            let _ = self.outgoing.send(Message::Close(Some(normally))).await;
             self.link.gone.cancelled().await;
             let _ = (&mut self.writer).await;
         };

@@ -4,6 +4,7 @@ mod access;
 mod elsewhere;
 mod exec;
 mod face;
+mod kubectl;
 mod logs;
 mod pages;
 mod runtime;

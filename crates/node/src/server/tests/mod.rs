@@ -7,5 +7,5 @@ mod face;
 mod kubectl;
 mod logs;
 mod pages;
-mod runtime;
+pub(super) mod runtime;
 mod spdy;

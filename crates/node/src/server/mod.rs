@@ -98,8 +98,11 @@ impl Server {
             return *refusal;
         }
         strip_token(request.headers_mut());
+        let method = request.method().clone();
         let shown = self.show(route, request).await;
-        shown.unwrap_or_else(|refusal| *refusal)
+        let shown = shown.unwrap_or_else(|refusal| *refusal);
+        tracing::debug!(%method, path, status = shown.status().as_u16(), "answered");
+        shown
     }
 
     async fn system_logs(&self, below: &str, request: &Request<Incoming>) -> Response<Body> {

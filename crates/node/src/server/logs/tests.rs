@@ -179,7 +179,7 @@ proptest! {
     #[test]
     fn any_file_can_be_read_to_its_end(
         bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b' ')], 0..2000),
-        follow in any::<bool>(),
+        follow in proptest::bool::weighted(0.1),
         tail_lines in proptest::option::of(0_u64..9),
     ) {
         let options = LogOptions { tail_lines, follow, ..LogOptions::default() };

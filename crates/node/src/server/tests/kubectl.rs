@@ -219,6 +219,29 @@ async fn an_interrupted_kubectl_ends_its_command() {
 
 #[tokio::test]
 #[ignore = "tier: tools"]
+async fn kubectl_tells_why_a_command_did_not_start() {
+    for speaks in BOTH {
+        let mut runtime = FakeRuntime::with_app("/nowhere");
+        runtime.on_exec = Some(Box::new(|_| {
+            Err(Error::failed("start \"nothing\"", "no such file"))
+        }));
+        let face = Face::new(FakeNode::with_web(runtime)).await;
+        let front = front(Arc::new(face), speaks).await;
+        let child = start(
+            front,
+            speaks,
+            &["exec", "web", "-c", "app", "--", "nothing"],
+        );
+        let (code, stdout, stderr) = finish(child).await;
+        assert_eq!((code, stdout.as_str()), (Some(1), ""));
+        let why = "error: Internal error occurred: error executing command in container: \
+                   cannot start \"nothing\": no such file\n";
+        assert_eq!(stderr, why);
+    }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
 async fn kubectl_attach_shows_what_runs() {
     for speaks in BOTH {
         let (face, mut processes) = face().await;

@@ -7,6 +7,7 @@ use super::body::{Body, empty, full};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// The text format of Prometheus.
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
@@ -44,6 +45,10 @@ pub(super) fn json(bytes: Vec<u8>) -> Response<Body> {
 
 pub(super) fn metrics(page: String) -> Response<Body> {
     with_type(StatusCode::OK, page.into_bytes(), METRICS)
+}
+
+pub(super) fn html(page: String) -> Response<Body> {
+    with_type(StatusCode::OK, page.into_bytes(), HTML)
 }
 
 /// A text that is made while it is sent.

@@ -57,17 +57,19 @@ impl Server {
         let acceptor = TlsAcceptor::from(Arc::new(tls::settings(certificate)?));
         let max = self.options.max_connections;
         let (server, until) = (Arc::clone(&self), stop.clone());
-        accept(listener, max, &stop, move |socket, address| {
+        let accepting = accept(listener, max, &stop, move |socket, address| {
             let (server, acceptor, stop) = (Arc::clone(&server), acceptor.clone(), until.clone());
             async move { secured(server, acceptor, socket, address, stop).await }
-        })
-        .await;
-        if tokio::time::timeout(GRACE, self.streams.end())
-            .await
-            .is_err()
-        {
-            tracing::warn!("streams did not end in time");
-        }
+        });
+        // What has no end of its own is ended first, or the rest would be waited for in vain.
+        let ending = async {
+            stop.cancelled().await;
+            let ended = tokio::time::timeout(GRACE, self.streams.end()).await;
+            if ended.is_err() {
+                tracing::warn!("streams did not end in time");
+            }
+        };
+        tokio::join!(accepting, ending);
         Ok(())
     }
 

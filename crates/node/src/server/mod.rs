@@ -5,7 +5,7 @@
 //! upgraded connections. It decides nothing about pods.
 //!
 //! Reading order: `node` (what is behind the face), `route` (its pages), [`access`], `observe`,
-//! `health` and `logs` (pages), `stream` (upgraded connections), `listener` and [`tls`] (sockets).
+//! `health`, `logs` and `system_logs` (pages), `stream` (upgraded connections), `listener` and [`tls`] (sockets).
 
 pub mod access;
 mod answer;
@@ -20,8 +20,10 @@ mod observe;
 mod query;
 mod route;
 mod stream;
+mod system_logs;
 pub mod tls;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,8 @@ pub struct Options {
     pub authorizer: Authorizer,
     /// Whether there are logs, commands and ports at all (`enableDebuggingHandlers`).
     pub debugging_handlers: bool,
+    /// The node's log folder, if it is shown (`enableSystemLogHandler`, `/var/log`).
+    pub system_logs: Option<PathBuf>,
     /// How long nothing may happen on an upgraded connection
     /// (`streamingConnectionIdleTimeout`, 4 hours).
     pub idle: Duration,
@@ -83,7 +87,7 @@ impl Server {
     async fn answer(&self, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         let pages = Pages {
             debugging: self.options.debugging_handlers,
-            system_logs: false,
+            system_logs: self.options.system_logs.is_some(),
         };
         let path = query::path(request.uri().path());
         let found = path.and_then(|path| Some((route(request.method(), &path, pages)?, path)));
@@ -94,8 +98,19 @@ impl Server {
             return *refusal;
         }
         strip_token(request.headers_mut());
+        let method = request.method().clone();
         let shown = self.show(route, request).await;
-        shown.unwrap_or_else(|refusal| *refusal)
+        let shown = shown.unwrap_or_else(|refusal| *refusal);
+        tracing::debug!(%method, path, status = shown.status().as_u16(), "answered");
+        shown
+    }
+
+    async fn system_logs(&self, below: &str, request: &Request<Incoming>) -> Response<Body> {
+        let Some(root) = &self.options.system_logs else {
+            return answer::no_such_page();
+        };
+        let ends_open = request.uri().path().ends_with('/');
+        system_logs::show(root, below, ends_open).await
     }
 
     /// Whether the caller may have the page.
@@ -130,12 +145,15 @@ impl Server {
             Route::Summary => observe::summary(node, &query).await,
             Route::Metrics(page) => observe::metrics(node, page).await,
             Route::Configuration => observe::configuration(node),
-            Route::ContainerLogs(of) => logs::container_logs(&self.node, &of, &query).await,
+            Route::ContainerLogs(of) => {
+                let stopping = self.streams.stopping();
+                logs::container_logs(&self.node, &of, &query, stopping).await
+            }
             Route::Exec(of) => self.exec(request, &of, &query).await?,
             Route::Attach(of) => self.attach(request, &of, &query).await?,
             Route::Run(of) => command::run(node, &of, &query).await?,
             Route::PortForward(pod) => self.port_forward(request, &pod).await?,
-            Route::SystemLogs(_) => answer::no_such_page(),
+            Route::SystemLogs(below) => self.system_logs(&below, &request).await,
             Route::Disabled(why) => answer::error(StatusCode::METHOD_NOT_ALLOWED, why),
             Route::Missing => answer::no_such_route(),
             Route::WrongMethod(allowed) => answer::wrong_method(allowed),

@@ -8,6 +8,7 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInf
 use kube::api::{Api, ObjectMeta};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::User;
@@ -16,6 +17,9 @@ use super::certificate::user_of_certificate;
 use super::expiring::Expiring;
 use super::retry::review;
 use crate::server::tls::ClientAuthority;
+
+/// Tokens that are asked about at once.
+const UNDER_WAY: usize = 32;
 
 /// How many tokens are remembered.
 const TOKENS: usize = 4096;
@@ -40,6 +44,8 @@ pub struct Authenticator {
 pub struct TokenReviews {
     api: Api<TokenReview>,
     known: Expiring<[u8; 32], Option<User>>,
+    /// Anybody can make up tokens; the API server is not to be drowned in them.
+    under_way: Semaphore,
     /// How long an answer is good (`authentication.webhook.cacheTTL`).
     life: Duration,
 }
@@ -88,6 +94,7 @@ impl TokenReviews {
         TokenReviews {
             api: Api::all(client),
             known: Expiring::new(TOKENS),
+            under_way: Semaphore::new(UNDER_WAY),
             life,
         }
     }
@@ -100,6 +107,7 @@ impl TokenReviews {
         if let Some(known) = self.known.get(&key, Instant::now()) {
             return known;
         }
+        let _place = self.under_way.acquire().await.ok()?;
         let asked = TokenReview {
             metadata: ObjectMeta::default(),
             spec: TokenReviewSpec {

@@ -17,8 +17,10 @@ mod tail;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use futures::StreamExt;
 use http::{Response, StatusCode};
 use plimsoll_core::object::timestamp::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::answer;
 use super::body::{self, Body};
@@ -29,10 +31,12 @@ use container::{has_container, log_of};
 use options::LogOptions;
 use reader::LogReader;
 
+/// The log of a container; one that is followed ends when the face goes away.
 pub(super) async fn container_logs(
     node: &Arc<dyn Node>,
     of: &ContainerOf,
     query: &Query,
+    stopping: CancellationToken,
 ) -> Response<Body> {
     let options = match LogOptions::read(query, now()) {
         Ok(options) => options,
@@ -53,7 +57,7 @@ pub(super) async fn container_logs(
     };
     // From here on upstream has already said yes: what goes wrong is told in the text.
     answer::streamed(match LogReader::open(node.runtime(), &id, options).await {
-        Ok(reader) => body::stream(reader.pieces()),
+        Ok(reader) => body::stream(reader.pieces().take_until(stopping.cancelled_owned())),
         Err(error) => body::full(error.to_string()),
     })
 }
@@ -62,3 +66,6 @@ fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Timestamp::default().saturating_add(since.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests;

@@ -206,12 +206,14 @@ impl LogReader {
             // What came before the watch was there is read now.
             return Ok(true);
         };
-        watch.changed(PERIOD).await;
         let now = Instant::now();
         if follow.asked.is_none_or(|asked| now >= asked + PERIOD) {
             follow.asked = Some(now);
-            // Whatever it wrote before it ended is read once more.
             follow.is_running = is_running(&*self.runtime, &self.container).await;
+        }
+        // What a container wrote just before it ended is read once more.
+        if follow.is_running {
+            watch.changed(PERIOD).await;
         }
         Ok(true)
     }

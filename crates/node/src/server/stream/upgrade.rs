@@ -48,6 +48,11 @@ impl Default for Streams {
 }
 
 impl Streams {
+    /// Cancelled when the face goes away.
+    pub(in crate::server) fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Ends all of them.
     pub(in crate::server) async fn end(&self) {
         self.stop.cancel();

@@ -14,12 +14,13 @@ use futures::{SinkExt, StreamExt};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncWriteExt, DuplexStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use super::agreement::Encoding;
 use super::session::{Client, Gone, Link, Outlet};
@@ -96,7 +97,7 @@ pub(super) async fn open(
     let link = Arc::new(Link::default());
     let (outgoing, queue) = mpsc::channel(MAX_QUEUE);
     let (stdin, input) = tokio::io::duplex(MAX_INPUT);
-    let (resize, sizes) = mpsc::channel(1);
+    let (resize, sizes) = watch::channel(None);
     let reader = Reader {
         encoding,
         closes_streams: protocol == "v5.channel.k8s.io",
@@ -128,10 +129,7 @@ pub(super) async fn open(
         } else {
             Form::Text
         },
-        resize: Some(Box::pin(futures::stream::unfold(
-            sizes,
-            async |mut sizes| Some((sizes.recv().await?, sizes)),
-        ))),
+        resize: Some(Box::pin(futures::stream::unfold(sizes, next_size))),
         link,
     };
     // Something empty on the lowest channel tells the client that the connection stands.
@@ -141,11 +139,29 @@ pub(super) async fn open(
     (client, connection)
 }
 
+/// The terminal follows the newest size; those in between may be passed over.
+async fn next_size(
+    mut sizes: watch::Receiver<Option<TerminalSize>>,
+) -> Option<(TerminalSize, watch::Receiver<Option<TerminalSize>>)> {
+    loop {
+        sizes.changed().await.ok()?;
+        let newest = *sizes.borrow_and_update();
+        if let Some(size) = newest {
+            return Some((size, sizes));
+        }
+    }
+}
+
 impl Connection {
     /// Says goodbye and waits a little for the client to do so.
     pub(super) async fn close(mut self) {
         let farewell = async {
-            let _ = self.outgoing.send(Message::Close(None)).await;
+            // Without a reason, clients take it for an accident.
+            let normally = CloseFrame {
+                code: CloseCode::Normal,
+                reason: "".into(),
+            };
+            let _ = self.outgoing.send(Message::Close(Some(normally))).await;
             self.link.gone.cancelled().await;
             let _ = (&mut self.writer).await;
         };
@@ -192,7 +208,7 @@ struct Reader {
     encoding: Encoding,
     closes_streams: bool,
     stdin: Option<DuplexStream>,
-    resize: mpsc::Sender<TerminalSize>,
+    resize: watch::Sender<Option<TerminalSize>>,
     sizes: Sizes,
     link: Arc<Link>,
 }
@@ -254,8 +270,7 @@ impl Reader {
             }
             RESIZE => {
                 if let Some(size) = self.sizes.read(data) {
-                    // The terminal follows the last size; one in between may be lost.
-                    let _ = self.resize.try_send(size);
+                    self.resize.send_replace(Some(size));
                 }
             }
             _ => {}

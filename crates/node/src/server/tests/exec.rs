@@ -101,30 +101,33 @@ pub(super) fn pods(face: &Arc<Face>) -> Api<Pod> {
     Api::namespaced(kube::Client::new(service, "default"), "default")
 }
 
-fn at_the_node(uri: &Uri) -> Uri {
+/// What the API server makes of an address below a pod.
+pub(super) fn at_the_node(uri: &Uri) -> Uri {
     let parts: Vec<&str> = uri.path().split('/').collect();
     let ["", "api", "v1", "namespaces", namespace, "pods", pod, verb] = parts[..] else {
         panic!("{uri}");
     };
-    let query: Vec<String> = uri
-        .query()
-        .unwrap()
-        .split('&')
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            match name {
-                "stdin" => format!("input={}", u8::from(value == "true")),
-                "stdout" => format!("output={}", u8::from(value == "true")),
-                "stderr" => format!("error={}", u8::from(value == "true")),
-                "tty" => format!("tty={}", u8::from(value == "true")),
-                _ => pair.to_owned(),
-            }
-        })
-        .collect();
+    let mut container = "app";
+    let mut query = Vec::new();
+    for pair in uri.query().unwrap_or_default().split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let flag = u8::from(value == "true");
+        match name {
+            "container" => container = value,
+            "stdin" => query.push(format!("input={flag}")),
+            "stdout" => query.push(format!("output={flag}")),
+            "stderr" => query.push(format!("error={flag}")),
+            "tty" => query.push(format!("tty={flag}")),
+            _ => query.push(pair.to_owned()),
+        }
+    }
     let query = query.join("&");
-    format!("/{verb}/{namespace}/{pod}/app?{query}")
-        .parse()
-        .unwrap()
+    let path = match verb {
+        "portforward" => format!("/portForward/{namespace}/{pod}"),
+        "log" => format!("/containerLogs/{namespace}/{pod}/{container}?{query}"),
+        _ => format!("/{verb}/{namespace}/{pod}/{container}?{query}"),
+    };
+    path.parse().unwrap()
 }
 
 async fn text(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {

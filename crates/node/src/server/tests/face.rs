@@ -175,6 +175,7 @@ pub(super) fn open_to_all(ca: &Ca) -> Options {
         },
         authorizer: Authorizer::AlwaysAllow,
         debugging_handlers: true,
+        system_logs: None,
         idle: Duration::from_secs(3600),
         stream_creation: Duration::from_secs(30),
         max_connections: 64,

@@ -145,6 +145,18 @@ async fn following_goes_on_in_the_next_file_after_a_rotation() {
 }
 
 #[tokio::test]
+async fn a_followed_log_ends_when_the_face_goes_away() {
+    let mut log = Log::new(&line(1, "old")).await;
+    let mut body = log.follow("").await;
+    assert_eq!(until(&mut body, "old\n").await, "old\n");
+    let start = std::time::Instant::now();
+    log.face.stop.cancel();
+    soon(&mut log.face.task).await.unwrap();
+    assert!(start.elapsed() < std::time::Duration::from_secs(4));
+    assert!(soon(body.frame()).await.is_none());
+}
+
+#[tokio::test]
 async fn following_goes_on_in_an_emptied_file() {
     let log = Log::new(&line(1, "a long line before")).await;
     let mut body = log.follow("&tailLines=1").await;

@@ -178,6 +178,44 @@ async fn without_debugging_handlers_nothing_can_be_done() {
 }
 
 #[tokio::test]
+async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("log");
+    std::fs::create_dir_all(root.join("pods")).unwrap();
+    std::fs::write(folder.path().join("secret"), "hidden").unwrap();
+    std::fs::write(root.join("a <b>.log"), "text").unwrap();
+    std::fs::write(root.join("pods/x"), "inner").unwrap();
+    std::os::unix::fs::symlink(root.join("pods/x"), root.join("inside")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("secret"), root.join("out")).unwrap();
+    let node = FakeNode::with_web(FakeRuntime::default());
+    let face = Face::with(node, |ca| {
+        let mut options = open_to_all(ca);
+        options.system_logs = Some(root.clone());
+        options
+    });
+    let face = face.await;
+    let listing = "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n\
+        <a href=\"a%20%3Cb%3E.log\">a &lt;b&gt;.log</a>\n\
+        <a href=\"inside\">inside</a>\n<a href=\"out\">out</a>\n\
+        <a href=\"pods/\">pods/</a>\n</pre>\n";
+    let cases = [
+        ("/logs/", 200, listing),
+        ("/logs/a%20%3Cb%3E.log", 200, "text"),
+        ("/logs/pods/x", 200, "inner"),
+        ("/logs/inside", 200, "inner"),
+        ("/logs/out", 404, "404 page not found\n"),
+        ("/logs/nothing", 404, "404 page not found\n"),
+        ("/logs/..%2fsecret", 404, "404 page not found\n"),
+        ("/logs/pods", 301, ""),
+    ];
+    for (path, code, text) in cases {
+        let answer = soon(face.get(path)).await;
+        let code = StatusCode::from_u16(code).unwrap();
+        assert_eq!(answer, (code, text.to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn plain_requests_may_come_over_http2() {
     let face = face().await;
     let io = TokioIo::new(face.dial(None, b"h2").await);

@@ -27,7 +27,7 @@ pub(super) struct FakeContainer {
 
 /// Containers, and what happens when one is asked for something.
 #[derive(Default)]
-pub(super) struct FakeRuntime {
+pub(in crate::server) struct FakeRuntime {
     pub(super) containers: Mutex<Vec<FakeContainer>>,
     pub(super) on_exec: Option<OnExec>,
     pub(super) on_attach: Option<OnAttach>,
@@ -42,7 +42,7 @@ impl fmt::Debug for FakeRuntime {
 
 impl FakeRuntime {
     /// Adds a running container `app` of pod `uid-web`.
-    pub(super) fn with_app(log_path: &str) -> FakeRuntime {
+    pub(in crate::server) fn with_app(log_path: &str) -> FakeRuntime {
         let runtime = FakeRuntime::default();
         runtime.containers.lock().unwrap().push(FakeContainer {
             id: "c1".to_owned(),
@@ -55,7 +55,7 @@ impl FakeRuntime {
     }
 
     /// The container's process has ended.
-    pub(super) fn stop(&self, id: &str) {
+    pub(in crate::server) fn stop(&self, id: &str) {
         let mut containers = self.containers.lock().unwrap();
         for container in containers.iter_mut().filter(|c| c.id == id) {
             container.is_running = false;

@@ -335,6 +335,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
         #[test]
         fn what_is_written_is_read_however_it_is_cut(
             frames in proptest::collection::vec(frames(), 0..12),

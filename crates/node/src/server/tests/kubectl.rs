@@ -1,0 +1,351 @@
+//! The real `kubectl`, through a front that stands in for the API server.
+//!
+//! It speaks SPDY and WebSockets with Go's libraries, which no half of ours can stand in for.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+
+use super::exec::{at_the_node, face};
+use super::face::{Face, FakeNode, soon};
+use super::runtime::FakeRuntime;
+use crate::runtime::{Connection, Error, Ports};
+
+/// Answers what kubectl asks before it gets to the point, and passes that on.
+async fn front(face: Arc<Face>, speaks: Speaks) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let face = Arc::clone(&face);
+            let service = service_fn(move |request| {
+                let face = Arc::clone(&face);
+                async move { Ok::<_, Infallible>(answer(&face, speaks, request).await) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), service)
+                .with_upgrades();
+            tokio::spawn(async move {
+                let _ = connection.await;
+            });
+        }
+    });
+    address
+}
+
+async fn answer(face: &Face, speaks: Speaks, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if let Some(upgrade) = request.headers().get("upgrade") {
+        assert_eq!(upgrade, speaks.name());
+    }
+    let found: Value = match request.uri().path() {
+        "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
+        "/apis" => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []}),
+        "/api/v1" => json!({
+            "kind": "APIResourceList", "groupVersion": "v1",
+            "resources": [{
+                "name": "pods", "singularName": "", "namespaced": true, "kind": "Pod",
+                "verbs": ["get", "list"],
+            }],
+        }),
+        "/api/v1/namespaces/default/pods/web" => {
+            let mut pod = serde_json::to_value(&*face.node.pods[0]).unwrap();
+            pod["status"]["phase"] = "Running".into();
+            pod
+        }
+        path if path.starts_with("/api/v1/namespaces/default/pods/web/") => {
+            return pass_on(face, request).await;
+        }
+        _ => {
+            let mut missing = Response::new(Full::default());
+            *missing.status_mut() = StatusCode::NOT_FOUND;
+            return missing;
+        }
+    };
+    let mut response = Response::new(Full::from(found.to_string()));
+    let kind = "application/json".parse().unwrap();
+    response.headers_mut().insert("content-type", kind);
+    response
+}
+
+async fn pass_on(face: &Face, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let client = hyper::upgrade::on(&mut request);
+    let mut passed = Request::new(Empty::<Bytes>::new());
+    *passed.method_mut() = request.method().clone();
+    *passed.uri_mut() = at_the_node(request.uri());
+    *passed.headers_mut() = request.headers().clone();
+    passed.headers_mut().remove("content-length");
+    let mut response = face.send(None, passed).await;
+    let (code, headers) = (response.status(), response.headers().clone());
+    let mut answer = if code == StatusCode::SWITCHING_PROTOCOLS {
+        let node = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            let (client, node) = (client.await.unwrap(), node.await.unwrap());
+            let (mut client, mut node) = (TokioIo::new(client), TokioIo::new(node));
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut node).await;
+        });
+        Response::new(Full::default())
+    } else {
+        let body = response.into_body().collect().await.unwrap();
+        Response::new(Full::from(body.to_bytes()))
+    };
+    *answer.status_mut() = code;
+    *answer.headers_mut() = headers;
+    answer.headers_mut().remove("transfer-encoding");
+    answer
+}
+
+/// What kubectl speaks; older ones know SPDY only.
+#[derive(Clone, Copy, Debug)]
+enum Speaks {
+    Spdy,
+    WebSockets,
+}
+
+impl Speaks {
+    fn name(self) -> &'static str {
+        match self {
+            Speaks::Spdy => "SPDY/3.1",
+            Speaks::WebSockets => "websocket",
+        }
+    }
+}
+
+const BOTH: [Speaks; 2] = [Speaks::Spdy, Speaks::WebSockets];
+
+fn kubectl(front: SocketAddr, speaks: Speaks, args: &[&str]) -> Command {
+    let web_sockets = match speaks {
+        Speaks::Spdy => "false",
+        Speaks::WebSockets => "true",
+    };
+    let mut command = Command::new("kubectl");
+    command
+        .arg(format!("--server=http://{front}"))
+        .arg("--cache-dir=/nonexistent")
+        .args(args)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin:/usr/local/bin")
+        .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
+        .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+fn start(front: SocketAddr, speaks: Speaks, args: &[&str]) -> Child {
+    let started = kubectl(front, speaks, args).spawn();
+    started.expect("kubectl is installed (apt install kubernetes-client)")
+}
+
+async fn finish(child: Child) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = soon(child.wait_with_output()).await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn kubectl_exec_carries_streams_and_exit_code() {
+    for speaks in BOTH {
+        let (face, mut processes) = face().await;
+        let front = front(Arc::new(face), speaks).await;
+        let mut child = start(
+            front,
+            speaks,
+            &["exec", "-i", "web", "-c", "app", "--", "cat", "-n"],
+        );
+        let process = soon(processes.recv()).await.unwrap();
+        assert_eq!(process.request.cmd, ["cat", "-n"]);
+        let much = "0123456789abcdef".repeat(50_000);
+        let mut stdin = child.stdin.take().unwrap();
+        let said = much.clone();
+        tokio::spawn(async move {
+            stdin.write_all(said.as_bytes()).await.unwrap();
+            drop(stdin);
+        });
+        let cat = tokio::spawn(async move {
+            let (mut from, mut to) = (process.stdin.unwrap(), process.stdout.unwrap());
+            tokio::io::copy(&mut from, &mut to).await.unwrap();
+            process.stderr.unwrap().write_all(b"oops\n").await.unwrap();
+            process.exit.send(Ok(5)).unwrap();
+        });
+        let (code, stdout, stderr) = finish(child).await;
+        soon(cat).await.unwrap();
+        assert_eq!(stdout.len(), much.len());
+        assert_eq!(stdout, much);
+        assert_eq!(stderr, "oops\ncommand terminated with exit code 5\n");
+        assert_eq!(code, Some(5));
+    }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn an_interrupted_kubectl_ends_its_command() {
+    for speaks in BOTH {
+        let (face, mut processes) = face().await;
+        let front = front(Arc::new(face), speaks).await;
+        let mut child = start(
+            front,
+            speaks,
+            &["exec", "-i", "web", "-c", "app", "--", "sleep"],
+        );
+        let mut process = soon(processes.recv()).await.unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"x").await.unwrap();
+        let mut heard = [0];
+        let inside = process.stdin.as_mut().unwrap();
+        soon(inside.read_exact(&mut heard)).await.unwrap();
+        child.kill().await.unwrap();
+        soon(process.exit.closed()).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn kubectl_tells_why_a_command_did_not_start() {
+    for speaks in BOTH {
+        let mut runtime = FakeRuntime::with_app("/nowhere");
+        runtime.on_exec = Some(Box::new(|_| {
+            Err(Error::failed("start \"nothing\"", "no such file"))
+        }));
+        let face = Face::new(FakeNode::with_web(runtime)).await;
+        let front = front(Arc::new(face), speaks).await;
+        let child = start(
+            front,
+            speaks,
+            &["exec", "web", "-c", "app", "--", "nothing"],
+        );
+        let (code, stdout, stderr) = finish(child).await;
+        assert_eq!((code, stdout.as_str()), (Some(1), ""));
+        let why = "error: Internal error occurred: error executing command in container: \
+                   cannot start \"nothing\": no such file\n";
+        assert_eq!(stderr, why);
+    }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn kubectl_attach_shows_what_runs() {
+    for speaks in BOTH {
+        let (face, mut processes) = face().await;
+        let front = front(Arc::new(face), speaks).await;
+        let child = start(front, speaks, &["attach", "web", "-c", "app"]);
+        let process = soon(processes.recv()).await.unwrap();
+        process.stdout.unwrap().write_all(b"a log\n").await.unwrap();
+        drop(process.stderr);
+        process.exit.send(Ok(0)).unwrap();
+        let (code, stdout, stderr) = finish(child).await;
+        assert_eq!((code, stdout.as_str()), (Some(0), "a log\n"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn kubectl_logs_shows_the_last_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("0.log");
+    let log = "1970-01-01T00:00:01Z stdout F one\n1970-01-01T00:00:02Z stderr F two\n";
+    std::fs::write(&path, log).unwrap();
+    let runtime = FakeRuntime::with_app(path.to_str().unwrap());
+    let face = Face::new(FakeNode::with_web(runtime)).await;
+    let front = front(Arc::new(face), Speaks::Spdy).await;
+    let child = start(
+        front,
+        Speaks::Spdy,
+        &["logs", "web", "-c", "app", "--tail=1", "--timestamps"],
+    );
+    let expected = "1970-01-01T00:00:02.000000000Z two\n";
+    assert_eq!(
+        finish(child).await,
+        (Some(0), expected.to_owned(), String::new())
+    );
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn kubectl_port_forward_reaches_a_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = socket.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+    });
+    let mut runtime = FakeRuntime::with_app("/nowhere");
+    runtime.on_forward = Some(Box::new(move |_| {
+        Ok(Ports::Here(Box::new(move |port| {
+            Box::pin(async move {
+                if port != 80 {
+                    return Err(Error::Invalid("connection refused".to_owned()));
+                }
+                let socket = TcpStream::connect(target).await.unwrap();
+                Ok(Box::new(socket) as Box<dyn Connection>)
+            })
+        })))
+    }));
+    let face = Face::new(FakeNode::with_web(runtime)).await;
+    let front = front(Arc::new(face), Speaks::Spdy).await;
+    let args = [
+        "port-forward",
+        "--address=127.0.0.1",
+        "pod/web",
+        ":80",
+        ":81",
+    ];
+    let mut child = start(front, Speaks::Spdy, &args);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut port = async || -> u16 {
+        let line = soon(lines.next_line()).await.unwrap().unwrap();
+        let port = line.strip_prefix("Forwarding from 127.0.0.1:").unwrap();
+        port.split_once(' ').unwrap().0.parse().unwrap()
+    };
+    let (good, bad) = (port().await, port().await);
+
+    let much = vec![7; 1 << 20];
+    let mut several = Vec::new();
+    for _ in 0..3 {
+        let socket = TcpStream::connect(("127.0.0.1", good)).await.unwrap();
+        let much = much.clone();
+        several.push(tokio::spawn(async move {
+            let (mut read, mut write) = socket.into_split();
+            let said = much.clone();
+            let saying = tokio::spawn(async move { write.write_all(&said).await.map(|()| write) });
+            let mut heard = vec![0; much.len()];
+            read.read_exact(&mut heard).await.unwrap();
+            assert_eq!(heard, much);
+            drop(saying.await.unwrap().unwrap());
+        }));
+    }
+    for one in several {
+        soon(one).await.unwrap();
+    }
+    let mut refused = TcpStream::connect(("127.0.0.1", bad)).await.unwrap();
+    let mut nothing = Vec::new();
+    let _ = soon(refused.read_to_end(&mut nothing)).await;
+    assert!(nothing.is_empty());
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = soon(errors.next_line()).await.unwrap().unwrap();
+    let why = "error forwarding port 81 to pod web, uid uid-web: connection refused";
+    assert!(told.contains(why), "{told}");
+    child.kill().await.unwrap();
+}

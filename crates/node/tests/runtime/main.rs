@@ -2,7 +2,8 @@
 //!
 //! A case is a function of a [`scene::Scene`]: a runtime, and a place for pods of the case's own.
 //! `contract!` lists the cases. All are of tier root: `cargo test --test runtime -- --ignored cri/`
-//! runs them on containerd. `vm/cri` is of tier vm: the cases in a virtual machine.
+//! runs them on containerd, `embedded/` on the agent's own. `vm/embedded` is of tier vm: the cases in
+//! a virtual machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,6 +23,8 @@ mod vm;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
+
+use plimsoll_node::runtime::embedded::helper_main;
 
 use backend::{Backend, Suite};
 
@@ -138,6 +141,9 @@ fn trial(
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(backend::HELPER_WORD) {
+        return helper_main();
+    }
     let arguments = Arguments::from_args();
     let suite: &'static Suite = Box::leak(Box::new(Suite::new()));
     let all = Backend::ALL.into_iter().flat_map(|runtime| {

@@ -81,6 +81,41 @@ pub(crate) async fn a_memory_hog_is_killed_inside_its_limit(scene: &Scene) {
     assert_eq!((status.exit_code, status.reason.as_str()), (0, "Completed"));
 }
 
+pub(crate) async fn files_of_v2_are_written_by_name(scene: &Scene) {
+    if !cgroup::is_unified() {
+        return;
+    }
+    let mut config = lasting();
+    let wanted = [("memory.high", 48 * MIB), ("memory.low", 16 * MIB)];
+    let resources = resources(&mut config);
+    resources.memory_limit_in_bytes = 64 * MIB;
+    resources.unified = wanted
+        .map(|(file, value)| (file.to_owned(), value.to_string()))
+        .into();
+    let sandbox = scene.run_pod().await;
+    let id = scene.start(&sandbox, &config).await;
+    let at = cgroup_of(&sandbox, &id);
+    for (file, value) in wanted {
+        assert_eq!(cgroup::read("memory", &at, file), value.to_string());
+    }
+}
+
+pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
+    if !cgroup::is_unified() {
+        return;
+    }
+    // A child that grows too large, and a parent that would go on.
+    let mut config = hog("dd if=/dev/zero of=/dev/null bs=256M; sleep 1000");
+    let whole = ("memory.oom.group".to_owned(), "1".to_owned());
+    resources(&mut config).unified = [whole].into();
+    let id = scene.start_alone(&config).await;
+    let status = scene.ended(&id).await;
+    assert_eq!(
+        (status.exit_code, status.reason.as_str()),
+        (137, "OOMKilled")
+    );
+}
+
 pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &lasting()).await;

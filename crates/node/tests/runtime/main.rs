@@ -12,6 +12,7 @@ mod cgroups;
 mod containers;
 mod exec;
 mod images;
+mod isolation;
 mod logs;
 mod process;
 mod restart;
@@ -69,6 +70,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             metadata_labels_and_annotations_come_back,
             attempts_live_side_by_side,
             times_are_in_order,
+            many_pods_start_at_once,
+            two_may_stop_one_container,
             unknown_containers_are_not_found;
         process:
             command_and_arguments_replace_those_of_the_image,
@@ -80,14 +83,24 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             read_only_mounts_cannot_be_written,
             a_read_only_root_cannot_be_written,
             capabilities_are_added_and_dropped,
-            a_privileged_container_sees_devices,
+            a_privileged_container_sees_devices;
+        isolation:
             containers_of_a_pod_share_network_and_ipc_but_not_processes,
+            shared_memory_is_shared_in_a_pod,
             a_shared_process_namespace_shows_all_processes,
+            processes_of_another_container_can_be_joined,
+            processes_of_the_node_can_be_shared,
+            paths_are_masked_and_read_only,
+            kernel_settings_are_the_pods_own,
+            devices_are_given_by_name,
+            later_mounts_are_seen_only_where_asked_for,
             new_privileges_can_be_forbidden;
         logs:
             lines_have_time_stream_and_tag,
             long_lines_are_cut_into_parts,
             a_last_line_without_end_is_kept,
+            bytes_that_are_no_text_are_kept,
+            nothing_is_lost_of_much_output,
             a_renamed_log_is_opened_anew,
             a_terminal_has_one_stream;
         exec:
@@ -104,6 +117,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             values_are_written_as_asked,
             limits_of_a_running_container_change,
             a_memory_hog_is_killed_inside_its_limit,
+            files_of_v2_are_written_by_name,
+            a_container_dies_as_a_whole_if_asked_for,
             the_cgroup_goes_with_the_container;
         stats:
             usage_is_told_per_container,
@@ -115,7 +130,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_registry_wants_the_right_password,
             a_pull_of_nothing_says_what_was_missing,
             a_removed_image_is_gone,
-            a_container_tells_which_image_it_runs;
+            a_container_tells_which_image_it_runs,
+            a_container_is_made_of_an_id;
         restart:
             everything_is_found_again,
             what_ended_meanwhile_is_told;

@@ -3,17 +3,22 @@
 use plimsoll_node::runtime::wire::{ContainerConfig, LinuxContainerResources};
 use plimsoll_testkit::cgroup;
 
-use crate::scene::{Scene, cgroup_of, lasting, resources, script};
+use crate::scene::{Scene, cgroup_of, lasting, resources, script, until};
 
 const MIB: i64 = 1024 * 1024;
 
 pub(crate) async fn a_container_is_placed_below_its_pod(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &script("exec sleep 1000")).await;
-    let processes = cgroup::processes(&cgroup_of(&sandbox, &id));
-    assert_eq!(processes.len(), 1, "{processes:?}");
-    let line = std::fs::read_to_string(format!("/proc/{}/cmdline", processes[0]));
-    assert_eq!(line.unwrap(), "sleep\x001000\x00");
+    let at = cgroup_of(&sandbox, &id);
+    until("the command is alone there", async || {
+        let [process] = cgroup::processes(&at)[..] else {
+            return None;
+        };
+        let line = std::fs::read_to_string(format!("/proc/{process}/cmdline"));
+        (line.ok()? == "sleep\x001000\x00").then_some(())
+    })
+    .await;
 }
 
 pub(crate) async fn values_are_written_as_asked(scene: &Scene) {

@@ -224,6 +224,30 @@ pub(crate) async fn times_are_in_order(scene: &Scene) {
     assert!(times.is_sorted(), "{times:?}");
 }
 
+pub(crate) async fn many_pods_start_at_once(scene: &Scene) {
+    let config = script("echo hello");
+    let pods = (0..8).map(|_| scene.output(&config));
+    for printed in futures::future::join_all(pods).await {
+        assert_eq!(printed, "hello");
+    }
+}
+
+pub(crate) async fn two_may_stop_one_container(scene: &Scene) {
+    let config = script("trap '' TERM; echo ready; while :; do sleep 0.1; done");
+    let sandbox = scene.run_pod().await;
+    let id = scene.start(&sandbox, &config).await;
+    scene.has_printed(&sandbox, &config, "ready").await;
+    // The second is in a hurry.
+    let patient = stop(scene, &id, Duration::from_secs(60));
+    let hasty = stop(scene, &id, Duration::from_secs(1));
+    let (patient, hasty) = futures::join!(patient, hasty);
+    assert!(
+        patient.max(hasty) < Duration::from_secs(30),
+        "{patient:?} {hasty:?}"
+    );
+    assert_ended(&scene.status(&id).await, 137, "Error");
+}
+
 pub(crate) async fn unknown_containers_are_not_found(scene: &Scene) {
     let runtime = scene.runtime();
     let error = runtime.container_status("0badc0de").await.unwrap_err();

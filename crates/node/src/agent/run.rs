@@ -304,6 +304,7 @@ impl Agent {
             },
             authorizer: Authorizer::Webhook(Box::new(reviews)),
             debugging_handlers: true,
+            system_logs: None,
             idle: STREAM_IDLE,
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,

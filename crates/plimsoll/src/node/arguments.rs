@@ -34,7 +34,8 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "NAME", alias = "hostname-override")]
     node_name: Option<String>,
 
-    /// The address of the node, if it is not the one that leads to the network.
+    /// The address of the node; the one it listens on, or the one that leads to the network, if not
+    /// given.
     #[arg(long, value_name = "ADDRESS")]
     node_ip: Option<IpAddr>,
 
@@ -140,7 +141,7 @@ impl NodeArguments {
         let capacity = self.capacity.as_deref().map(|text| machine(text, &config));
         Ok(Options {
             node_name,
-            node_ips: vec![self.node_ip.unwrap_or_else(main_address)],
+            node_ips: vec![self.main_ip()],
             capacity: capacity.transpose()?,
             directories: directories(data_dir, &config)?,
             system_root: "/".into(),
@@ -166,11 +167,16 @@ impl NodeArguments {
 
     /// The names and addresses by which others reach the node.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        let address = self.node_ip.unwrap_or_else(main_address);
-        let mut names = vec![self.node_name()?, hostname(), address.to_string()];
+        let mut names = vec![self.node_name()?, hostname(), self.main_ip().to_string()];
         names.push(Ipv4Addr::LOCALHOST.to_string());
         names.dedup();
         Ok(names)
+    }
+
+    /// Where others reach the node: what it was told, or what it listens on, or what leads out.
+    fn main_ip(&self) -> IpAddr {
+        let listened = Some(self.kubelet_listen.ip()).filter(|ip| !ip.is_unspecified());
+        self.node_ip.or(listened).unwrap_or_else(main_address)
     }
 
     fn healthz(&self) -> Result<Option<SocketAddr>> {

@@ -20,6 +20,7 @@ use super::api_pods::ApiPods;
 use super::face::Face;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
+use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
@@ -79,6 +80,7 @@ struct Agent {
     pods: Pods,
     health: watch::Sender<RuntimeHealth>,
     prepared_facts: NodeFacts,
+    runtime_name: String,
     stop: CancellationToken,
 }
 
@@ -151,6 +153,7 @@ impl Agent {
                 allocatable,
                 ..NodeFacts::default()
             },
+            runtime_name: prepared.runtime_name.clone(),
             stop,
         })
     }
@@ -309,7 +312,15 @@ impl Agent {
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
         };
-        let face = Face::new(self.pods.clone(), Arc::clone(&self.host.runtime), options);
+        let meter = Arc::new(Meter::new(
+            Arc::clone(&self.host),
+            self.pods.clone(),
+            options,
+            &self.runtime_name,
+        ));
+        tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
+        let runtime = Arc::clone(&self.host.runtime);
+        let face = Face::new(self.pods.clone(), runtime, meter, options);
         let server = Server::new(Arc::new(face), server_options);
         let until = self.stop.clone();
         tasks.spawn(async move {

@@ -200,15 +200,24 @@ impl Connection {
         })
     }
 
-    /// Says goodbye and waits a little for the other side to do so.
-    pub(in crate::server) async fn close(mut self) {
+    /// Says goodbye when all that was said before has been taken, which may last as long as
+    /// something moves; then waits a little for the other side to do so. `unfinished` are streams
+    /// on which nothing was said.
+    pub(in crate::server) async fn close(mut self, unfinished: &[Outflow], idle: Duration) {
         let last = self.last.load(Ordering::Relaxed);
-        let farewell = async {
+        let taken = async {
+            for stream in unfinished {
+                stream.reset().await;
+            }
             let _ = self.queue.send(Frame::GoAway { last }).await;
-            self.link.gone.cancelled().await;
             let _ = (&mut self.writer).await;
         };
-        let _ = timeout(FAREWELL, farewell).await;
+        tokio::select! {
+            () = taken => {}
+            () = self.link.gone.cancelled() => {}
+            () = self.link.activity.stall(idle) => return,
+        }
+        let _ = timeout(FAREWELL, self.link.gone.cancelled()).await;
     }
 }
 

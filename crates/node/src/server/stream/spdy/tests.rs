@@ -11,6 +11,8 @@ use tokio::time::timeout;
 use super::frame::{Decoder, Encoder, Frame, ResetStatus};
 use super::{Connection, Headers, Limits, Role, Stream};
 
+const IDLE: Duration = Duration::from_secs(3600);
+
 const LIMITS: Limits = Limits {
     streams: 4,
     buffer: 100_000,
@@ -26,7 +28,12 @@ struct Peer {
 
 impl Peer {
     fn new() -> (Peer, Connection, mpsc::Receiver<Stream>) {
-        let (near, far) = tokio::io::duplex(1 << 20);
+        Peer::with_room(1 << 20)
+    }
+
+    /// With so much under way at most.
+    fn with_room(bytes: usize) -> (Peer, Connection, mpsc::Receiver<Stream>) {
+        let (near, far) = tokio::io::duplex(bytes);
         let (connection, streams) = Connection::start(far, Role::Server, LIMITS);
         let peer = Peer {
             io: near,
@@ -175,7 +182,7 @@ async fn a_farewell_names_the_last_stream_and_is_waited_for() {
     peer.say(open(1)).await;
     let stream = streams.recv().await.unwrap();
     stream.output.finish().await;
-    let closing = tokio::spawn(connection.close());
+    let closing = tokio::spawn(async move { connection.close(&[], IDLE).await });
     let end = Frame::Data {
         id: 1,
         bytes: Bytes::new(),
@@ -189,6 +196,34 @@ async fn a_farewell_names_the_last_stream_and_is_waited_for() {
         .await
         .unwrap()
         .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_peer_hears_everything_to_the_end() {
+    let (mut peer, connection, mut streams) = Peer::with_room(200);
+    peer.say(open(1)).await;
+    let stream = streams.recv().await.unwrap();
+    let closing = tokio::spawn(async move {
+        for _ in 0..50 {
+            let piece = Bytes::from(vec![7; 100]);
+            stream.output.send(piece).await.unwrap();
+        }
+        stream.output.finish().await;
+        connection.close(&[], IDLE).await;
+    });
+    let mut heard = 0;
+    loop {
+        tokio::time::advance(Duration::from_secs(20)).await;
+        match peer.hear().await {
+            Some(Frame::Data { bytes, .. }) => heard += bytes.len(),
+            Some(Frame::Ping(_)) => {}
+            Some(Frame::GoAway { .. }) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(heard, 5000);
+    drop(peer);
+    closing.await.unwrap();
 }
 
 proptest! {

@@ -2,11 +2,13 @@
 //!
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
-//! and `host` (what workers need), `upkeep` (what is done again and again), `api_pods`,
+//! and `host` (what workers need), `upkeep` (what is done again and again), `admission`,
+//! `api_pods`,
 //! `statuses` and `static_pods` (pods come, and what became of them), `measure`,
 //! `face` (what is shown),
 //! `run` (all of it).
 
+mod admission;
 mod api_pods;
 mod conditions;
 mod credentials;

@@ -1,5 +1,6 @@
 //! The agent as a whole: everything made ready, then run side by side until it is stopped.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,15 @@ use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
+use plimsoll_core::admission::node_admit::PressureRule;
+use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::admission;
 use super::api_pods::ApiPods;
 use super::face::Face;
 use super::heartbeat::Heartbeat;
@@ -31,6 +35,7 @@ use super::upkeep::{self, RuntimeHealth};
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::identity::request_serving_certificate;
 use crate::pods::spec::dns::parse_resolv_conf;
+use crate::pods::status::Forced;
 use crate::pods::{self, Pods, anatomy};
 use crate::runtime::Runtime;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
@@ -79,6 +84,8 @@ struct Agent {
     host: Arc<NodeHost>,
     pods: Pods,
     health: watch::Sender<RuntimeHealth>,
+    /// Pressure conditions that hold.
+    pressure: watch::Sender<BTreeSet<NodeCondition>>,
     prepared_facts: NodeFacts,
     runtime_name: String,
     stop: CancellationToken,
@@ -148,6 +155,7 @@ impl Agent {
             host,
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
+            pressure: watch::channel(BTreeSet::new()).0,
             prepared_facts: NodeFacts {
                 capacity: prepared.allocatable.capacity(),
                 allocatable,
@@ -201,13 +209,15 @@ impl Agent {
             () = stop.cancelled() => return Ok(()),
         }
         let api_pods = Arc::new(ApiPods::default());
-        tasks.spawn(follow_pods(
-            self.client.clone(),
-            options.node_name.clone(),
-            self.pods.clone(),
-            Arc::clone(&api_pods),
-            stop.clone(),
-        ));
+        let intake = Intake {
+            pods: self.pods.clone(),
+            known: Arc::clone(&api_pods),
+            node: heartbeat.node.subscribe(),
+            pressure: self.pressure.subscribe(),
+            rule: PressureRule::of(options.config.profile),
+        };
+        let client = self.client.clone();
+        tasks.spawn(intake.follow(client, options.node_name.clone(), stop.clone()));
         tasks.spawn(write_statuses(
             self.client.clone(),
             Clock::system(),
@@ -351,52 +361,95 @@ impl Agent {
     }
 }
 
-/// Tells the workers of every pod that is bound to the node.
-async fn follow_pods(
-    client: Client,
-    node: String,
+/// Where pods of the API go.
+struct Intake {
     pods: Pods,
     known: Arc<ApiPods>,
-    stop: CancellationToken,
-) {
-    let api: Api<Pod> = Api::all(client);
-    let bound = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
-    let mut events = std::pin::pin!(watch_objects(api, bound));
-    let mut listed = std::collections::BTreeSet::new();
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = stop.cancelled() => return,
-        };
-        match event {
-            None => return,
-            Some(Event::Init) => listed.clear(),
-            Some(Event::InitApply(pod)) => {
-                listed.extend(pod.metadata.uid.clone());
-                take(&pods, &known, pod);
-            }
-            Some(Event::InitDone) => {
-                for uid in known.uids().into_iter().filter(|uid| !listed.contains(uid)) {
-                    if let Some(gone) = known.get(&uid) {
-                        known.remove(&gone);
-                        pods.remove(&uid);
-                    }
+    node: watch::Receiver<Option<Arc<Node>>>,
+    pressure: watch::Receiver<BTreeSet<NodeCondition>>,
+    rule: PressureRule,
+}
+
+impl Intake {
+    /// Tells the workers of every pod that is bound to the node.
+    async fn follow(self, client: Client, node: String, stop: CancellationToken) {
+        let api: Api<Pod> = Api::all(client);
+        let bound = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
+        let mut events = std::pin::pin!(watch_objects(api, bound));
+        let mut listed: Vec<Pod> = Vec::new();
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = stop.cancelled() => return,
+            };
+            match event {
+                None => return,
+                Some(Event::Init) => listed.clear(),
+                Some(Event::InitApply(pod)) => listed.push(pod),
+                Some(Event::InitDone) => self.take_all(std::mem::take(&mut listed)),
+                Some(Event::Apply(pod)) => self.take(pod),
+                Some(Event::Delete(pod)) => {
+                    self.known.remove(&pod);
+                    self.pods.remove(anatomy::uid(&pod));
                 }
-            }
-            Some(Event::Apply(pod)) => take(&pods, &known, pod),
-            Some(Event::Delete(pod)) => {
-                known.remove(&pod);
-                pods.remove(anatomy::uid(&pod));
             }
         }
     }
-}
 
-/// A mirror is the API's view of a pod that comes from a file; everything else is to be run.
-fn take(pods: &Pods, known: &ApiPods, pod: Pod) {
-    known.put(pod.clone());
-    if anatomy::mirror_hash(&pod).is_none() {
-        pods.apply(pod);
+    /// Takes all pods there are, the oldest first, so that each finds the room it had before.
+    fn take_all(&self, mut listed: Vec<Pod>) {
+        let uids: BTreeSet<&str> = listed.iter().map(anatomy::uid).collect();
+        for uid in self
+            .known
+            .uids()
+            .into_iter()
+            .filter(|uid| !uids.contains(uid.as_str()))
+        {
+            if let Some(gone) = self.known.get(&uid) {
+                self.known.remove(&gone);
+                self.pods.remove(&uid);
+            }
+        }
+        listed.sort_by(|a, b| {
+            let (a, b) = (&a.metadata, &b.metadata);
+            let by_time = a.creation_timestamp.cmp(&b.creation_timestamp);
+            by_time.then_with(|| a.uid.cmp(&b.uid))
+        });
+        listed.into_iter().for_each(|pod| self.take(pod));
+    }
+
+    /// A mirror is the API's view of a pod that comes from a file; everything else is to be run,
+    /// if the node has room for it.
+    fn take(&self, pod: Pod) {
+        self.known.put(pod.clone());
+        if anatomy::mirror_hash(&pod).is_some() {
+            return;
+        }
+        let is_new = !self.pods.knows(anatomy::uid(&pod));
+        let is_over = anatomy::is_terminal_phase(anatomy::phase(&pod)) || anatomy::is_deleted(&pod);
+        if is_new
+            && !is_over
+            && let Err(why) = self.admit(&pod)
+        {
+            return self.pods.reject(pod, why);
+        }
+        self.pods.apply(pod);
+    }
+
+    fn admit(&self, pod: &Pod) -> Result<(), Forced> {
+        let node = self.node.borrow().clone();
+        let Some(node) = node else {
+            return Ok(());
+        };
+        let others = self
+            .pods
+            .reports()
+            .all()
+            .into_iter()
+            .filter(|report| report.may_run);
+        let others: Vec<Arc<Pod>> = others.map(|report| report.pod).collect();
+        let pressure = self.pressure.borrow().clone();
+        admission::admit(pod, &node, &others, &pressure, self.rule)
     }
 }
 

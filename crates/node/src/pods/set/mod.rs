@@ -103,6 +103,26 @@ impl Pods {
         }
     }
 
+    /// Takes a pod that the node will not run: it ends without having begun, for that reason.
+    pub fn reject(&self, pod: Pod, why: Forced) {
+        let uid = anatomy::uid(&pod).to_owned();
+        let pod = Arc::new(pod);
+        let mut entries = self.entries();
+        if !entries.contains_key(&uid) {
+            let end = End {
+                grace_secs: grace::shorten(None, &pod, Some(0)),
+                forced: Some(why),
+            };
+            let entry = self.start_with(pod, Some(end));
+            entries.insert(uid, entry);
+        }
+    }
+
+    /// Whether a pod is known.
+    pub fn knows(&self, uid: &str) -> bool {
+        self.entries().contains_key(uid)
+    }
+
     /// Takes that a source has a pod no more: it is stopped, cleaned up and forgotten.
     pub fn remove(&self, uid: &str) {
         let mut entries = self.entries();
@@ -159,6 +179,10 @@ impl Pods {
 
     fn start(&self, pod: Arc<Pod>) -> Entry {
         let end = initial_end(&pod);
+        self.start_with(pod, end)
+    }
+
+    fn start_with(&self, pod: Arc<Pod>, end: Option<End>) -> Entry {
         let (desired, receiver) = watch::channel(Desired { pod, end });
         let (stopped_sender, stopped) = watch::channel(false);
         let (finished_sender, finished) = watch::channel(false);

@@ -8,4 +8,5 @@ mod fake_host;
 mod fake_runtime;
 mod health;
 mod lifecycle;
+mod many;
 mod world;

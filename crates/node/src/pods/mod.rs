@@ -8,10 +8,12 @@
 //! do next), [`status`] (what the API is told), [`note`] (what people are told), [`spec`] (what the
 //! runtime is told), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
 //! [`resize`],
-//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them).
+//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them),
+//! [`api`] and [`manifest`] (where they come from).
 
 pub mod admission;
 pub mod anatomy;
+pub mod api;
 pub mod back_off;
 mod clock;
 mod ending;
@@ -20,6 +22,7 @@ mod hook;
 pub mod host;
 pub mod image;
 mod look;
+pub mod manifest;
 pub mod note;
 pub mod observed;
 pub mod plan;

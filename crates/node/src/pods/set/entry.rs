@@ -182,22 +182,22 @@ impl Entry {
     /// Passes the pod on. Its worker looks at it only if there is something to see: most changes
     /// are the agent's own words coming back.
     fn set_pod(&self, pod: Arc<Pod>, is_changed: bool) {
-        let is_ending = self.is_ending();
         self.desired.send_if_modified(|desired| {
             desired.pod = Arc::clone(&pod);
             is_changed
         });
-        if is_changed && !is_ending {
-            return;
-        }
         let has_gates = anatomy::spec(&pod)
             .and_then(|spec| spec.readiness_gates.as_ref())
             .is_some_and(|gates| !gates.is_empty());
-        self.record.state().pod = pod;
         if self.is_finished() {
+            self.record.state().pod = pod;
             self.record.repeat();
-        } else if has_gates {
-            self.record.publish();
+        } else if !is_changed {
+            self.record.shared().reports.set_pod(&pod);
+            self.record.state().pod = pod;
+            if has_gates {
+                self.record.publish();
+            }
         }
     }
 }

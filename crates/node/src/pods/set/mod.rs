@@ -4,9 +4,11 @@
 //! pod is a wish; whether it is granted, and how far it has come, is in the [`Reports`].
 //!
 //! Reading order: this file, `entry` (one pod), `table` (all of them, and who waits for whom),
-//! `resizes` (who gets more), `relist` (what the runtime has), `reading` (what others ask).
+//! `resizes` (who gets more), `relist` (what the runtime has), `mirrors` (images of static pods),
+//! `reading` (what others ask).
 
 mod entry;
+mod mirrors;
 mod reading;
 mod relist;
 mod resizes;
@@ -32,6 +34,7 @@ use super::{Clock, Host, Settings, anatomy};
 use entry::{Entry, Kill};
 use table::Table;
 
+pub use mirrors::MirrorWork;
 pub use table::Source;
 
 /// All pods of the node. Cheap to clone; clones share them.
@@ -92,6 +95,10 @@ impl Pods {
         &self.0.shared.reports
     }
 
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.shared.clock
+    }
+
     /// Takes everything that a source has; what it had before and has no more is stopped.
     pub fn replace(&self, source: Source, mut pods: Vec<Pod>) {
         pods.sort_by_key(|pod| pod.metadata.creation_timestamp.clone());
@@ -115,6 +122,7 @@ impl Pods {
             table.mirrors.insert(table::full_name(&pod), pod);
             drop(table);
             self.0.mirrors_changed.notify_one();
+            self.reports().poke();
             return;
         }
         let mut table = self.table();

@@ -19,8 +19,7 @@
 //! 11. [`indexed`] – the engine that looks at what has changed, with the same answers.
 //! 12. [`explain`] – verdicts and scores on request.
 //! 13. [`queue`] – which pod is next.
-//! 14. [`on_node`] – a node's own check of what was bound to it.
-//! 15. [`configuration`] – all of it from a `KubeSchedulerConfiguration` file.
+//! 14. [`configuration`] – all of it from a `KubeSchedulerConfiguration` file.
 
 pub mod cluster;
 pub mod configuration;
@@ -30,7 +29,6 @@ pub mod explain;
 pub mod filtered;
 pub mod filters;
 pub mod indexed;
-pub mod on_node;
 pub mod plugin;
 pub mod plugins;
 pub mod pod;

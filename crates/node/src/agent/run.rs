@@ -1,26 +1,23 @@
 //! The agent as a whole: everything made ready, then run side by side until it is stopped.
 
-use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ContainerImage, Node, Pod};
+use k8s_openapi::api::core::v1::{ContainerImage, Node};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
-use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::admission;
-use super::api_pods::ApiPods;
 use super::face::Face;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
@@ -28,15 +25,14 @@ use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
-use super::static_pods::{follow_directory, keep_mirrors};
-use super::statuses::write_statuses;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::identity::request_serving_certificate;
+use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
+use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
-use crate::pods::status::Forced;
-use crate::pods::{self, Pods, anatomy};
+use crate::pods::{self, Pods, manifest};
 use crate::runtime::Runtime;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
@@ -51,6 +47,8 @@ const DENIED_LIFE: Duration = Duration::from_secs(30);
 const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
+/// `fileCheckFrequency`: how often manifests are read without being told of a change.
+const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
 /// Runs a node until told to stop. Containers go on when it stops, and are found again by the next
 /// one. `ready` is called once the node is known to the API.
@@ -84,8 +82,6 @@ struct Agent {
     host: Arc<NodeHost>,
     pods: Pods,
     health: watch::Sender<RuntimeHealth>,
-    /// Pressure conditions that hold.
-    pressure: watch::Sender<BTreeSet<NodeCondition>>,
     prepared_facts: NodeFacts,
     runtime_name: String,
     stop: CancellationToken,
@@ -139,6 +135,9 @@ impl Agent {
             recorder,
             resolver: parse_resolv_conf(&resolver).ok(),
             network_problem: std::sync::Mutex::default(),
+            node: heartbeat.node.subscribe(),
+            pressure: watch::channel(std::collections::BTreeSet::new()).0,
+            pressure_rule: PressureRule::of(config.profile),
             pods_changed: Arc::new(Notify::new()),
         };
         let host = Arc::new(host);
@@ -155,7 +154,6 @@ impl Agent {
             host,
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
-            pressure: watch::channel(BTreeSet::new()).0,
             prepared_facts: NodeFacts {
                 capacity: prepared.allocatable.capacity(),
                 allocatable,
@@ -208,39 +206,7 @@ impl Agent {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
         }
-        let api_pods = Arc::new(ApiPods::default());
-        let intake = Intake {
-            pods: self.pods.clone(),
-            known: Arc::clone(&api_pods),
-            node: heartbeat.node.subscribe(),
-            pressure: self.pressure.subscribe(),
-            rule: PressureRule::of(options.config.profile),
-        };
-        let client = self.client.clone();
-        tasks.spawn(intake.follow(client, options.node_name.clone(), stop.clone()));
-        tasks.spawn(write_statuses(
-            self.client.clone(),
-            Clock::system(),
-            self.pods.reports().clone(),
-            Arc::clone(&api_pods),
-            stop.clone(),
-        ));
-        let manifests = options.config.static_pod_path.as_str();
-        if !manifests.is_empty() {
-            tasks.spawn(follow_directory(
-                manifests.into(),
-                options.node_name.clone(),
-                self.pods.clone(),
-                stop.clone(),
-            ));
-        }
-        tasks.spawn(keep_mirrors(
-            self.client.clone(),
-            heartbeat.node.subscribe(),
-            self.pods.clone(),
-            api_pods,
-            stop.clone(),
-        ));
+        self.follow_pods(options, tasks);
         tasks.spawn(follow_node(
             self.client.clone(),
             options.node_name.clone(),
@@ -273,6 +239,32 @@ impl Agent {
         });
         tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
         Ok(())
+    }
+
+    /// Has pods come from the API and from files, and tells the API what becomes of them.
+    fn follow_pods(&self, options: &Options, tasks: &TaskTracker) {
+        let part = || {
+            let (client, name) = (self.client.clone(), options.node_name.clone());
+            (client, name, self.pods.clone(), self.stop.clone())
+        };
+        let (_, _, pods, stop) = part();
+        tasks.spawn(async move { pods.run(stop).await });
+        let (client, name, pods, stop) = part();
+        tasks.spawn(async move { watch_pods(client, &name, &pods, stop).await });
+        let (client, _, pods, stop) = part();
+        tasks.spawn(async move { write_statuses(client, &pods, stop).await });
+        let (client, name, pods, stop) = part();
+        tasks.spawn(async move { keep_mirrors(client, &name, &pods, stop).await });
+        let manifests = options.config.static_pod_path.clone();
+        let (_, name, pods, stop) = part();
+        if manifests.value.is_empty() {
+            pods.replace(Source::Files, Vec::new());
+        } else {
+            tasks.spawn(async move {
+                let path = Path::new(manifests.as_str());
+                manifest::folder::watch(path, &name, FILE_CHECK_PERIOD, &pods, stop).await;
+            });
+        }
     }
 
     /// Shows the face.
@@ -358,98 +350,6 @@ impl Agent {
         names.sort();
         names.dedup();
         names
-    }
-}
-
-/// Where pods of the API go.
-struct Intake {
-    pods: Pods,
-    known: Arc<ApiPods>,
-    node: watch::Receiver<Option<Arc<Node>>>,
-    pressure: watch::Receiver<BTreeSet<NodeCondition>>,
-    rule: PressureRule,
-}
-
-impl Intake {
-    /// Tells the workers of every pod that is bound to the node.
-    async fn follow(self, client: Client, node: String, stop: CancellationToken) {
-        let api: Api<Pod> = Api::all(client);
-        let bound = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
-        let mut events = std::pin::pin!(watch_objects(api, bound));
-        let mut listed: Vec<Pod> = Vec::new();
-        loop {
-            let event = tokio::select! {
-                event = events.next() => event,
-                () = stop.cancelled() => return,
-            };
-            match event {
-                None => return,
-                Some(Event::Init) => listed.clear(),
-                Some(Event::InitApply(pod)) => listed.push(pod),
-                Some(Event::InitDone) => self.take_all(std::mem::take(&mut listed)),
-                Some(Event::Apply(pod)) => self.take(pod),
-                Some(Event::Delete(pod)) => {
-                    self.known.remove(&pod);
-                    self.pods.remove(anatomy::uid(&pod));
-                }
-            }
-        }
-    }
-
-    /// Takes all pods there are, the oldest first, so that each finds the room it had before.
-    fn take_all(&self, mut listed: Vec<Pod>) {
-        let uids: BTreeSet<&str> = listed.iter().map(anatomy::uid).collect();
-        for uid in self
-            .known
-            .uids()
-            .into_iter()
-            .filter(|uid| !uids.contains(uid.as_str()))
-        {
-            if let Some(gone) = self.known.get(&uid) {
-                self.known.remove(&gone);
-                self.pods.remove(&uid);
-            }
-        }
-        listed.sort_by(|a, b| {
-            let (a, b) = (&a.metadata, &b.metadata);
-            let by_time = a.creation_timestamp.cmp(&b.creation_timestamp);
-            by_time.then_with(|| a.uid.cmp(&b.uid))
-        });
-        listed.into_iter().for_each(|pod| self.take(pod));
-    }
-
-    /// A mirror is the API's view of a pod that comes from a file; everything else is to be run,
-    /// if the node has room for it.
-    fn take(&self, pod: Pod) {
-        self.known.put(pod.clone());
-        if anatomy::mirror_hash(&pod).is_some() {
-            return;
-        }
-        let is_new = !self.pods.knows(anatomy::uid(&pod));
-        let is_over = anatomy::is_terminal_phase(anatomy::phase(&pod)) || anatomy::is_deleted(&pod);
-        if is_new
-            && !is_over
-            && let Err(why) = self.admit(&pod)
-        {
-            return self.pods.reject(pod, why);
-        }
-        self.pods.apply(pod);
-    }
-
-    fn admit(&self, pod: &Pod) -> Result<(), Forced> {
-        let node = self.node.borrow().clone();
-        let Some(node) = node else {
-            return Ok(());
-        };
-        let others = self
-            .pods
-            .reports()
-            .all()
-            .into_iter()
-            .filter(|report| report.may_run);
-        let others: Vec<Arc<Pod>> = others.map(|report| report.pod).collect();
-        let pressure = self.pressure.borrow().clone();
-        admission::admit(pod, &node, &others, &pressure, self.rule)
     }
 }
 

@@ -13,7 +13,7 @@ use plimsoll_core::cgroup::Driver;
 use plimsoll_node::pods::Clock;
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// The runtime.
 #[derive(Debug)]
@@ -21,8 +21,9 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Goes up with every change; carries the uid of the pod it was about.
-    changes: watch::Sender<(u64, String)>,
+    /// Who is told of changes; nobody, for a runtime that does not tell.
+    listeners: Mutex<Vec<mpsc::Sender<String>>>,
+    is_silent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +35,7 @@ struct State {
     log: Vec<String>,
     exec_exit_code: i32,
     fails: BTreeMap<&'static str, u32>,
+    calls: usize,
 }
 
 #[derive(Debug)]
@@ -59,26 +61,33 @@ fn fits(labels: &BTreeMap<String, String>, selector: &BTreeMap<String, String>) 
 
 impl FakeRuntime {
     pub(crate) fn new(clock: Clock) -> Arc<FakeRuntime> {
+        FakeRuntime::build(clock, false)
+    }
+
+    /// A runtime that does not tell of changes.
+    pub(crate) fn silent(clock: Clock) -> Arc<FakeRuntime> {
+        FakeRuntime::build(clock, true)
+    }
+
+    fn build(clock: Clock, is_silent: bool) -> Arc<FakeRuntime> {
         Arc::new_cyclic(|this| FakeRuntime {
             this: this.clone(),
             clock,
             state: Mutex::default(),
-            changes: watch::Sender::new((0, String::new())),
+            listeners: Mutex::default(),
+            is_silent,
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        let mut state = self.state.lock().unwrap();
+        state.calls += 1;
+        state
     }
 
     /// Everything that was done, in order.
     pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
-    }
-
-    /// Changes, with the uid of the pod they were about.
-    pub(crate) fn changes(&self) -> watch::Receiver<(u64, String)> {
-        self.changes.subscribe()
     }
 
     /// The next so many calls of a verb fail.
@@ -89,6 +98,11 @@ impl FakeRuntime {
     /// What commands run in containers end with from now on.
     pub(crate) fn set_exec_exit_code(&self, code: i32) {
         self.state().exec_exit_code = code;
+    }
+
+    /// How often anything was asked of the runtime.
+    pub(crate) fn calls(&self) -> usize {
+        self.state().calls
     }
 
     /// Names and states of all containers, oldest first.
@@ -145,10 +159,8 @@ impl FakeRuntime {
     }
 
     fn tell(&self, pod_uid: &str) {
-        self.changes.send_modify(|(count, uid)| {
-            *count += 1;
-            *uid = pod_uid.to_owned();
-        });
+        let mut listeners = self.listeners.lock().unwrap();
+        listeners.retain(|listener| listener.try_send(pod_uid.to_owned()).is_ok());
     }
 
     fn check(&self, verb: &'static str) -> Result<(), Error> {
@@ -219,6 +231,15 @@ impl Runtime for FakeRuntime {
 
     async fn update_pod_cidr(&self, _cidr: &str) -> Result<(), Error> {
         Ok(())
+    }
+
+    async fn changes(&self) -> Result<Option<mpsc::Receiver<String>>, Error> {
+        if self.is_silent {
+            return Ok(None);
+        }
+        let (sender, receiver) = mpsc::channel(1000);
+        self.listeners.lock().unwrap().push(sender);
+        Ok(Some(receiver))
     }
 
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {

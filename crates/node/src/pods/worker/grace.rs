@@ -17,7 +17,7 @@ const DEFAULT_SECS: i64 = 30;
 /// The least a pod is given.
 const MIN_POD_SECS: i64 = 1;
 /// The least the runtime is told to give, so that no container dies needlessly by force.
-pub(super) const MIN_STOP: Duration = Duration::from_secs(2);
+pub(crate) const MIN_STOP: Duration = Duration::from_secs(2);
 
 /// What the pod says itself.
 pub(crate) fn of_pod(pod: &Pod) -> i64 {

@@ -27,6 +27,10 @@ impl Worker {
         if let Err(next) = self.observe(&pod).await {
             return next;
         }
+        if !std::mem::replace(&mut self.has_adopted, true) {
+            self.adopt_resources(&pod);
+        }
+        self.follow_resize(&pod);
         if let Some(forced) = self.exceeded_deadline(&pod) {
             let note = Note::warning(reason::DEADLINE_EXCEEDED, forced.message.clone());
             self.shared().host.record(&pod, note);
@@ -145,10 +149,14 @@ impl Worker {
             };
         }
         self.remove_init_containers(pod, 1).await;
+        let has_resized = !plan.resize.is_empty() && !plan.sandbox.is_new;
+        let has_failed = has_resized && !self.resize(pod, &plan.resize).await;
         if plan.start.is_empty() && !plan.sandbox.is_new {
-            return match plan.kill.is_empty() && !has_to_stop {
-                true => self.in_a(self.resync()),
-                false => Next::Again,
+            let is_at_rest = plan.kill.is_empty() && !has_to_stop && !has_resized;
+            return match (has_failed, is_at_rest) {
+                (true, _) => self.in_a(RETRY),
+                (false, true) => self.in_a(self.resync()),
+                (false, false) => Next::Again,
             };
         }
         let config = match host.sandbox_config(pod, plan.sandbox.attempt).await {

@@ -254,13 +254,12 @@ fn kind(error: &OciDistributionError) -> Kind {
 fn is_about_trust(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // Errors inside of an io::Error are not always among its sources.
-        let inner = error
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-            .and_then(|inner| inner.downcast_ref());
-        let tls = error.downcast_ref().or(inner);
-        if let Some(rustls::Error::InvalidCertificate(_)) = tls {
+        if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
+            return true;
+        }
+        // What an io::Error wraps is not among its sources.
+        let wrapped = error.downcast_ref().and_then(io::Error::get_ref);
+        if wrapped.is_some_and(|wrapped| is_about_trust(wrapped)) {
             return true;
         }
         cause = error.source();
@@ -347,7 +346,8 @@ mod tests {
     fn a_refused_certificate_is_told_from_a_broken_line() {
         let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         assert!(is_about_trust(&refused));
-        assert!(is_about_trust(&io::Error::other(refused)));
+        let wrapped = io::Error::other(io::Error::other(refused));
+        assert!(is_about_trust(&wrapped));
         assert!(!is_about_trust(&io::Error::other(
             rustls::Error::DecryptError
         )));

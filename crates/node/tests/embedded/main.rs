@@ -14,6 +14,7 @@ mod footprint;
 mod isolation;
 mod network;
 mod scene;
+mod streams;
 
 use std::process::ExitCode;
 
@@ -72,7 +73,17 @@ fn main() -> ExitCode {
             processes_stand_in_their_cgroups,
             disks_of_the_machine_cannot_be_read,
             mounts_of_the_machine_are_seen_only_where_asked_for,
-            the_first_process_of_a_shared_pod_leads_nowhere;
+            the_first_process_of_a_shared_pod_leads_nowhere,
+            a_container_may_join_the_processes_of_another,
+            many_pods_start_and_end_at_once;
+        streams:
+            a_command_has_three_streams,
+            a_command_with_a_terminal_knows_its_size,
+            hanging_up_kills_the_command,
+            a_command_that_cannot_be_found_says_so,
+            input_ends_with_the_first_who_attached,
+            many_attach_to_one_terminal,
+            who_does_not_read_holds_nobody_up;
         network:
             pods_reach_each_other_and_the_machine_reaches_them,
             addresses_are_given_back,

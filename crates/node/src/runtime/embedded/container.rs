@@ -35,10 +35,7 @@ impl Embedded {
         config: &ContainerConfig,
         sandbox_config: &PodSandboxConfig,
     ) -> Result<String, Error> {
-        if !*sandbox.is_ready.borrow() {
-            let message = format!("sandbox {:?} is not ready", sandbox.id);
-            return Err(Error::Invalid(message));
-        }
+        check_ready(sandbox)?;
         let id = new_id()?;
         let name = report::container_name(config, &sandbox.config);
         self.inner.table.reserve("container", &name, &id)?;
@@ -72,13 +69,13 @@ impl Embedded {
         let volumes = self.prepare_volumes(id, config).await?;
         let target = self.target_process(config)?;
         let runtime = self.clone();
-        let (id, sandbox) = (id.to_owned(), Arc::clone(sandbox));
+        let (id, own_sandbox) = (id.to_owned(), Arc::clone(sandbox));
         let (config, sandbox_config) = (config.clone(), sandbox_config.clone());
         let container = blocking("make a container", move || {
             let parts = Parts {
                 id: &id,
                 dir: &dir,
-                sandbox: &sandbox,
+                sandbox: &own_sandbox,
                 config: &config,
                 sandbox_config: &sandbox_config,
                 image: &image,
@@ -96,7 +93,11 @@ impl Embedded {
                 change: tokio::sync::Mutex::default(),
             })
         });
-        self.inner.table.add_container(Arc::new(container.await?));
+        let container = Arc::new(container.await?);
+        // While the sandbox is stopped or removed, nothing may be added to it.
+        let _change = sandbox.change.lock().await;
+        check_ready(sandbox)?;
+        self.inner.table.add_container(container);
         Ok(())
     }
 
@@ -189,6 +190,7 @@ impl Embedded {
             image_ref: parts.image.reference.clone(),
             rootfs: parts.root.to_owned(),
             image_volumes: volume_roots(parts.id, parts.config),
+            log_path: log_path(&parts.sandbox.config, parts.config),
             stop_signal: signal::number(&parts.image.stop_signal),
             cgroup,
             has_pid_namespace: made.has_pid_namespace,
@@ -214,14 +216,9 @@ impl Embedded {
             )));
         }
         let sandbox = self.inner.table.sandbox(&container.record.sandbox)?;
-        if !*sandbox.is_ready.borrow() {
-            let message = format!("sandbox container {:?} is not running", sandbox.id);
-            return Err(Error::Invalid(message));
-        }
+        check_ready(&sandbox)?;
         let (runtime, own) = (self.clone(), Arc::clone(container));
-        let started = blocking("start a container", move || {
-            runtime.start_monitor(&own, &sandbox)
-        });
+        let started = blocking("start a container", move || runtime.start_monitor(&own));
         let started = started.await;
         let (runtime, own) = (self.clone(), Arc::clone(container));
         match started {
@@ -244,11 +241,7 @@ impl Embedded {
         }
     }
 
-    fn start_monitor(
-        &self,
-        container: &Container,
-        sandbox: &Sandbox,
-    ) -> Result<(StartedRecord, ProcessId), Error> {
+    fn start_monitor(&self, container: &Container) -> Result<(StartedRecord, ProcessId), Error> {
         let failed = |doing: &str| {
             let doing = format!("{doing} of container {}", container.id);
             move |error: io::Error| Error::failed(doing, error)
@@ -272,7 +265,7 @@ impl Embedded {
             id: container.id.clone(),
             dir: container.dir.path().to_owned(),
             cgroup,
-            log_path: log_path(&sandbox.config, &config),
+            log_path: container.record.log_path.clone(),
             terminal: config.tty,
             stdin: config.stdin,
             stdin_once: config.stdin_once,
@@ -297,6 +290,13 @@ impl Embedded {
         container: &Arc<Container>,
         grace: Duration,
     ) -> Result<(), Error> {
+        // One that is just being started is waited for. The lock is not kept: whoever asks later
+        // may give less time.
+        drop(container.change.lock().await);
+        self.end_started(container, grace).await
+    }
+
+    async fn end_started(&self, container: &Container, grace: Duration) -> Result<(), Error> {
         let Phase::Running(started) = container.phase() else {
             return Ok(());
         };
@@ -327,7 +327,7 @@ impl Embedded {
 
     pub(super) async fn delete_container(&self, container: &Arc<Container>) -> Result<(), Error> {
         let _change = container.change.lock().await;
-        self.end_container(container, Duration::ZERO).await?;
+        self.end_started(container, Duration::ZERO).await?;
         self.inner.images.remove_root(&container.id).await?;
         for root in &container.record.image_volumes {
             self.inner.images.remove_root(root).await?;
@@ -392,6 +392,16 @@ impl Embedded {
     }
 }
 
+fn check_ready(sandbox: &Sandbox) -> Result<(), Error> {
+    if *sandbox.is_ready.borrow() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "sandbox {:?} is not ready",
+        sandbox.id
+    )))
+}
+
 /// What a container is made of.
 struct Parts<'a> {
     id: &'a str,
@@ -424,7 +434,7 @@ fn volume_roots(id: &str, config: &ContainerConfig) -> Vec<String> {
 }
 
 /// Where a container's log goes; nowhere if its sandbox has no directory for logs.
-pub(super) fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> Option<PathBuf> {
+fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> Option<PathBuf> {
     let has_both = !sandbox.log_directory.is_empty() && !config.log_path.is_empty();
     has_both.then(|| Path::new(&sandbox.log_directory).join(&config.log_path))
 }

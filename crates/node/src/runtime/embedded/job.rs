@@ -24,8 +24,6 @@ pub(super) enum Job {
 pub(super) struct PauseJob {
     /// The directory of the sandbox.
     pub(super) dir: PathBuf,
-    /// Where the process goes.
-    pub(super) cgroup: Cgroup,
     /// Which namespaces are its own; others stay the machine's.
     pub(super) network: bool,
     pub(super) ipc: bool,

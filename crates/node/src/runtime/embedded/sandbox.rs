@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,40 +47,39 @@ impl Embedded {
         dir: &SandboxDir,
         config: &PodSandboxConfig,
     ) -> Result<(), Error> {
-        let linux = config.linux.clone().unwrap_or_default();
-        let parent = self.inner.parent_cgroup(&linux.cgroup_parent);
-        let cgroup_path = self.inner.cgroup_path(&parent, id);
-        let options = sandbox_options(config);
-        let is_own = |mode: NamespaceMode| mode != NamespaceMode::Node;
-        let job = PauseJob {
-            dir: dir.path().to_owned(),
-            cgroup: self.inner.trees.cgroup(cgroup_path.as_str()),
-            network: is_own(options.network()),
-            ipc: is_own(options.ipc()),
-            uts: is_own(options.network()),
-            pid: options.pid() == NamespaceMode::Pod,
-            hostname: hostname(config),
-            sysctls: linux.sysctls,
-        };
-        let (runtime, made, own) = (self.clone(), dir.clone(), config.clone());
+        let cgroup = self.inner.trees.cgroup(&self.sandbox_cgroup(id, config));
+        let job = pause_job(dir, config);
         let has_network = job.network;
-        let pause = blocking("make a sandbox", move || {
-            runtime.start_pause(&made, &own, &job)
-        })
-        .await?;
-        let ips = if has_network {
-            let netns = Path::new("/proc")
-                .join(pause.pid.to_string())
-                .join("ns/net");
-            self.inner.network.attach(id, &netns, config).await?
-        } else {
-            Vec::new()
+        let (runtime, place) = (self.clone(), cgroup.clone());
+        let (own_dir, own_config) = (dir.clone(), config.clone());
+        let started = blocking("make a sandbox", move || {
+            let made = place.create();
+            let doing = || format!("make cgroup {}", place.path);
+            made.map_err(|error| Error::failed(doing(), error))?;
+            runtime.start_pause(&own_dir, &own_config, &job)
+        });
+        let pause = started.await?;
+        let (pid, cgroup_path) = (pause.pid, cgroup.path.clone());
+        // The kernel takes its time to move a process; the network is set up meanwhile.
+        let move_process = blocking("move the sandbox's process", move || {
+            let doing = || format!("enter cgroup {}", cgroup.path);
+            cgroup
+                .add(pid)
+                .map_err(|error| Error::failed(doing(), error))
+        });
+        let set_up_network = async {
+            if has_network {
+                let netns = netns_of(pid);
+                self.inner.network.attach(id, &netns, config).await
+            } else {
+                Ok(Vec::new())
+            }
         };
+        let ((), ips) = tokio::try_join!(move_process, set_up_network)?;
         let record = SandboxRecord {
             created_at: now_nanos(),
             pause,
-            cgroup_parent: parent.to_string(),
-            cgroup: cgroup_path.to_string(),
+            cgroup: cgroup_path,
             ips,
             is_stopped: false,
         };
@@ -99,6 +98,14 @@ impl Embedded {
         Ok(())
     }
 
+    /// The cgroup of a sandbox's own process.
+    fn sandbox_cgroup(&self, id: &str, config: &PodSandboxConfig) -> String {
+        let linux = config.linux.as_ref();
+        let parent = linux.map_or("", |linux| &linux.cgroup_parent);
+        let parent = self.inner.parent_cgroup(parent);
+        self.inner.cgroup_path(&parent, id).to_string()
+    }
+
     /// Lays the sandbox's files out and starts its process.
     fn start_pause(
         &self,
@@ -108,9 +115,6 @@ impl Embedded {
     ) -> Result<ProcessId, Error> {
         let doing = || format!("lay out sandbox {}", dir.path().display());
         lay_out(dir, config, job).map_err(|error| Error::failed(doing(), error))?;
-        job.cgroup
-            .create()
-            .map_err(|error| Error::failed(format!("make cgroup {}", job.cgroup.path), error))?;
         self.inner
             .forker
             .start(&Job::Pause(job.clone()))
@@ -126,6 +130,8 @@ impl Embedded {
     }
 
     async fn stop_sandbox_locked(&self, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        // From here on nothing is started in it.
+        sandbox.is_ready.send_replace(false);
         for container in self.inner.table.containers_of(&sandbox.id) {
             self.end_container(&container, Duration::ZERO).await?;
         }
@@ -134,10 +140,8 @@ impl Embedded {
             return Ok(());
         }
         if !super::spec::is_host_network(&sandbox.config) {
-            let netns = Path::new("/proc")
-                .join(record.pause.pid.to_string())
-                .join("ns/net");
-            let netns = record.pause.is_alive().then_some(netns);
+            let is_there = record.pause.is_alive();
+            let netns = is_there.then(|| netns_of(record.pause.pid));
             self.inner
                 .network
                 .detach(&sandbox.id, netns.as_deref(), &sandbox.config)
@@ -153,7 +157,6 @@ impl Embedded {
         files::write_json(&sandbox.dir.record(), &record, Durability::Process)
             .map_err(|error| Error::failed(format!("note sandbox {}", sandbox.id), error))?;
         *lock(&sandbox.record) = record;
-        sandbox.is_ready.send_replace(false);
         Ok(())
     }
 
@@ -209,9 +212,7 @@ impl Embedded {
                 "cannot give the network back"
             );
         }
-        let linux = config.linux.unwrap_or_default();
-        let parent = self.inner.parent_cgroup(&linux.cgroup_parent);
-        let cgroup = self.inner.cgroup_path(&parent, id).to_string();
+        let cgroup = self.sandbox_cgroup(id, &config);
         let (runtime, dir) = (self.clone(), dir.clone());
         let done = blocking("discard a sandbox", move || {
             let pause = files::read_json(&dir.pause()).ok().flatten();
@@ -226,6 +227,26 @@ impl Embedded {
             );
         }
     }
+}
+
+fn pause_job(dir: &SandboxDir, config: &PodSandboxConfig) -> PauseJob {
+    let options = sandbox_options(config);
+    let is_own = |mode: NamespaceMode| mode != NamespaceMode::Node;
+    PauseJob {
+        dir: dir.path().to_owned(),
+        network: is_own(options.network()),
+        ipc: is_own(options.ipc()),
+        // The machine's name goes with its network.
+        uts: is_own(options.network()),
+        pid: options.pid() == NamespaceMode::Pod,
+        hostname: hostname(config),
+        sysctls: config.linux.clone().unwrap_or_default().sysctls,
+    }
+}
+
+/// The network of a process.
+fn netns_of(pid: i32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/ns/net"))
 }
 
 /// The configuration of a sandbox, as it was made.

@@ -233,16 +233,28 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Moves a process here in the trees that libcontainer does not know: it knows those of the
-    /// kernel's controllers, but not systemd's of v1, say.
-    pub(super) fn add_to_named_trees(&self, pid: i32) -> io::Result<()> {
-        let named = self.mounts.iter().filter(|(controller, _)| {
-            *controller != UNIFIED && !LIBCONTAINER.contains(&controller.as_str())
-        });
-        for (_, mount) in named {
-            fs::write(self.below(mount).join("cgroup.procs"), pid.to_string())?;
+    /// Moves this process here in the trees that libcontainer does not know, so that those it
+    /// forks begin here: libcontainer knows the trees of the kernel's controllers, but not
+    /// systemd's of v1, say.
+    pub(super) fn visit_named_trees(&self) -> io::Result<Visit> {
+        let mut way_back = Vec::new();
+        let now = fs::read_to_string("/proc/self/cgroup")?;
+        for line in now.lines() {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+                continue;
+            };
+            let name = controllers.strip_prefix("name=").unwrap_or(controllers);
+            let is_known = name.split(',').all(|one| LIBCONTAINER.contains(&one));
+            if let Some(mount) = self.mounts.get(name)
+                && name != UNIFIED
+                && !is_known
+            {
+                write_own_pid(&self.below(mount))?;
+                way_back.push(mount.join(path.trim_start_matches('/')));
+            }
         }
-        Ok(())
+        Ok(Visit { way_back })
     }
 
     /// How often the kernel has killed a process here for want of memory.
@@ -291,6 +303,25 @@ impl Cgroup {
         }
         Ok(())
     }
+}
+
+/// This process is in a container's cgroup for a while.
+#[derive(Debug)]
+pub(super) struct Visit {
+    way_back: Vec<PathBuf>,
+}
+
+impl Visit {
+    /// Goes back to where it was.
+    pub(super) fn leave(self) {
+        for dir in self.way_back {
+            let _ = write_own_pid(&dir);
+        }
+    }
+}
+
+fn write_own_pid(dir: &Path) -> io::Result<()> {
+    fs::write(dir.join("cgroup.procs"), std::process::id().to_string())
 }
 
 /// A file of a cgroup that could not be written.

@@ -64,9 +64,8 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     let dir = ContainerDir::new(&job.dir);
     let in_words = |error: io::Error| error.to_string();
     let process = write_process(job, &dir)?;
-    // What this process is in, the command will be in.
-    let own = rustix::process::getpid().as_raw_pid();
-    job.cgroup.add_to_named_trees(own).map_err(in_words)?;
+    // What this process is in, the command will be in. It stays to the end.
+    job.cgroup.visit_named_trees().map_err(in_words)?;
     let (program, failures) = Program::new().map_err(in_words)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)

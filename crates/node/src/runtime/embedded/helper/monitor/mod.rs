@@ -8,6 +8,7 @@
 mod clients;
 mod streams;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -22,6 +23,7 @@ use super::super::layout::{ContainerDir, short_socket_path};
 use super::super::process_id::ProcessId;
 use super::super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::container::{self, Running};
+use super::fork::fork;
 use super::log::LogFile;
 use super::{Control, Lock, protect_from_oom};
 use clients::Clients;
@@ -43,10 +45,17 @@ pub(super) fn run(job: &MonitorJob, control: &mut Control, mut lock: Lock) -> Re
         .and_then(|id| files::write_json(&dir.monitor(), &id, Durability::Process));
     note.map_err(|error| format!("write {}: {error}", dir.monitor().display()))?;
     lock.release();
-    let watched = start(job, &dir);
+    let visit = job.cgroup.visit_named_trees();
+    let visit = visit.map_err(|error| format!("enter cgroup {}: {error}", job.cgroup.path))?;
+    let started = start(job, &dir);
+    if let Ok(monitor) = &started {
+        control.send(&Reply::Started { pid: monitor.pid });
+        control.close();
+    }
     // libcontainer gives its own process the container's score on the way.
     protect_from_oom();
-    let mut monitor = match watched {
+    visit.leave();
+    let mut monitor = match started {
         Ok(monitor) => monitor,
         Err(message) => {
             note_exit(&dir, START_ERROR_CODE, START_ERROR, &message)?;
@@ -54,8 +63,6 @@ pub(super) fn run(job: &MonitorJob, control: &mut Control, mut lock: Lock) -> Re
             return Err(message);
         }
     };
-    control.send(&Reply::Started { pid: monitor.pid });
-    control.close();
     let code = monitor.watch().map_err(|error| error.to_string())?;
     if !job.has_pid_namespace {
         job.cgroup.kill_all(KILL);
@@ -78,8 +85,17 @@ fn note_exit(dir: &ContainerDir, code: i32, reason: &str, message: &str) -> Resu
         reason: reason.to_owned(),
         message: message.to_owned(),
     };
-    files::write_json(&dir.exit(), &exit, Durability::Machine)
-        .map_err(|error| format!("write {}: {error}", dir.exit().display()))
+    files::write_json(&dir.exit(), &exit, Durability::Process)
+        .map_err(|error| format!("write {}: {error}", dir.exit().display()))?;
+    // The disk may be slow; nobody has to wait for it.
+    let _ = fork(|| {
+        i32::from(
+            File::open(dir.exit())
+                .and_then(|file| file.sync_data())
+                .is_err(),
+        )
+    });
+    Ok(())
 }
 
 /// Nothing of the container is left behind but its files.

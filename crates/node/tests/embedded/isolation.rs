@@ -1,11 +1,14 @@
 //! What containers cannot do, and where their processes are.
 
 use std::fs;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
 use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::wire::{
     Mount, MountPropagation, NamespaceMode, NamespaceOption, PodSandboxConfig,
+};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
 };
 
 use crate::scene::{Scene, namespaces, pid_in, shell, trees, until};
@@ -148,25 +151,28 @@ fn share_processes(pod: &mut PodSandboxConfig) {
 }
 
 /// A mount of the machine's that propagates, as most machines have them, for the time of a test.
-struct SharedMount(std::path::PathBuf);
+struct SharedMount(PathBuf);
 
 impl SharedMount {
-    fn new(path: std::path::PathBuf) -> SharedMount {
+    fn new(path: PathBuf) -> SharedMount {
         fs::create_dir(&path).unwrap();
-        mount(&["-t", "tmpfs", "tmpfs", path.to_str().unwrap()]);
-        mount(&["--make-shared", path.to_str().unwrap()]);
+        mount_tmpfs(&path);
+        mount_change(&path, MountPropagationFlags::SHARED).unwrap();
         SharedMount(path)
     }
 }
 
 impl Drop for SharedMount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-R").arg(&self.0).status();
+        // What containers and the test have mounted inside goes first.
+        for path in [self.0.join("late"), self.0.join("back"), self.0.clone()] {
+            let _ = unmount(path, UnmountFlags::DETACH);
+        }
     }
 }
 
-fn mount(args: &[&str]) {
-    assert!(Command::new("mount").args(args).status().unwrap().success());
+fn mount_tmpfs(path: &Path) {
+    mount("tmpfs", path, "tmpfs", MountFlags::empty(), None).unwrap();
 }
 
 pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &mut Scene) {
@@ -201,7 +207,7 @@ pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &
     let other = scene.run(&sandbox, &pod, config).await;
     let late = shared.0.join("late");
     fs::create_dir(&late).unwrap();
-    mount(&["-t", "tmpfs", "tmpfs", late.to_str().unwrap()]);
+    mount_tmpfs(&late);
     fs::write(late.join("file"), "").unwrap();
     for (id, path, is_seen) in [
         (&one, "/private/late/file", false),

@@ -1,7 +1,8 @@
 //! What is the embedded runtime's own: processes, files and networks on this machine.
 //!
 //! What it has in common with other runtimes is in `tests/runtime`. All cases here are of tier
-//! root: `cargo test --test embedded -- --ignored`. The binary is its own helper.
+//! root: `cargo test --test embedded -- --ignored --skip vm/`; `vm/embedded` is of tier vm: the
+//! cases in a virtual machine. The binary is its own helper.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,6 +16,7 @@ mod isolation;
 mod network;
 mod scene;
 mod streams;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(adoption::AGENT) {
         return adoption::agent_main();
     }
-    let trials = cases! {
+    let mut trials = cases! {
         adoption:
             containers_outlive_the_runtime_and_are_found_again,
             a_killed_agent_leaves_everything_running,
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
             a_pod_starts_soon,
             monitors_are_small;
     };
+    trials.push(vm::trial());
     let arguments = Arguments::from_args();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -19,7 +19,7 @@ use plimsoll_node::runtime::{Error, Runtime};
 pub(crate) const HELPER: &str = "runtime-helper";
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One image, `busybox`, laid out as plain directories.
 #[derive(Debug)]

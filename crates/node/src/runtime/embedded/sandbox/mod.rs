@@ -1,13 +1,12 @@
 //! The verbs of sandboxes.
 
-use std::fs;
+mod contents;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::Signal;
 use tokio::sync::watch;
 
@@ -21,6 +20,9 @@ use super::table::{Sandbox, lock};
 use super::{Embedded, blocking, new_id, report};
 use crate::runtime::Error;
 use crate::runtime::wire::{NamespaceMode, PodSandboxConfig};
+use contents::{hostname, lay_out, unmount_shm};
+
+pub(super) use contents::{node_name, read_config};
 
 /// How long the process of a sandbox may take to die.
 const KILL: Duration = Duration::from_secs(10);
@@ -47,25 +49,23 @@ impl Embedded {
         dir: &SandboxDir,
         config: &PodSandboxConfig,
     ) -> Result<(), Error> {
-        let cgroup = self.inner.trees.cgroup(&self.sandbox_cgroup(id, config));
+        let cgroup = self.inner.machine.cgroup(&self.sandbox_cgroup(id, config));
         let job = pause_job(dir, config);
         let has_network = job.network;
         let (runtime, place) = (self.clone(), cgroup.clone());
         let (own_dir, own_config) = (dir.clone(), config.clone());
         let started = blocking("make a sandbox", move || {
             let made = place.create();
-            let doing = || format!("make cgroup {}", place.path);
-            made.map_err(|error| Error::failed(doing(), error))?;
+            made.map_err(|error| Error::failed("make a sandbox", error))?;
             runtime.start_pause(&own_dir, &own_config, &job)
         });
         let pause = started.await?;
-        let (pid, cgroup_path) = (pause.pid, cgroup.path.clone());
+        let pid = pause.pid;
+        let cgroup_path = cgroup.path.to_string();
         // The kernel takes its time to move a process; the network is set up meanwhile.
         let move_process = blocking("move the sandbox's process", move || {
-            let doing = || format!("enter cgroup {}", cgroup.path);
-            cgroup
-                .add(pid)
-                .map_err(|error| Error::failed(doing(), error))
+            let entered = cgroup.enter(pid.unsigned_abs());
+            entered.map_err(|error| Error::failed("make a sandbox", error))
         });
         let set_up_network = async {
             if has_network {
@@ -177,9 +177,10 @@ impl Embedded {
                 .map_err(failed("end the process"))?;
         }
         if let Some(cgroup) = cgroup {
-            let cgroup = self.inner.trees.cgroup(cgroup);
-            cgroup.kill_all(KILL);
-            cgroup.remove().map_err(failed("remove the cgroup"))?;
+            let cgroup = self.inner.machine.cgroup(cgroup);
+            cgroup.remove(KILL).map_err(|error| {
+                Error::failed(format!("take down sandbox {}", dir.path().display()), error)
+            })?;
         }
         unmount_shm(dir).map_err(failed("unmount /dev/shm"))
     }
@@ -247,99 +248,4 @@ fn pause_job(dir: &SandboxDir, config: &PodSandboxConfig) -> PauseJob {
 /// The network of a process.
 fn netns_of(pid: i32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/ns/net"))
-}
-
-/// The configuration of a sandbox, as it was made.
-pub(super) fn read_config(dir: &SandboxDir) -> io::Result<PodSandboxConfig> {
-    let content = files::read(&dir.config())?.ok_or(io::ErrorKind::NotFound)?;
-    PodSandboxConfig::decode(content.as_slice()).map_err(io::Error::other)
-}
-
-fn hostname(config: &PodSandboxConfig) -> String {
-    match config.hostname.as_str() {
-        "" => node_name(),
-        name => name.to_owned(),
-    }
-}
-
-/// The machine's own name.
-pub(super) fn node_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
-}
-
-fn lay_out(dir: &SandboxDir, config: &PodSandboxConfig, job: &PauseJob) -> io::Result<()> {
-    fs::create_dir_all(dir.path())?;
-    fs::create_dir_all(dir.empty())?;
-    files::write(&dir.config(), &config.encode_to_vec(), Durability::Process)?;
-    let hostname = if job.uts {
-        job.hostname.clone()
-    } else {
-        node_name()
-    };
-    fs::write(dir.hostname(), format!("{hostname}\n"))?;
-    fs::write(
-        dir.hosts(),
-        files::read(Path::new("/etc/hosts"))?.unwrap_or_default(),
-    )?;
-    fs::write(dir.resolv_conf(), resolv_conf(config)?)?;
-    if job.ipc {
-        fs::create_dir_all(dir.shm())?;
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("shm", dir.shm(), "tmpfs", flags, c"mode=1777,size=65536k")?;
-    }
-    Ok(())
-}
-
-/// Name servers of a sandbox; the machine's if it names none.
-fn resolv_conf(config: &PodSandboxConfig) -> io::Result<Vec<u8>> {
-    let dns = config.dns_config.clone().unwrap_or_default();
-    if dns.servers.is_empty() && dns.searches.is_empty() && dns.options.is_empty() {
-        return Ok(files::read(Path::new("/etc/resolv.conf"))?.unwrap_or_default());
-    }
-    let mut text = String::new();
-    if !dns.searches.is_empty() {
-        text.push_str(&format!("search {}\n", dns.searches.join(" ")));
-    }
-    for server in &dns.servers {
-        text.push_str(&format!("nameserver {server}\n"));
-    }
-    if !dns.options.is_empty() {
-        text.push_str(&format!("options {}\n", dns.options.join(" ")));
-    }
-    Ok(text.into_bytes())
-}
-
-fn unmount_shm(dir: &SandboxDir) -> io::Result<()> {
-    match unmount(dir.shm(), UnmountFlags::DETACH) {
-        // Not mounted, or not there.
-        Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runtime::wire::DnsConfig;
-
-    #[test]
-    fn name_servers_are_written_as_the_resolver_reads_them() {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let config = PodSandboxConfig {
-            dns_config: Some(DnsConfig {
-                servers: owned(&["10.0.0.10", "10.0.0.11"]),
-                searches: owned(&["a.svc", "svc"]),
-                options: owned(&["ndots:5"]),
-            }),
-            ..Default::default()
-        };
-        let text = String::from_utf8(resolv_conf(&config).unwrap()).unwrap();
-        assert_eq!(
-            text,
-            "search a.svc svc\nnameserver 10.0.0.10\nnameserver 10.0.0.11\noptions ndots:5\n"
-        );
-    }
 }

@@ -7,11 +7,11 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::mount::UnmountFlags;
 use tempfile::TempDir;
 
 use crate::cgroup;
 use crate::images::Image;
+use crate::mount::unmount_below;
 
 /// How long containerd may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -237,18 +237,6 @@ fn end_containers(folder: &Path) {
         if words.any(|word| word == address.as_bytes()) {
             cgroup::kill(id);
         }
-    }
-}
-
-/// Takes away all mounts below a folder, so that it can be removed.
-fn unmount_below(folder: &Path) {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let places = table.lines().filter_map(|line| line.split(' ').nth(4));
-    let ours: Vec<&str> = places
-        .filter(|place| Path::new(place).starts_with(folder))
-        .collect();
-    for place in ours.into_iter().rev() {
-        let _ = rustix::mount::unmount(place, UnmountFlags::DETACH);
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`registry`]: starts a real image registry and stops it.
 //! - [`cgroup`]: cgroups of a test's own.
 //! - [`containerd`]: starts a real containerd and stops it.
+//! - [`mount`]: takes mounts away.
 //! - [`vm`]: boots a virtual machine and runs a command in it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
@@ -16,6 +17,7 @@ pub mod containerd;
 pub mod difference;
 pub mod etcd;
 pub mod images;
+pub mod mount;
 pub mod registry;
 pub mod vectors;
 pub mod vm;

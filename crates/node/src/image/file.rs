@@ -74,16 +74,24 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
         .doing("understand", path)
 }
 
-/// Replaces a file by a value as JSON, for good once this returns.
+/// Makes a file of a value as JSON. It may not outlast a power failure, but is quick.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let bytes = serde_json::to_vec(value)
+    std::fs::write(path, json(path, value)?).doing("write", path)
+}
+
+/// Replaces a file by a value as JSON, for good once this returns.
+pub fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    replace(path, &json(path, value)?)
+}
+
+fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value)
         .map_err(io::Error::from)
-        .doing("write", path)?;
-    write(path, &bytes)
+        .doing("write", path)
 }
 
 /// Replaces a file, for good once this returns. Two writers of one path must take turns.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     let unfinished = Path::new(&unfinished);

@@ -130,7 +130,7 @@ impl Installation {
             let path = self.store.blob_path(digest);
             if !path.exists() {
                 let unfinished = self.workspace.path(&digest.hex());
-                file::write(&unfinished, bytes)?;
+                file::replace(&unfinished, bytes)?;
                 file::rename(&unfinished, &path)?;
             }
         }

@@ -31,6 +31,9 @@ pub mod tree;
 pub mod unpack;
 pub mod workspace;
 
+/// Where a node keeps its images, in its data directory.
+pub const DIRECTORY: &str = "images";
+
 pub use pull::Registries;
 pub use reference::Reference;
 pub use service::ImageService;

@@ -97,14 +97,14 @@ impl Images for ImageService {
     async fn root_usage(&self, root: &str) -> Result<FilesystemUsage, Error> {
         let root = root.to_owned();
         self.blocking(move |store| {
-            let usage = store.roots().usage(&root).map_err(|error| match error {
+            let measured = store.roots().usage(&root).map_err(|error| match error {
                 roots::Error::NoRoot { name } => Error::NotFound {
                     what: "root file system",
                     id: name,
                 },
                 error => Error::failed(format!("measure root file system {root:?}"), error),
             })?;
-            Ok(filesystem_usage(store, usage))
+            Ok(filesystem_usage(store, measured.usage, measured.at))
         })
         .await
     }
@@ -175,13 +175,15 @@ impl Images for ImageService {
             let mut containers = Usage::default();
             for name in store.roots().names().map_err(failed)? {
                 // One that is being removed takes nothing.
-                let usage = store.roots().usage(&name).unwrap_or_default();
-                containers.bytes += usage.bytes;
-                containers.inodes += usage.inodes;
+                if let Ok(measured) = store.roots().usage(&name) {
+                    containers.bytes += measured.usage.bytes;
+                    containers.inodes += measured.usage.inodes;
+                }
             }
+            let now = SystemTime::now();
             Ok(ImageFsInfoResponse {
-                image_filesystems: vec![filesystem_usage(store, images)],
-                container_filesystems: vec![filesystem_usage(store, containers)],
+                image_filesystems: vec![filesystem_usage(store, images, now)],
+                container_filesystems: vec![filesystem_usage(store, containers, now)],
             })
         })
         .await
@@ -234,9 +236,9 @@ fn image_config(store: &Store, record: &Record) -> Result<ImageConfig, Error> {
     })
 }
 
-fn filesystem_usage(store: &Store, usage: Usage) -> FilesystemUsage {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let nanos = now.map_or(0, |now| now.as_nanos());
+fn filesystem_usage(store: &Store, usage: Usage, at: SystemTime) -> FilesystemUsage {
+    let since_epoch = at.duration_since(UNIX_EPOCH);
+    let nanos = since_epoch.map_or(0, |time| time.as_nanos());
     FilesystemUsage {
         timestamp: i64::try_from(nanos).unwrap_or(i64::MAX),
         fs_id: Some(FilesystemIdentifier {

@@ -145,7 +145,7 @@ impl Store {
         let before = catalogue.clone();
         let result = change(&mut catalogue);
         if catalogue != before {
-            file::write_json(&self.catalogue_path(), &catalogue)?;
+            file::replace_json(&self.catalogue_path(), &catalogue)?;
         }
         Ok(result)
     }

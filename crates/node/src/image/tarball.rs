@@ -274,7 +274,7 @@ impl Records {
             let path = String::from_utf8_lossy(&path).into_owned();
             return Err(Error::Sparse { path });
         }
-        let field = |value: io::Result<u64>, problem| value.map_err(|_| broken(problem));
+        let old = header.as_old();
         let modified = match self.modified {
             Some(time) => time,
             // A time out of range is no reason to refuse a file.
@@ -292,14 +292,14 @@ impl Records {
             kind,
             size: self.size.unwrap_or(size),
             attributes: Attributes {
-                mode: header.mode().map_err(|_| broken("its mode is no number"))? & 0o7777,
+                mode: or_blank(header.mode(), &old.mode, "its mode is no number")? & 0o7777,
                 uid: match self.uid {
                     Some(uid) => uid,
-                    None => field(header.uid(), "its owner is no number")?,
+                    None => or_blank(header.uid(), &old.uid, "its owner is no number")?,
                 },
                 gid: match self.gid {
                     Some(gid) => gid,
-                    None => field(header.gid(), "its group is no number")?,
+                    None => or_blank(header.gid(), &old.gid, "its group is no number")?,
                 },
                 modified,
                 xattrs: self.xattrs,
@@ -310,6 +310,19 @@ impl Records {
 
 fn broken(problem: &'static str) -> Error {
     Error::Header { problem }
+}
+
+/// Some programs leave fields blank that are zero.
+fn or_blank<T: Default>(
+    value: io::Result<T>,
+    field: &[u8],
+    problem: &'static str,
+) -> Result<T, Error> {
+    let is_blank = field.iter().all(|byte| matches!(byte, 0 | b' '));
+    match value {
+        Err(_) if is_blank => Ok(T::default()),
+        other => other.map_err(|_| broken(problem)),
+    }
 }
 
 /// The sum of a header's bytes, its own field counted as spaces.
@@ -509,6 +522,18 @@ mod tests {
         let endless = claims_much.as_bytes().chain(io::repeat(b'x'));
         let mut entries = Entries::new(endless);
         assert!(matches!(entries.next_entry(), Err(Error::Header { .. })));
+    }
+
+    #[test]
+    fn blank_fields_are_zero() {
+        let mut header = header(EntryType::Directory, 0);
+        header.as_old_mut().uid = [0; 8];
+        header.as_old_mut().gid = [b' '; 8];
+        header.as_old_mut().mode = [0; 8];
+        header.set_cksum();
+        let (entry, _) = &read_all(header.as_bytes()).unwrap()[0];
+        let attributes = &entry.attributes;
+        assert_eq!((attributes.uid, attributes.gid, attributes.mode), (0, 0, 0));
     }
 
     #[test]

@@ -68,17 +68,8 @@ pub fn spared_content(among: &Path) -> Result<BTreeSet<Digest>, Error> {
 
 /// The workspaces that nobody holds. The store must be locked.
 pub fn abandoned(among: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    for name in file::names(among)? {
-        let directory = among.join(name);
-        let is_abandoned = match Lock::try_acquire(&directory.join(LOCK)) {
-            Ok(lock) => lock.is_some(),
-            // Another process removes it at this moment.
-            Err(_) => !directory.exists(),
-        };
-        if is_abandoned {
-            found.push(directory);
-        }
-    }
-    Ok(found)
+    let directories = file::names(among)?.into_iter().map(|name| among.join(name));
+    Ok(directories
+        .filter(|directory| !Lock::is_held(&directory.join(LOCK)))
+        .collect())
 }

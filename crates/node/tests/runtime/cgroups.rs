@@ -3,17 +3,22 @@
 use plimsoll_node::runtime::wire::{ContainerConfig, LinuxContainerResources};
 use plimsoll_testkit::cgroup;
 
-use crate::scene::{Scene, cgroup_of, lasting, resources, script};
+use crate::scene::{Scene, cgroup_of, lasting, resources, script, until};
 
 const MIB: i64 = 1024 * 1024;
 
 pub(crate) async fn a_container_is_placed_below_its_pod(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &script("exec sleep 1000")).await;
-    let processes = cgroup::processes(&cgroup_of(&sandbox, &id));
-    assert_eq!(processes.len(), 1, "{processes:?}");
-    let line = std::fs::read_to_string(format!("/proc/{}/cmdline", processes[0]));
-    assert_eq!(line.unwrap(), "sleep\x001000\x00");
+    let at = cgroup_of(&sandbox, &id);
+    until("the command is alone there", async || {
+        let [process] = cgroup::processes(&at)[..] else {
+            return None;
+        };
+        let line = std::fs::read_to_string(format!("/proc/{process}/cmdline"));
+        (line.ok()? == "sleep\x001000\x00").then_some(())
+    })
+    .await;
 }
 
 pub(crate) async fn values_are_written_as_asked(scene: &Scene) {
@@ -69,16 +74,43 @@ pub(crate) async fn a_memory_hog_is_killed_inside_its_limit(scene: &Scene) {
     let id = scene
         .start_alone(&hog("exec dd if=/dev/zero of=/dev/null bs=256M"))
         .await;
-    let status = scene.ended(&id).await;
-    assert_eq!(
-        (status.exit_code, status.reason.as_str()),
-        (137, "OOMKilled")
-    );
+    assert_killed_for_memory(scene, &id).await;
 
     let within = script("dd if=/dev/zero of=/dev/null bs=8M count=2");
     let id = scene.start_alone(&within).await;
     let status = scene.ended(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (0, "Completed"));
+}
+
+pub(crate) async fn files_of_v2_are_written_by_name(scene: &Scene) {
+    if !cgroup::is_unified() {
+        return;
+    }
+    let mut config = lasting();
+    let wanted = [("memory.high", 48 * MIB), ("memory.low", 16 * MIB)];
+    let resources = resources(&mut config);
+    resources.memory_limit_in_bytes = 64 * MIB;
+    resources.unified = wanted
+        .map(|(file, value)| (file.to_owned(), value.to_string()))
+        .into();
+    let sandbox = scene.run_pod().await;
+    let id = scene.start(&sandbox, &config).await;
+    let at = cgroup_of(&sandbox, &id);
+    for (file, value) in wanted {
+        assert_eq!(cgroup::read("memory", &at, file), value.to_string());
+    }
+}
+
+pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
+    if !cgroup::is_unified() {
+        return;
+    }
+    // A child that grows too large, and a parent that would go on.
+    let mut config = hog("dd if=/dev/zero of=/dev/null bs=256M; sleep 1000");
+    let whole = ("memory.oom.group".to_owned(), "1".to_owned());
+    resources(&mut config).unified = [whole].into();
+    let id = scene.start_alone(&config).await;
+    assert_killed_for_memory(scene, &id).await;
 }
 
 pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
@@ -88,6 +120,16 @@ pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
     assert!(cgroup::exists(&at));
     scene.runtime().remove_container(&id).await.unwrap();
     assert!(!cgroup::exists(&at));
+}
+
+/// Why it ended may be told a moment after its end: containerd hears of both apart.
+async fn assert_killed_for_memory(scene: &Scene, id: &str) {
+    assert_eq!(scene.ended(id).await.exit_code, 137);
+    until("it is told that memory was short", async || {
+        let status = scene.status(id).await;
+        (status.reason == "OOMKilled").then_some(())
+    })
+    .await;
 }
 
 fn hog(text: &str) -> ContainerConfig {

@@ -122,10 +122,10 @@ pub(crate) async fn streams_are_handed_over_or_served_elsewhere(scene: &Scene) {
     assert_eq!((out.as_str(), err.as_str()), ("got hello\n", "err\n"));
     assert_eq!(streams.exit.await.unwrap(), 7);
 
+    // Sizes and bytes travel apart, so the command waits for the size.
+    let sized = "read go; until test \"$(stty size)\" = '45 123'; do sleep 0.05; done; echo sized";
     let request = ExecRequest {
-        cmd: ["sh", "-c", "read go; stty size"]
-            .map(str::to_owned)
-            .to_vec(),
+        cmd: ["sh", "-c", sized].map(str::to_owned).to_vec(),
         tty: true,
         stderr: false,
         ..request
@@ -149,7 +149,7 @@ pub(crate) async fn streams_are_handed_over_or_served_elsewhere(scene: &Scene) {
         .read_to_string(&mut out)
         .await
         .unwrap();
-    assert!(out.contains("45 123"), "{out}");
+    assert!(out.contains("sized"), "{out}");
     assert_eq!(streams.exit.await.unwrap(), 0);
 }
 

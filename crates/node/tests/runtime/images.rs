@@ -1,7 +1,7 @@
 //! Images are known, fetched and removed.
 
 use plimsoll_node::runtime::Error;
-use plimsoll_node::runtime::wire::{AuthConfig, ContainerFilter, Image};
+use plimsoll_node::runtime::wire::{AuthConfig, ContainerFilter, Image, ImageSpec};
 use plimsoll_testkit::images::{Image as Recipe, Layer, Tree};
 use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
 
@@ -105,6 +105,21 @@ pub(crate) async fn a_container_tells_which_image_it_runs(scene: &Scene) {
     let listed = scene.runtime().list_containers(&filter).await.unwrap();
     let known = status(scene, &listed[0].image_ref).await.unwrap();
     assert_eq!(known.id, found.id);
+}
+
+pub(crate) async fn a_container_is_made_of_an_id(scene: &Scene) {
+    // As agents do, so that what was pulled is what runs.
+    let found = status(scene, BUSYBOX).await.unwrap();
+    let mut config = lasting();
+    config.image = Some(ImageSpec {
+        image: found.id.clone(),
+        user_specified_image: BUSYBOX.to_owned(),
+        ..ImageSpec::default()
+    });
+    let id = scene.start_alone(&config).await;
+    let told = scene.status(&id).await;
+    assert_eq!(told.image.unwrap().image, BUSYBOX);
+    assert_eq!(status(scene, &told.image_ref).await.unwrap().id, found.id);
 }
 
 async fn pull(scene: &Scene, name: &str) -> Result<String, Error> {

@@ -50,6 +50,31 @@ pub(crate) async fn a_last_line_without_end_is_kept(scene: &Scene) {
     assert_eq!(lines[1].text, "no end");
 }
 
+pub(crate) async fn bytes_that_are_no_text_are_kept(scene: &Scene) {
+    let config = script(r"printf 'a\377\000b\n'");
+    let sandbox = scene.run_pod().await;
+    let id = scene.start(&sandbox, &config).await;
+    scene.ended(&id).await;
+    let path = log_path(&sandbox, &config);
+    let bytes = until("the log is whole", async || {
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        bytes.ends_with(b"\n").then_some(bytes)
+    })
+    .await;
+    assert!(bytes.ends_with(b" stdout F a\xff\x00b\n"), "{bytes:?}");
+}
+
+pub(crate) async fn nothing_is_lost_of_much_output(scene: &Scene) {
+    // It has to live on: containerd gives a container's last words two seconds, which is not
+    // always enough for so many.
+    let config = script("seq 1 20000; exec sleep 1000");
+    let sandbox = scene.run_pod().await;
+    scene.start(&sandbox, &config).await;
+    let lines = lines(&log_path(&sandbox, &config), 20_000).await;
+    let numbers = lines.iter().map(|line| line.text.parse::<i32>().unwrap());
+    assert!(numbers.eq(1..=20_000));
+}
+
 pub(crate) async fn a_renamed_log_is_opened_anew(scene: &Scene) {
     let config =
         script("echo before; while ! test -e /tmp/go; do sleep 0.05; done; echo after; sleep 1000");

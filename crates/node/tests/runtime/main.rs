@@ -2,7 +2,8 @@
 //!
 //! A case is a function of a [`scene::Scene`]: a runtime, and a place for pods of the case's own.
 //! `contract!` lists the cases. All are of tier root: `cargo test --test runtime -- --ignored cri/`
-//! runs them on containerd. `vm/cri` is of tier vm: the cases in a virtual machine.
+//! runs them on containerd, `embedded/` on the agent's own. `vm/embedded` is of tier vm: the cases in
+//! a virtual machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,6 +12,7 @@ mod cgroups;
 mod containers;
 mod exec;
 mod images;
+mod isolation;
 mod logs;
 mod process;
 mod restart;
@@ -22,6 +24,8 @@ mod vm;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
+
+use plimsoll_node::runtime::embedded::helper_main;
 
 use backend::{Backend, Suite};
 
@@ -66,6 +70,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             metadata_labels_and_annotations_come_back,
             attempts_live_side_by_side,
             times_are_in_order,
+            many_pods_start_at_once,
+            two_may_stop_one_container,
             unknown_containers_are_not_found;
         process:
             command_and_arguments_replace_those_of_the_image,
@@ -77,14 +83,24 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             read_only_mounts_cannot_be_written,
             a_read_only_root_cannot_be_written,
             capabilities_are_added_and_dropped,
-            a_privileged_container_sees_devices,
+            a_privileged_container_sees_devices;
+        isolation:
             containers_of_a_pod_share_network_and_ipc_but_not_processes,
+            shared_memory_is_shared_in_a_pod,
             a_shared_process_namespace_shows_all_processes,
+            processes_of_another_container_can_be_joined,
+            processes_of_the_node_can_be_shared,
+            paths_are_masked_and_read_only,
+            kernel_settings_are_the_pods_own,
+            devices_are_given_by_name,
+            later_mounts_are_seen_only_where_asked_for,
             new_privileges_can_be_forbidden;
         logs:
             lines_have_time_stream_and_tag,
             long_lines_are_cut_into_parts,
             a_last_line_without_end_is_kept,
+            bytes_that_are_no_text_are_kept,
+            nothing_is_lost_of_much_output,
             a_renamed_log_is_opened_anew,
             a_terminal_has_one_stream;
         exec:
@@ -101,6 +117,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             values_are_written_as_asked,
             limits_of_a_running_container_change,
             a_memory_hog_is_killed_inside_its_limit,
+            files_of_v2_are_written_by_name,
+            a_container_dies_as_a_whole_if_asked_for,
             the_cgroup_goes_with_the_container;
         stats:
             usage_is_told_per_container,
@@ -112,7 +130,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_registry_wants_the_right_password,
             a_pull_of_nothing_says_what_was_missing,
             a_removed_image_is_gone,
-            a_container_tells_which_image_it_runs;
+            a_container_tells_which_image_it_runs,
+            a_container_is_made_of_an_id;
         restart:
             everything_is_found_again,
             what_ended_meanwhile_is_told;
@@ -138,6 +157,9 @@ fn trial(
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(backend::HELPER_WORD) {
+        return helper_main();
+    }
     let arguments = Arguments::from_args();
     let suite: &'static Suite = Box::leak(Box::new(Suite::new()));
     let all = Backend::ALL.into_iter().flat_map(|runtime| {

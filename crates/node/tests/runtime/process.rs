@@ -1,14 +1,12 @@
-//! The first process of a container: its words, its user, its file system, its namespaces.
+//! The first process of a container: its words, its user, its rights, its file system.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use plimsoll_node::runtime::wire::{
-    Capability, ContainerConfig, Int64Value, KeyValue, Mount, NamespaceMode,
-};
+use plimsoll_node::runtime::wire::{Capability, ContainerConfig, Int64Value, KeyValue, Mount};
 
 use crate::backend::OPINIONATED;
-use crate::scene::{Scene, image, lasting, named, own_processes, script, security};
+use crate::scene::{Scene, image, lasting, script, security};
 
 pub(crate) async fn command_and_arguments_replace_those_of_the_image(scene: &Scene) {
     let mut config = opinionated();
@@ -158,55 +156,6 @@ pub(crate) async fn a_privileged_container_sees_devices(scene: &Scene) {
     let mut config = script(&looks);
     security(&mut config).privileged = true;
     assert_eq!(scene.output_in(&sandbox, &config).await, "seen");
-}
-
-pub(crate) async fn containers_of_a_pod_share_network_and_ipc_but_not_processes(scene: &Scene) {
-    let sandbox = scene.run_pod().await;
-    let one = scene.start(&sandbox, &named(lasting(), "one", 0)).await;
-    let two = scene.start(&sandbox, &named(lasting(), "two", 0)).await;
-    for (namespace, is_shared) in [
-        ("net", true),
-        ("ipc", true),
-        ("uts", true),
-        ("pid", false),
-        ("mnt", false),
-    ] {
-        let link = format!("readlink /proc/self/ns/{namespace}");
-        let inside_one = scene.shell(&one, &link).await;
-        let inside_two = scene.shell(&two, &link).await;
-        assert_eq!(inside_one == inside_two, is_shared, "{namespace}");
-        let outside = std::fs::read_link(format!("/proc/self/ns/{namespace}")).unwrap();
-        assert_ne!(inside_one, outside.to_string_lossy(), "{namespace}");
-    }
-    assert_eq!(scene.shell(&one, "cat /proc/1/comm").await, "sh");
-}
-
-pub(crate) async fn a_shared_process_namespace_shows_all_processes(scene: &Scene) {
-    let shared = {
-        let mut options = own_processes();
-        options.pid = NamespaceMode::Pod.into();
-        options
-    };
-    let mut pod = scene.pod();
-    let linux = pod.linux.as_mut().unwrap();
-    linux.security_context.as_mut().unwrap().namespace_options = Some(shared.clone());
-    let sandbox = scene.run(pod).await;
-    let mut one = named(script("exec sleep 4242"), "one", 0);
-    security(&mut one).namespace_options = Some(shared.clone());
-    scene.start(&sandbox, &one).await;
-    let mut two = named(lasting(), "two", 0);
-    security(&mut two).namespace_options = Some(shared);
-    let two = scene.start(&sandbox, &two).await;
-    let seen = scene.shell(&two, "ps -o args").await;
-    assert!(seen.lines().any(|line| line == "sleep 4242"), "{seen}");
-}
-
-pub(crate) async fn new_privileges_can_be_forbidden(scene: &Scene) {
-    let asks = "grep NoNewPrivs /proc/self/status | cut -f 2";
-    assert_eq!(scene.output(&script(asks)).await, "0");
-    let mut config = script(asks);
-    security(&mut config).no_new_privs = true;
-    assert_eq!(scene.output(&config).await, "1");
 }
 
 /// A container that leaves everything to an image with a mind of its own.

@@ -12,6 +12,9 @@ use crate::backend::Backend;
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// Clients of registries want to know whom to trust, even where nothing is encrypted.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 const PROGRAM: &str = "/test/runtime";
 
 /// One trial: this program with the cases of a runtime, inside.
@@ -20,6 +23,9 @@ pub(crate) fn trial(runtime: Backend) -> Trial {
     Trial::test(name, move || {
         let own = std::env::current_exe()?;
         let mut machine = Machine::new().memory_mib(2048).program(&own, PROGRAM);
+        if Path::new(CERTIFICATES).exists() {
+            machine = machine.file(Path::new(CERTIFICATES), CERTIFICATES);
+        }
         for program in tools(runtime) {
             let inside = program.to_string_lossy().into_owned();
             machine = machine.program(&program, &inside);

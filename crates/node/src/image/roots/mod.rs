@@ -5,6 +5,7 @@
 //! mounted at `merged`; where overlayfs cannot be mounted, `merged` is a copy of all layers.
 
 mod copy;
+mod measurement;
 mod overlay;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,8 @@ use super::layers::Layers;
 use super::store::Store;
 use super::tree::{self, Usage};
 use super::unpack::copy_attributes;
+pub use measurement::Measurement;
+use measurement::Measurements;
 
 const FACTS: &str = "root.json";
 const MERGED: &str = "merged";
@@ -80,6 +83,7 @@ pub struct Roots {
     directory: PathBuf,
     /// Whether overlayfs works here, once that was tried.
     overlay_works: Arc<OnceLock<bool>>,
+    measurements: Arc<Measurements>,
 }
 
 impl Roots {
@@ -87,6 +91,7 @@ impl Roots {
         Roots {
             directory,
             overlay_works: Arc::default(),
+            measurements: Arc::default(),
         }
     }
 
@@ -99,8 +104,7 @@ impl Roots {
     pub fn layers_in_use(&self) -> Result<BTreeSet<Digest>, file::Error> {
         let mut layers = BTreeSet::new();
         for name in self.names()? {
-            let facts = self.facts(&name)?;
-            layers.extend(facts.into_iter().flat_map(|facts| facts.layers));
+            layers.extend(self.facts(&name).into_iter().flat_map(|facts| facts.layers));
         }
         Ok(layers)
     }
@@ -109,24 +113,25 @@ impl Roots {
     pub fn of_image(&self, image: &Digest) -> Result<Vec<String>, file::Error> {
         let mut found = Vec::new();
         for name in self.names()? {
-            if self
-                .facts(&name)?
-                .is_some_and(|facts| facts.image == *image)
-            {
+            let facts = self.facts(&name);
+            if facts.is_some_and(|facts| facts.image == *image) {
                 found.push(name);
             }
         }
         Ok(found)
     }
 
-    /// What was written into a root.
-    pub fn usage(&self, name: &str) -> Result<Usage, Error> {
+    /// What was written into a root. Expensive measurements serve for a while.
+    pub fn usage(&self, name: &str) -> Result<Measurement, Error> {
         check(name)?;
+        self.measurements.get_or(name, || self.measure(name))
+    }
+
+    fn measure(&self, name: &str) -> Result<Usage, Error> {
         let directory = self.directory.join(name);
-        let no_root = || Error::NoRoot {
+        let facts = self.facts(name).ok_or_else(|| Error::NoRoot {
             name: name.to_owned(),
-        };
-        let facts = self.facts(name)?.ok_or_else(no_root)?;
+        })?;
         let measured = |part: &str| {
             let path = directory.join(part);
             tree::measure(&path).doing("measure", &path)
@@ -143,8 +148,14 @@ impl Roots {
         }
     }
 
-    fn facts(&self, name: &str) -> Result<Option<Facts>, file::Error> {
-        file::read_json(&self.directory.join(name).join(FACTS))
+    /// None if there is no such root, or if a power failure took what was known about it: then
+    /// no container uses it, and it cannot be used again.
+    fn facts(&self, name: &str) -> Option<Facts> {
+        let path = self.directory.join(name).join(FACTS);
+        file::read_json(&path).unwrap_or_else(|error| {
+            tracing::warn!(root = name, error = %error, "root file system is lost");
+            None
+        })
     }
 
     fn overlay_works(&self, store: &Store) -> bool {
@@ -167,9 +178,14 @@ impl Store {
     pub fn prepare_root(&self, image: &Digest, name: &str) -> Result<PathBuf, Error> {
         check(name)?;
         let directory = self.roots.directory.join(name);
-        let facts = match self.roots.facts(name)? {
+        let facts = match self.roots.facts(name) {
             Some(facts) => facts,
-            None => self.make_root(image, &directory)?,
+            None => {
+                if directory.exists() {
+                    self.remove_root(name)?;
+                }
+                self.make_root(image, &directory)?
+            }
         };
         let merged = directory.join(MERGED);
         if matches!(facts.kind, Kind::Overlay) {
@@ -217,7 +233,7 @@ impl Store {
         // The lock keeps a collection from looking between the root's coming and the
         // workspace's going.
         let _lock = self.lock()?;
-        file::rename(&unfinished, directory)?;
+        std::fs::rename(&unfinished, directory).doing("make", directory)?;
         Ok(facts)
     }
 

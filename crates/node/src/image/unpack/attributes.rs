@@ -216,3 +216,20 @@ pub fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<(
     rustix::fs::fchmod(to, Mode::from(attributes.mode))?;
     Ok(rustix::fs::futimens(to, &times(&attributes))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_owners_are_refused() {
+        for id in [u64::from(u32::MAX), 1 << 40] {
+            let attributes = Attributes {
+                uid: id,
+                ..Attributes::default()
+            };
+            let refused = owner(&attributes).unwrap_err().to_string();
+            assert_eq!(refused, format!("owner {id}:0 does not exist"));
+        }
+    }
+}

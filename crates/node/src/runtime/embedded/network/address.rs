@@ -107,8 +107,19 @@ impl Addresses {
         };
         for entry in entries {
             let entry = entry?;
-            if entry.file_name() != LAST && is_unwanted(&fs::read_to_string(entry.path())?) {
-                fs::remove_file(entry.path())?;
+            if entry.file_name() == LAST {
+                continue;
+            }
+            let looked = fs::read_to_string(entry.path()).and_then(|holder| {
+                if is_unwanted(&holder) {
+                    fs::remove_file(entry.path())?;
+                }
+                Ok(())
+            });
+            match looked {
+                // Another sandbox gave it back meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                looked => looked?,
             }
         }
         Ok(())
@@ -154,5 +165,24 @@ mod tests {
         assert_eq!(next("g"), Some(2));
         addresses.retain(&["g".to_owned()]).unwrap();
         assert_eq!([next("h"), next("i")], [Some(3), Some(4)]);
+    }
+
+    #[test]
+    fn addresses_are_given_back_side_by_side() {
+        let dir = tempfile::tempdir().unwrap();
+        let addresses = Addresses::new(dir.path().join("addresses"));
+        let range = Range::parse("10.0.0.0/24").unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let addresses = &addresses;
+                scope.spawn(move || {
+                    for turn in 0..50 {
+                        let id = format!("{thread}-{turn}");
+                        addresses.allocate(range, &id).unwrap().unwrap();
+                        addresses.release(&id).unwrap();
+                    }
+                });
+            }
+        });
     }
 }

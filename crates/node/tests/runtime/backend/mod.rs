@@ -1,5 +1,8 @@
 //! The runtimes that the contract is run on.
 
+mod cri;
+mod embedded;
+
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, RwLock};
@@ -9,13 +12,12 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde_json::json;
 
-use plimsoll_core::cgroup::conversion::{kubelet_weight_from_shares, runtime_weight_from_shares};
 use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::cri::{Cri, Options};
-use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::Image;
 
 use crate::scene::{Running, Scene};
+
+pub(crate) use embedded::HELPER_WORD;
 
 /// Busybox under a name with a host.
 pub(crate) const BUSYBOX: &str = "plimsoll.test/busybox:1";
@@ -30,16 +32,19 @@ const CASE_LIMIT: Duration = Duration::from_secs(120);
 pub(crate) enum Backend {
     /// containerd over its socket.
     Cri,
+    /// The agent's own.
+    Embedded,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Backend; 1] = [Backend::Cri];
+    pub(crate) const ALL: [Backend; 2] = [Backend::Cri, Backend::Embedded];
 }
 
 impl fmt::Display for Backend {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Backend::Cri => "cri",
+            Backend::Embedded => "embedded",
         })
     }
 }
@@ -60,7 +65,7 @@ pub(crate) trait Service: Send + Sync {
 /// The runtimes, each started by the first case that needs it.
 pub(crate) struct Suite {
     tokio: tokio::runtime::Runtime,
-    cri: Mutex<Option<Arc<dyn Service>>>,
+    services: [Mutex<Option<Arc<dyn Service>>>; Backend::ALL.len()],
     /// Cases that take a runtime down run alone.
     calm: RwLock<()>,
 }
@@ -72,7 +77,7 @@ impl Suite {
             .build();
         Self {
             tokio: tokio.unwrap(),
-            cri: Mutex::new(None),
+            services: Backend::ALL.map(|_| Mutex::new(None)),
             calm: RwLock::new(()),
         }
     }
@@ -110,13 +115,17 @@ impl Suite {
     }
 
     fn service(&self, backend: Backend) -> Arc<dyn Service> {
-        let slot = match backend {
-            Backend::Cri => &self.cri,
-        };
+        let at = Backend::ALL.iter().position(|known| *known == backend);
         // One that did not start is tried again, so that each case tells why.
-        let mut slot = slot.lock().unwrap_or_else(|broken| broken.into_inner());
-        let service = slot.get_or_insert_with(|| match backend {
-            Backend::Cri => self.tokio.block_on(CriService::start()),
+        let slot = self.services[at.unwrap()].lock();
+        let mut slot = slot.unwrap_or_else(|broken| broken.into_inner());
+        let service = slot.get_or_insert_with(|| {
+            self.tokio.block_on(async {
+                match backend {
+                    Backend::Cri => cri::start().await,
+                    Backend::Embedded => embedded::start().await,
+                }
+            })
         });
         Arc::clone(service)
     }
@@ -124,67 +133,14 @@ impl Suite {
     /// Ends all runtimes and what they started.
     pub(crate) fn end(&self) {
         let _inside = self.tokio.enter();
-        let slot = self.cri.lock();
-        drop(slot.unwrap_or_else(|broken| broken.into_inner()).take());
+        for slot in &self.services {
+            drop(
+                slot.lock()
+                    .unwrap_or_else(|broken| broken.into_inner())
+                    .take(),
+            );
+        }
     }
-}
-
-struct CriService {
-    containerd: Mutex<Containerd>,
-    client: Mutex<Arc<Cri>>,
-}
-
-impl CriService {
-    async fn start() -> Arc<dyn Service> {
-        let containerd = Containerd::start();
-        containerd.import(&Image::busybox(), BUSYBOX);
-        containerd.import(&opinionated_image(), OPINIONATED);
-        let client = connect(&containerd).await;
-        Arc::new(Self {
-            containerd: Mutex::new(containerd),
-            client: Mutex::new(client),
-        })
-    }
-}
-
-#[async_trait(?Send)]
-impl Service for CriService {
-    fn runtime(&self) -> Arc<dyn Runtime> {
-        Arc::clone(&*self.client.lock().unwrap()) as Arc<dyn Runtime>
-    }
-
-    async fn take_down(&self) {
-        self.containerd.lock().unwrap().kill();
-    }
-
-    async fn bring_up(&self) {
-        self.containerd.lock().unwrap().start_again();
-        let old = Arc::clone(&*self.client.lock().unwrap());
-        // The agent's connection comes back by itself.
-        answered(&old).await;
-    }
-
-    fn cpu_weights(&self, shares: u64) -> Vec<u64> {
-        // runc up to 1.2 counts as kubelets do for pods.
-        vec![
-            kubelet_weight_from_shares(shares),
-            runtime_weight_from_shares(shares),
-        ]
-    }
-}
-
-async fn connect(containerd: &Containerd) -> Arc<Cri> {
-    let client = Cri::new(&Options::at(containerd.endpoint())).unwrap();
-    answered(&client).await;
-    Arc::new(client)
-}
-
-/// containerd listens before its CRI part is ready.
-async fn answered(client: &Cri) {
-    crate::scene::until("the runtime answers", async || {
-        client.version().await.ok().map(drop)
-    })
-    .await;
 }
 
 /// Busybox that says who it is, with words of its own for all that a container may leave open.

@@ -54,7 +54,7 @@ pub use helper::helper_main;
 pub use images::{ImageConfig, Images};
 pub use network::NetworkOptions;
 
-use cgroup::Trees;
+use cgroup::Machine;
 use forker::Forker;
 use layout::Layout;
 use network::Network;
@@ -92,7 +92,7 @@ struct Inner {
     layout: Layout,
     images: Arc<dyn Images>,
     cgroup_driver: Driver,
-    trees: Trees,
+    machine: Machine,
     rights: Rights,
     network: Network,
     table: Table,
@@ -120,7 +120,8 @@ impl Embedded {
         let lock = take_lock(&layout.lock())
             .await
             .map_err(|error| Error::failed(doing(), error))?;
-        let trees = Trees::read().map_err(|error| Error::failed("find cgroups", error))?;
+        let machine = Machine::detect(cgroup_driver)
+            .map_err(|error| Error::failed("find the machine's cgroups", error))?;
         let rights = Rights::read().map_err(|error| Error::failed("read own rights", error))?;
         let network = Network::new(network, layout.clone())?;
         let forker = Forker::new(helper, lock)
@@ -129,7 +130,7 @@ impl Embedded {
             layout,
             images,
             cgroup_driver,
-            trees,
+            machine,
             rights,
             network,
             table: Table::default(),

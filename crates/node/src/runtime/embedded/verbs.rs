@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
 
-use super::{Embedded, NAME, container, report};
+use super::{Embedded, NAME, report};
 use crate::runtime::wire::{
     AttachRequest, AuthConfig, Container, ContainerConfig, ContainerFilter, ContainerStats,
     ContainerStatus, ExecRequest, ExecSyncResponse, Image, ImageFsInfoResponse, ImageSpec,
@@ -123,13 +123,7 @@ impl Runtime for Embedded {
     }
 
     async fn container_status(&self, id: &str) -> Result<ContainerStatus, Error> {
-        let container = self.inner.table.container(id)?;
-        let sandbox = self.inner.table.sandbox(&container.record.sandbox)?;
-        let log_path = container::log_path(&sandbox.config, &container.config());
-        Ok(report::container_status(
-            &container,
-            &log_path.unwrap_or_default(),
-        ))
+        Ok(report::container_status(&*self.inner.table.container(id)?))
     }
 
     async fn list_containers(&self, filter: &ContainerFilter) -> Result<Vec<Container>, Error> {

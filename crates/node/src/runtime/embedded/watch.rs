@@ -101,10 +101,8 @@ impl Embedded {
             };
             files::write_json(&container.dir.exit(), &exit, Durability::Process)?;
         }
-        let cgroup = self.inner.trees.cgroup(&container.record.cgroup);
-        if cgroup.kill_all(KILL) {
-            cgroup.remove()?;
-        }
+        let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
+        cgroup.remove(KILL).map_err(io::Error::other)?;
         self.note_end(container)
     }
 
@@ -113,10 +111,8 @@ impl Embedded {
             container = container.id,
             "the monitor of the container is gone"
         );
-        let cgroup = self.inner.trees.cgroup(&container.record.cgroup);
-        if cgroup.kill_all(KILL) {
-            cgroup.remove()?;
-        }
+        let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
+        cgroup.remove(KILL).map_err(io::Error::other)?;
         let exit = ExitRecord {
             code: UNKNOWN_CODE,
             finished_at: now_nanos(),

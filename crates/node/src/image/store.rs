@@ -9,6 +9,9 @@
 //! lock             held while any of the above is changed, never for long
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -102,6 +102,12 @@ pub enum Error {
         /// What was read.
         source_name: String,
     },
+    /// Images say themselves how they start.
+    #[error("{source_name} is an archive of images, which say themselves how containers start")]
+    StartGiven {
+        /// What was read.
+        source_name: String,
+    },
     /// Nothing in it.
     #[error("the archive has no image for this machine")]
     Empty,
@@ -144,6 +150,10 @@ impl Store {
             return root_file_system::import(self, parts.into_tar(), name, options)
                 .map(|record| vec![record]);
         };
+        if options.start != Start::default() {
+            let source_name = source.to_string();
+            return Err(Error::StartGiven { source_name });
+        }
         let count = images.len();
         if let Some(name) = &options.name
             && count > 1

@@ -170,6 +170,21 @@ fn a_root_file_system_becomes_an_image() {
 }
 
 #[test]
+fn an_image_keeps_its_own_way_to_start() {
+    let bench = Bench::new();
+    let options = Options {
+        start: Start {
+            cmd: Some(vec!["sh".to_owned()]),
+            ..Start::default()
+        },
+        ..Options::default()
+    };
+    let archive = two_layers().docker_archive(&["app"]);
+    let refused = bench.import_with(&archive, &options).unwrap_err();
+    assert!(matches!(refused, Error::StartGiven { .. }), "{refused}");
+}
+
+#[test]
 fn broken_archives_leave_nothing_behind() {
     let image = two_layers();
     let whole = image.docker_archive(&["app"]);

@@ -247,3 +247,171 @@ async fn a_registry_that_nobody_serves_is_unavailable() {
     let expected = format!("image {name}: registry {address} cannot be reached");
     assert_eq!(refused.to_string(), expected);
 }
+
+/// A registry of few words: what it answers to which request.
+struct Scripted {
+    address: std::net::SocketAddr,
+}
+
+impl Scripted {
+    /// Answers by path: further headers and a body, or a status.
+    fn start(answer: impl Fn(&str, &str) -> (u16, String, Vec<u8>) + Send + 'static) -> Scripted {
+        use std::io::{BufRead, BufReader, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let request = lines.next().and_then(Result::ok).unwrap_or_default();
+                let headers: Vec<String> = lines
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                let headers = headers.join("\n").to_lowercase();
+                let (status, more, body) = answer(path, &headers);
+                let head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n{more}\r\n");
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(&body);
+            }
+        });
+        Scripted { address }
+    }
+
+    /// Serves one image without being asked who asks, its blobs changed on the way.
+    fn serving(image: Image, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'static) -> Scripted {
+        Scripted::start(move |path, _| {
+            if path == "/v2/" {
+                return (200, String::new(), Vec::new());
+            }
+            if path.starts_with("/v2/app/manifests/") {
+                let media_type = format!("Content-Type: {}\r\n", MANIFESTS[0]);
+                return (200, media_type, image.manifest());
+            }
+            let wanted = path.trim_start_matches("/v2/app/blobs/");
+            if digest(&image.configuration()) == wanted {
+                return (200, String::new(), image.configuration());
+            }
+            let blob = image
+                .layers
+                .iter()
+                .find(|layer| digest(&layer.blob) == wanted);
+            (200, String::new(), change(blob.unwrap().blob.clone()))
+        })
+    }
+
+    fn image(&self) -> String {
+        format!("{}/app:v1", self.address)
+    }
+}
+
+fn causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn blobs_are_checked_as_they_arrive() {
+    let longer = |blob: Vec<u8>| [blob, vec![0; 100]].concat();
+    let shorter = |mut blob: Vec<u8>| {
+        blob.truncate(blob.len() / 2);
+        blob
+    };
+    let flipped = |mut blob: Vec<u8>| {
+        let middle = blob.len() / 2;
+        blob[middle] ^= 1;
+        blob
+    };
+    type Change = fn(Vec<u8>) -> Vec<u8>;
+    let changes: [(Change, &str); 3] = [
+        (longer, "is longer than its"),
+        (shorter, "Invalid digest"),
+        (flipped, "Invalid digest"),
+    ];
+    for (change, expected) in changes {
+        let bench = Bench::new();
+        let registry = Scripted::serving(image(), change);
+        let refused = bench.pull(&registry.image()).await.unwrap_err();
+        let text = causes(&refused);
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(bench.leftovers(), [""; 0]);
+    }
+    let registry = Scripted::serving(image(), |blob| blob);
+    Bench::new().pull(&registry.image()).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn a_token_is_fetched_where_the_registry_says() {
+    let image = image();
+    let manifest = image.manifest();
+    let registry = Scripted::start(move |path, headers| {
+        let host = headers
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .unwrap_or_default();
+        if path.starts_with("/token?") {
+            let is_known = headers.contains("authorization: basic dtpw");
+            assert!(path.contains("scope=repository%3Aapp%3Apull"), "{path}");
+            return match is_known {
+                true => (200, String::new(), br#"{"token":"t0ken"}"#.to_vec()),
+                false => (401, String::new(), b"who are you?".to_vec()),
+            };
+        }
+        if !headers.contains("authorization: bearer t0ken") {
+            let where_to =
+                format!("WWW-Authenticate: Bearer realm=\"http://{host}/token\",service=\"s\"\r\n");
+            return (401, where_to, Vec::new());
+        }
+        if path.contains("/manifests/") {
+            return (200, String::new(), manifest.clone());
+        }
+        let wanted = path.trim_start_matches("/v2/app/blobs/");
+        let blobs = image.layers.iter().map(|layer| layer.blob.clone());
+        let mut blobs = blobs.chain([image.configuration()]);
+        let blob = blobs.find(|blob| digest(blob) == wanted).unwrap();
+        (200, String::new(), blob)
+    });
+    let bench = Bench::new();
+    let known = RegistryAuth::Basic("u".to_owned(), "p".to_owned());
+    // dTpw is base64 of u:p.
+    bench.pull_as(&registry.image(), known).await.unwrap();
+    let unknown = bench.pull(&registry.image()).await.unwrap_err();
+    assert!(matches!(unknown, Error::Unauthorized { .. }));
+    assert!(causes(&unknown).ends_with(": who are you?"));
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn a_registry_in_trouble_is_unavailable() {
+    let registry = Scripted::start(|_, _| (503, String::new(), b"down".to_vec()));
+    let refused = Bench::new().pull(&registry.image()).await.unwrap_err();
+    assert!(refused.is_unavailable(), "{refused}");
+    assert!(causes(&refused).ends_with("HTTP status 503: down"));
+}
+
+/// The client gives up its own thread at such tokens.
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn a_hostile_token_is_an_error_not_a_crash() {
+    let registry = Scripted::start(|path, headers| {
+        let host = headers
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .unwrap_or_default();
+        if path.starts_with("/token") {
+            return (200, String::new(), br#"{"token":"a\nb"}"#.to_vec());
+        }
+        let where_to = format!("WWW-Authenticate: Bearer realm=\"http://{host}/token\"\r\n");
+        (401, where_to, Vec::new())
+    });
+    let refused = Bench::new().pull(&registry.image()).await.unwrap_err();
+    assert!(matches!(refused, Error::Client { .. }), "{refused}");
+}

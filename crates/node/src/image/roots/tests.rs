@@ -35,19 +35,16 @@ impl Bench {
         }
     }
 
-    /// Pretends that overlayfs does not work.
     fn with_copies(image: &Image) -> Bench {
         let bench = Bench::new(image);
-        bench.store.roots.overlay_works.set(false).unwrap();
+        bench.store.roots.only_copies();
         bench
     }
 
     fn overlay(image: &Image) -> Bench {
         let bench = Bench::new(image);
-        assert!(
-            bench.store.roots.overlay_works(&bench.store),
-            "no overlayfs"
-        );
+        let overlay = bench.store.roots.overlay(&bench.store);
+        assert!(overlay.is_some(), "no overlayfs");
         bench
     }
 
@@ -266,7 +263,7 @@ fn a_root_whose_facts_are_lost_is_made_anew() {
     fs::write(root.join("written"), "").unwrap();
     fs::write(root.with_file_name(FACTS), "").unwrap();
     bench.reopen();
-    bench.store.roots.overlay_works.set(false).unwrap();
+    bench.store.roots.only_copies();
     assert_eq!(bench.store.roots.names().unwrap(), ["one"]);
     assert!(bench.store.roots.usage("one").is_err());
     check_root(&bench.prepare("one"));

@@ -1,5 +1,8 @@
 //! The store as the embedded runtime uses it.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 

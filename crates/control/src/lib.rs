@@ -25,6 +25,7 @@ pub mod nodes;
 pub mod process;
 pub mod scheduler;
 pub mod serving;
+mod unmanaged;
 pub mod watching;
 pub mod work_queue;
 pub mod workloads;

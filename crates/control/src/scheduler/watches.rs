@@ -17,6 +17,7 @@ use plimsoll_core::scheduling::queue::NodeFacts;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::unmanaged::Unmanaged;
 use crate::watching::watch;
 
 use super::input::{Input, Name, Seen};
@@ -67,7 +68,7 @@ impl Feed<'_> {
         T: Send + 'static,
         N: Send + 'static,
     {
-        let events = watch(Api::<K>::all(self.client.clone()), config);
+        let events = watch(Api::<Unmanaged<K>>::all(self.client.clone()), config);
         let (inputs, stop) = (self.inputs.clone(), self.stop.clone());
         tokio::spawn(async move {
             let mut events = std::pin::pin!(events);
@@ -82,8 +83,8 @@ impl Feed<'_> {
                 let seen = match event {
                     Event::Init => Seen::ListBegins,
                     Event::InitDone => Seen::ListEnds,
-                    Event::Delete(object) => Seen::IsGone(name(&object)),
-                    Event::Apply(object) | Event::InitApply(object) => {
+                    Event::Delete(Unmanaged(object)) => Seen::IsGone(name(&object)),
+                    Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object)) => {
                         let own_name = name(&object);
                         match read(object) {
                             Ok(object) => Seen::Is(object),

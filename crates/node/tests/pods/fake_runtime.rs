@@ -14,6 +14,7 @@ use plimsoll_node::pods::Clock;
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// The runtime.
 #[derive(Debug)]
@@ -36,6 +37,15 @@ struct State {
     exec_exit_code: i32,
     fails: BTreeMap<&'static str, u32>,
     calls: usize,
+    stops: Vec<Stop>,
+    made: Vec<String>,
+}
+
+/// That a container was told to stop.
+#[derive(Debug)]
+struct Stop {
+    id: String,
+    deadline: Instant,
 }
 
 #[derive(Debug)]
@@ -105,6 +115,38 @@ impl FakeRuntime {
         self.state().calls
     }
 
+    /// How many containers of that name were made.
+    pub(crate) fn made(&self, name: &str) -> usize {
+        let state = self.state();
+        let made = state.made.iter();
+        made.filter(|own| *own == name).count()
+    }
+
+    /// Whether any container runs.
+    pub(crate) fn is_anything_running(&self) -> bool {
+        let mut containers = self.containers().into_iter();
+        containers.any(|(_, state)| state == ContainerState::ContainerRunning)
+    }
+
+    /// Nobody who was told to stop may be given more time afterwards, but for the two seconds that
+    /// a runtime is always given.
+    pub(crate) fn check_stops(&self) {
+        let state = self.state();
+        for (index, stop) in state.stops.iter().enumerate() {
+            let mut before = state.stops[..index].iter().rev();
+            if let Some(before) = before.find(|before| before.id == stop.id) {
+                let floor = Duration::from_millis(2_100);
+                let latest = before.deadline.max(Instant::now() + floor);
+                assert!(stop.deadline <= latest, "{stop:?} after {before:?}");
+            }
+        }
+    }
+
+    /// Forgets who was told to stop.
+    pub(crate) fn forget_stops(&self) {
+        self.state().stops.clear();
+    }
+
     /// Names and states of all containers, oldest first.
     pub(crate) fn containers(&self) -> Vec<(String, ContainerState)> {
         let state = self.state();
@@ -121,19 +163,27 @@ impl FakeRuntime {
 
     /// Ends the running container of that name, as if by itself.
     pub(crate) fn end(&self, name: &str, exit_code: i32) {
-        let ids: Vec<String> = {
-            let state = self.state();
-            let all = state.containers.iter();
-            all.filter(|(_, c)| {
-                c.status.metadata.as_ref().unwrap().name == name
-                    && c.status.state == ContainerState::ContainerRunning as i32
-            })
-            .map(|(id, _)| id.clone())
-            .collect()
-        };
-        for id in ids {
+        for id in self.running_ids(name) {
             self.exit(&id, exit_code, None);
         }
+    }
+
+    /// The kernel kills the running container of that name.
+    pub(crate) fn run_out_of_memory(&self, name: &str) {
+        for id in self.running_ids(name) {
+            self.exit(&id, 137, Some("OOMKilled"));
+        }
+    }
+
+    fn running_ids(&self, name: &str) -> Vec<String> {
+        let state = self.state();
+        let all = state.containers.iter();
+        all.filter(|(_, c)| {
+            c.status.metadata.as_ref().unwrap().name == name
+                && c.status.state == ContainerState::ContainerRunning as i32
+        })
+        .map(|(id, _)| id.clone())
+        .collect()
     }
 
     /// The sandbox of a pod dies, with all that is in it, as when the machine restarts.
@@ -366,6 +416,7 @@ impl Runtime for FakeRuntime {
             .values()
             .any(|c| c.sandbox == sandbox && c.status.metadata.as_ref() == Some(&metadata));
         assert!(!clash, "{metadata:?} was made before");
+        state.made.push(metadata.name.clone());
         let image = config.image.clone().unwrap();
         let status = ContainerStatus {
             id: id.clone(),
@@ -453,6 +504,10 @@ impl Runtime for FakeRuntime {
             let name = container.status.metadata.as_ref().unwrap().name.clone();
             let line = format!("stop {name} {}s", grace.as_secs_f64().round());
             state.log.push(line);
+            state.stops.push(Stop {
+                id: id.to_owned(),
+                deadline: Instant::now() + grace,
+            });
             (behaviour, ended)
         };
         if behaviour == "stubborn" {

@@ -13,7 +13,7 @@ use plimsoll_core::cgroup::Driver;
 use plimsoll_node::pods::Clock;
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The runtime.
@@ -22,8 +22,8 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Who is told of changes; nobody, for a runtime that does not tell.
-    listeners: Mutex<Vec<mpsc::Sender<String>>>,
+    /// Goes up with every change, unless the runtime does not tell.
+    changes: watch::Sender<u64>,
     is_silent: bool,
 }
 
@@ -84,7 +84,7 @@ impl FakeRuntime {
             this: this.clone(),
             clock,
             state: Mutex::default(),
-            listeners: Mutex::default(),
+            changes: watch::Sender::new(0),
             is_silent,
         })
     }
@@ -208,9 +208,8 @@ impl FakeRuntime {
             .retain(|_, c| c.status.state != ContainerState::ContainerExited as i32);
     }
 
-    fn tell(&self, pod_uid: &str) {
-        let mut listeners = self.listeners.lock().unwrap();
-        listeners.retain(|listener| listener.try_send(pod_uid.to_owned()).is_ok());
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn check(&self, verb: &'static str) -> Result<(), Error> {
@@ -224,7 +223,7 @@ impl FakeRuntime {
 
     fn exit(&self, id: &str, exit_code: i32, reason: Option<&str>) {
         let now = self.clock.now().as_nanos();
-        let uid = {
+        {
             let mut state = self.state();
             let Some(container) = state.containers.get_mut(id) else {
                 return;
@@ -239,11 +238,9 @@ impl FakeRuntime {
             container.status.finished_at = now;
             container.ended.send_replace(true);
             let name = container.status.metadata.as_ref().unwrap().name.clone();
-            let uid = container.status.labels["io.kubernetes.pod.uid"].clone();
             state.log.push(format!("ended {name} {exit_code}"));
-            uid
-        };
-        self.tell(&uid);
+        }
+        self.tell();
     }
 
     fn is_running(&self, id: &str) -> bool {
@@ -283,13 +280,8 @@ impl Runtime for FakeRuntime {
         Ok(())
     }
 
-    async fn changes(&self) -> Result<Option<mpsc::Receiver<String>>, Error> {
-        if self.is_silent {
-            return Ok(None);
-        }
-        let (sender, receiver) = mpsc::channel(1000);
-        self.listeners.lock().unwrap().push(sender);
-        Ok(Some(receiver))
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        (!self.is_silent).then(|| self.changes.subscribe())
     }
 
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
@@ -449,7 +441,7 @@ impl Runtime for FakeRuntime {
 
     async fn start_container(&self, id: &str) -> Result<(), Error> {
         self.check("start_container")?;
-        let (behaviour, uid) = {
+        let behaviour = {
             let mut state = self.state();
             let now = self.clock.now().as_nanos();
             let container = state
@@ -474,9 +466,8 @@ impl Runtime for FakeRuntime {
             });
             assert_eq!(running.count(), 1, "{} runs twice", metadata.name);
             state.log.push(line);
-            (behaviour, uid)
+            behaviour
         };
-        self.tell(&uid);
         if let Some((after, code)) = own_end(&behaviour) {
             if after.is_zero() {
                 self.exit(id, code, None);

@@ -4,11 +4,11 @@
 //! watched over by a monitor, a process of its own that outlives the agent. Both are forked by a
 //! helper ([`helper_main`]), because libcontainer must run in a process of one thread. All that
 //! matters is on disk, so that an agent that comes back, even after `kill -9`, finds everything as
-//! it is: see [`layout`] for what lies where, and [`recover`] for how it is read.
+//! it is: see `layout` for what lies where, and `recover` for how it is read.
 //!
-//! Reading order: [`images`] (where root file systems come from), [`job`] and [`helper`] (what runs
-//! outside), [`spec`] (from CRI's configuration to OCI's), [`cgroup`], [`network`], then the verbs
-//! in [`sandbox`], [`container`] and [`streams`].
+//! Reading order: `images` (where root file systems come from), `job` and `helper` (what runs
+//! outside), `spec` (from CRI's configuration to OCI's), `cgroup`, `network`, then the verbs
+//! in `sandbox`, `container` and `streams`.
 
 mod cgroup;
 mod container;

@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         adoption:
             containers_outlive_the_runtime_and_are_found_again,
             a_killed_agent_leaves_everything_running,
+            an_agent_may_be_killed_at_any_moment,
             the_end_of_a_container_is_noted_while_no_agent_runs,
             a_container_whose_monitor_dies_has_ended,
             a_helper_that_dies_is_replaced,

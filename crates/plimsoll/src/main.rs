@@ -8,6 +8,7 @@ mod check;
 mod cluster;
 mod controllers;
 mod convert;
+mod image;
 mod input;
 mod machine;
 mod print;
@@ -47,6 +48,8 @@ enum Command {
     },
     /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
     Controllers(controllers::Arguments),
+    /// Manage the images of the embedded container runtime.
+    Image(image::Arguments),
     /// Run the scheduler.
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(&arguments),
         Command::Controllers(arguments) => controllers::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Scheduler(arguments) => scheduler::run(&arguments),
         Command::Server(arguments) => server::run(&arguments),
     };

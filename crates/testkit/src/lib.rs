@@ -3,9 +3,21 @@
 //! - [`vectors`]: loads recorded cases, runs a check on each, reports per file.
 //! - [`etcd`]: starts a real etcd and stops it.
 //! - [`certificates`]: signs certificates.
+//! - [`images`]: small images, one of which really runs.
+//! - [`registry`]: starts a real image registry and stops it.
+//! - [`cgroup`]: cgroups of a test's own.
+//! - [`containerd`]: starts a real containerd and stops it.
+//! - [`mount`]: takes mounts away.
+//! - [`vm`]: boots a virtual machine and runs a command in it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
 pub mod certificates;
+pub mod cgroup;
+pub mod containerd;
 pub mod difference;
 pub mod etcd;
+pub mod images;
+pub mod mount;
+pub mod registry;
 pub mod vectors;
+pub mod vm;

@@ -26,7 +26,9 @@ pub use config::{Host, ResourceConfig, Version, WeightFormula};
 pub use container::LinuxContainerResources;
 pub use huge_page::{HugePageSize, huge_page_limits};
 pub use memory_qos::MemoryQos;
-pub use name::{CgroupName, CgroupPath, Driver, InvalidComponent, Runtime, container_path};
+pub use name::{
+    CgroupName, CgroupPath, Driver, InvalidComponent, InvalidPath, Runtime, container_path,
+};
 pub use oom_score::oom_score_adj;
 pub use plan::{Plan, PlanInput, PlannedCgroup, ReservedCgroup, compute_plan};
 pub use qos_tier::{QosTiers, TierSettings, TierUsage, compute_qos_tiers};

@@ -24,7 +24,13 @@ pub struct CgroupPath(String);
 #[error("invalid character in component [{}] of CgroupName", quoted(.0))]
 pub struct InvalidComponent(String);
 
+/// A text that is no path below a mount point.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid cgroup path {}: it must not have `..` in it", quoted(.0))]
+pub struct InvalidPath(String);
+
 const SLICE_SUFFIX: &str = ".slice";
+const POD_PREFIX: &str = "pod";
 
 impl CgroupName {
     /// The root.
@@ -53,7 +59,20 @@ impl CgroupName {
         class: QosClass,
         uid: &PodUid,
     ) -> Result<CgroupName, InvalidComponent> {
-        CgroupName::qos_tier(kubepods, class).child(&format!("pod{uid}"))
+        CgroupName::qos_tier(kubepods, class).child(&format!("{POD_PREFIX}{uid}"))
+    }
+
+    /// The pod that a cgroup directly below a tier is named after.
+    pub fn pod_uid(&self) -> Option<PodUid> {
+        let uid = self.0.last()?.strip_prefix(POD_PREFIX)?;
+        // Upstream splits at the prefix, so that a uid which has it again is nobody's.
+        let is_uid = !uid.is_empty() && !uid.contains(POD_PREFIX);
+        is_uid.then(|| PodUid::from(uid))
+    }
+
+    /// The parts below the root.
+    pub fn parts(&self) -> &[String] {
+        &self.0
     }
 
     /// A cgroup inside this one.
@@ -113,6 +132,23 @@ impl CgroupName {
 }
 
 impl CgroupPath {
+    /// Reads a path as `/proc/<pid>/cgroup` and configurations have it.
+    pub fn parse(text: &str) -> Result<CgroupPath, InvalidPath> {
+        let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+        let mut path = String::new();
+        for part in parts {
+            if part == ".." {
+                return Err(InvalidPath(text.to_owned()));
+            }
+            path.push('/');
+            path.push_str(part);
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        Ok(CgroupPath(path))
+    }
+
     /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -190,6 +226,28 @@ mod tests {
             error.to_string(),
             "invalid character in component [\"poda_b\"] of CgroupName"
         );
+    }
+
+    #[test]
+    fn a_pod_is_known_by_the_last_part() {
+        let uid = |name: &str| CgroupName::parse(name, Driver::Cgroupfs).pod_uid();
+        assert_eq!(uid("/kubepods/pod1-2"), Some(PodUid::from("1-2")));
+        for name in [
+            "/",
+            "/kubepods/pod",
+            "/kubepods/podpod",
+            "/kubepods/burstable",
+        ] {
+            assert_eq!(uid(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_stay_below_the_mount_point() {
+        let path = |text| CgroupPath::parse(text).map(|path| path.to_string());
+        assert_eq!(path("a//b/.").as_deref(), Ok("/a/b"));
+        assert_eq!(path("").as_deref(), Ok("/"));
+        assert!(path("/a/../b").is_err());
     }
 
     #[test]

@@ -1,1 +1,42 @@
 //! Core's cgroup plan, written into the kernel.
+//!
+//! What a cgroup should have is decided in `plimsoll_core::cgroup`; this module makes the
+//! directories, writes the files whose value differs, reads them back, kills what is inside and
+//! removes what is left. Every function here blocks for as long as the kernel takes, which is
+//! milliseconds but for [`Cgroups::remove`].
+//!
+//! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
+//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill`, `remove`, `pods`, `tiers`,
+//! `process`, [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
+
+mod create;
+mod enforce;
+mod error;
+#[cfg(test)]
+pub(crate) mod fake;
+mod kill;
+mod layout;
+mod mounts;
+mod pods;
+mod process;
+mod refusal;
+mod remove;
+mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
+mod tiers;
+mod tree;
+pub mod tunables;
+mod values;
+
+pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
+pub use error::Error;
+pub use layout::{Layout, is_systemd_running};
+pub use process::{AGENT_OOM_SCORE_ADJ, parse_own_cgroup, write_oom_score_adj};
+pub use refusal::Refusal;
+pub use settings::{container_settings, pod_settings, reserved_cgroups, tier_settings};
+pub use tiers::QOS_UPDATE_PERIOD;
+pub use tree::Cgroups;
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,40 @@
 //! Images on disk: pulled, imported, unpacked, mounted.
+//!
+//! [`store::Store`] is the whole of it under one directory, [`service::ImageService`] what the
+//! embedded runtime sees of it. The agent and the command line may use one directory at the same
+//! time: changes happen under a lock that is never held for long, long work happens in
+//! workspaces, and what a crash leaves of these is swept away by whoever comes next.
+//!
+//! Reading order: [`digest`], [`reference`](mod@reference), [`manifest`], [`configuration`] (what
+//! images are made of); [`catalogue`], [`layers`], [`roots`], [`store`] (what is kept);
+//! [`workspace`], [`installation`] (how it gets there); [`import`], [`pull`] (where it comes from);
+//! [`tarball`], [`compression`], [`unpack`], [`tree`] (files of strangers, handled with care);
+//! [`file`](mod@file), [`lock`] (our own files).
+
+pub mod catalogue;
+pub mod compression;
+pub mod configuration;
+pub mod digest;
+pub mod file;
+pub mod import;
+pub mod installation;
+pub mod layers;
+pub mod lock;
+pub mod manifest;
+pub mod pull;
+pub mod reference;
+pub mod roots;
+pub mod service;
+pub mod store;
+pub mod tarball;
+pub mod tree;
+pub mod unpack;
+pub mod workspace;
+
+/// Where a node keeps its images, in its data directory.
+pub const DIRECTORY: &str = "images";
+
+pub use pull::Registries;
+pub use reference::Reference;
+pub use service::ImageService;
+pub use store::Store;

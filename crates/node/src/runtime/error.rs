@@ -41,6 +41,14 @@ pub enum Error {
         /// The time given.
         after: Duration,
     },
+    /// The registry of an image is at fault, not the request. The first word is the one by which
+    /// CRI tells it apart (v1.36 staging/src/k8s.io/cri-api/pkg/errors/errors.go).
+    #[error("RegistryUnavailable")]
+    RegistryUnavailable {
+        /// Which image and registry, and why.
+        #[source]
+        source: Source,
+    },
     /// It was tried and failed.
     #[error("cannot {doing}")]
     Failed {

@@ -1,1 +1,33 @@
 //! What the node, its pods and containers use, read from the kernel.
+//!
+//! The agent hands over an [`Inventory`] of what there is, has a [`Collector`] measure it every ten
+//! seconds, and asks it for the same figures in several forms: the summary document, which eviction
+//! and HTTP clients read, and the texts that Prometheus scrapes. Asking costs no measurement, but
+//! for [`Collector::cadvisor_metrics`].
+//!
+//! Reading order: [`Inventory`], [`Collector`], then `summary` and `metrics` for the forms. Below
+//! them: `cgroup_reader` (one cgroup), `machine` (`/proc`), `file_system`, `disk` (directories),
+//! `network`, and `kept_file`, which makes all of it cheap.
+
+mod cgroup_reader;
+mod collector;
+mod cpu_rate;
+mod disk;
+mod figures;
+mod file_system;
+mod inventory;
+mod kept_file;
+mod keyed;
+mod machine;
+pub mod metrics;
+mod network;
+mod pressure;
+mod storage;
+mod summary;
+mod sums;
+
+pub use collector::{Collector, Settings};
+pub use inventory::{Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Volume, VolumeMeasure};
+
+#[cfg(test)]
+mod tests;

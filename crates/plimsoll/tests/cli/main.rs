@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+mod image;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -69,11 +69,14 @@ impl Summary {
         let mut memory = observation.memory.map(|memory| MemoryStats::of(&memory));
         if let Some(stall) = observation.memory_stall {
             let stats = memory.get_or_insert_default();
-            let full = PsiData {
-                avg10: stall.full_avg10,
-            };
-            let time = stall.time;
-            stats.psi = Some(PsiStats { full, time });
+            stats.psi = Some(PsiStats {
+                full: PsiData {
+                    avg10: stall.full_avg10,
+                    ..PsiData::default()
+                },
+                time: stall.time,
+                ..PsiStats::default()
+            });
         }
         let pods = observation.pods_memory.map(|memory| ContainerStats {
             name: PODS_CONTAINER.to_owned(),
@@ -134,7 +137,7 @@ impl MemoryStats {
             working_set_bytes: number(Some(memory.working_set)),
             mem_available_bytes: number(memory.kernel_available),
             active_file_bytes: number(memory.active_file),
-            psi: None,
+            ..MemoryStats::default()
         }
     }
 }
@@ -228,10 +231,12 @@ impl PodStats {
             memory: container.memory.map(|bytes| memory(Some(bytes))),
             rootfs: Some(FsStats::of_usage(&container.root_fs)),
             logs: Some(FsStats::of_usage(&container.logs)),
+            ..ContainerStats::default()
         };
         let volume = |volume: &VolumeUsage| VolumeStats {
             name: volume.name.clone(),
             fs: FsStats::of_usage(&volume.fs),
+            ..VolumeStats::default()
         };
         PodStats {
             containers: usage.containers.iter().map(container).collect(),

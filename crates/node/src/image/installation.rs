@@ -1,0 +1,168 @@
+//! An image on its way into the store, wherever its parts come from.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::catalogue::Record;
+use super::configuration::Configuration;
+use super::digest::Digest;
+use super::file;
+use super::layers::{self, Unpacked};
+use super::store::Store;
+use super::workspace::Workspace;
+
+/// Why an image did not get into the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the store.
+    #[error(transparent)]
+    File(#[from] file::Error),
+    /// A layer.
+    #[error(transparent)]
+    Layer(#[from] layers::Error),
+    /// Its configuration is none.
+    #[error("its configuration cannot be understood")]
+    Configuration(#[source] serde_json::Error),
+    /// Its parts do not fit together.
+    #[error("its configuration names {named} layers, but it has {found}")]
+    LayerCount {
+        /// By the configuration.
+        named: usize,
+        /// In the manifest or archive.
+        found: usize,
+    },
+}
+
+/// The names an image gets.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Whole names with tags.
+    pub tags: BTreeSet<String>,
+    /// Whole names with digests.
+    pub digests: BTreeSet<String>,
+    /// Never collected as unused.
+    pub pinned: bool,
+}
+
+/// An image being installed. Its layers are unpacked one by one in a workspace; only
+/// [`Self::finish`] makes them part of the store. Dropped before that, nothing is left.
+#[derive(Debug)]
+pub struct Installation {
+    store: Store,
+    workspace: Workspace,
+    configuration: Configuration,
+    /// Configuration and manifest, to be stored.
+    blobs: Vec<(Digest, Vec<u8>)>,
+    id: Digest,
+    manifest: Option<Digest>,
+    chains: Vec<Digest>,
+    /// Layers unpacked here, by their position.
+    unpacked: Vec<Option<Unpacked>>,
+}
+
+impl Installation {
+    /// Of an image with this configuration and so many layers.
+    pub fn begin(
+        store: &Store,
+        configuration: Vec<u8>,
+        manifest: Option<Vec<u8>>,
+        layer_count: usize,
+    ) -> Result<Installation, Error> {
+        let parsed = Configuration::parse(&configuration).map_err(Error::Configuration)?;
+        let named = parsed.rootfs.diff_ids.len();
+        if named != layer_count {
+            return Err(Error::LayerCount {
+                named,
+                found: layer_count,
+            });
+        }
+        let chains = parsed.chains();
+        let id = Digest::of(&configuration);
+        let mut blobs = vec![(id, configuration)];
+        let manifest = manifest.map(|bytes| {
+            let digest = Digest::of(&bytes);
+            blobs.push((digest, bytes));
+            digest
+        });
+        let mut spared: BTreeSet<Digest> = chains.iter().copied().collect();
+        spared.extend(blobs.iter().map(|(digest, _)| digest));
+        Ok(Installation {
+            workspace: store.workspace(&spared)?,
+            store: store.clone(),
+            unpacked: chains.iter().map(|_| None).collect(),
+            configuration: parsed,
+            blobs,
+            id,
+            manifest,
+            chains,
+        })
+    }
+
+    /// Positions of the layers whose content is needed; others are in the store already.
+    pub fn missing_layers(&self) -> Vec<usize> {
+        let is_missing = |at: &usize| !self.store.layers.has(&self.chains[*at]);
+        (0..self.chains.len()).filter(is_missing).collect()
+    }
+
+    /// A path for content on its way.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.workspace.path(name)
+    }
+
+    /// Unpacks the layer at a position; all missing ones below it must have been.
+    pub fn unpack_layer(&mut self, at: usize, content: impl Read) -> Result<(), Error> {
+        let below: Vec<PathBuf> = (0..at).rev().map(|below| self.files(below)).collect();
+        let layer = layers::unpack_into(
+            self.workspace.path(&format!("layer-{at}")),
+            content,
+            self.configuration.rootfs.diff_ids[at],
+            &below,
+            self.store.limits(),
+        )?;
+        self.unpacked[at] = Some(layer);
+        Ok(())
+    }
+
+    /// Makes the image part of the store, under its names. Returns its record.
+    pub fn finish(self, names: Names) -> Result<Record, Error> {
+        for (digest, bytes) in &self.blobs {
+            let path = self.store.blob_path(digest);
+            if !path.exists() {
+                let unfinished = self.workspace.path(&digest.hex());
+                file::replace(&unfinished, bytes)?;
+                file::rename(&unfinished, &path)?;
+            }
+        }
+        if self.unpacked.iter().any(Option::is_some) {
+            layers::sync(self.store.directory())?;
+        }
+        for (chain, layer) in self.chains.iter().zip(&self.unpacked) {
+            if let Some(layer) = layer {
+                self.store.layers.keep(chain, layer)?;
+            }
+        }
+        let mut size: u64 = self.blobs.iter().map(|(_, b)| b.len() as u64).sum();
+        for chain in self.chains.iter().collect::<BTreeSet<_>>() {
+            size += self.store.layers.usage(chain)?.bytes;
+        }
+        let record = Record {
+            id: self.id,
+            manifest: self.manifest,
+            layers: self.chains.clone(),
+            size,
+            tags: names.tags,
+            digests: names.digests,
+            pinned: names.pinned,
+        };
+        self.store.add(record.clone())?;
+        Ok(record)
+    }
+
+    fn files(&self, at: usize) -> PathBuf {
+        match &self.unpacked[at] {
+            Some(layer) => layer.files(),
+            None => self.store.layers.files(&self.chains[at]),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Why an image could not be pulled, sorted by what its user can do about it.
+
+use std::io;
+
+use oci_client::errors::{OciDistributionError, OciErrorCode};
+
+use super::super::digest::Digest;
+use super::super::reference::Reference;
+use super::super::{file, installation, manifest};
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// Registries answer with whole pages at times; statuses of pods are no place for these.
+const LONGEST_ANSWER: usize = 300;
+
+/// Why an image could not be pulled.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name is wrong, or the image was deleted.
+    #[error("image {image} not found in registry {registry}")]
+    NotFound {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+    },
+    /// Credentials are missing or wrong.
+    #[error(
+        "image {image}: access denied by registry {registry}, credentials are missing or wrong"
+    )]
+    Unauthorized {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+        /// The answer.
+        #[source]
+        source: Source,
+    },
+    /// The registry limits how often it may be asked.
+    #[error("image {image}: registry {registry} got too many requests")]
+    TooManyRequests {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+        /// The answer.
+        #[source]
+        source: Source,
+    },
+    /// The registry is down, or the network is.
+    #[error("image {image}: registry {registry} cannot be reached")]
+    Unreachable {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+        /// Why.
+        #[source]
+        source: Source,
+    },
+    /// The registry's answer makes no sense.
+    #[error("image {image}: registry {registry} gave an unexpected answer")]
+    Answer {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+        /// What was wrong with it.
+        #[source]
+        source: Source,
+    },
+    /// The registry sent other content than it was asked for.
+    #[error("image {image}: the registry sent {found} for {asked}")]
+    Content {
+        /// Its whole name.
+        image: String,
+        /// What was asked for.
+        asked: String,
+        /// What came.
+        found: Digest,
+    },
+    /// The registry sent more than the manifest says.
+    #[error("image {image}: blob {digest} is longer than its {size} bytes")]
+    Size {
+        /// Its whole name.
+        image: String,
+        /// The blob.
+        digest: Digest,
+        /// By the manifest.
+        size: u64,
+    },
+    /// The manifest is not used.
+    #[error("image {image} cannot be used")]
+    Manifest {
+        /// Its whole name.
+        image: String,
+        /// Why.
+        #[source]
+        source: manifest::Error,
+    },
+    /// It arrived and could not be installed.
+    #[error("image {image} cannot be unpacked")]
+    Install {
+        /// Its whole name.
+        image: String,
+        /// Why.
+        #[source]
+        source: installation::Error,
+    },
+    /// A file of the store.
+    #[error(transparent)]
+    File(#[from] file::Error),
+    /// Credentials that are none.
+    #[error("image {image}: the credentials cannot be understood ({problem})")]
+    Credentials {
+        /// Its whole name.
+        image: String,
+        /// What is wrong with them.
+        problem: &'static str,
+    },
+    /// The client of registries does not work here.
+    #[error("image {image}: the registry client failed")]
+    Client {
+        /// Its whole name.
+        image: String,
+        /// Why.
+        #[source]
+        source: Source,
+    },
+}
+
+impl Error {
+    /// Whether the registry, not the request, is at fault: trying later may help.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Error::Unreachable { .. })
+    }
+
+    pub(super) fn install(name: &Reference, source: installation::Error) -> Error {
+        Error::Install {
+            image: name.to_string(),
+            source,
+        }
+    }
+
+    /// Of a blob that stopped halfway, or turned out to be another.
+    pub(super) fn interrupted(name: &Reference, source: io::Error) -> Error {
+        let (image, registry) = (name.to_string(), name.registry.clone());
+        let is_other = source
+            .get_ref()
+            .is_some_and(|inner| inner.is::<oci_client::errors::DigestError>());
+        let source = Box::new(source);
+        if is_other {
+            return Error::Answer {
+                image,
+                registry,
+                source,
+            };
+        }
+        Error::Unreachable {
+            image,
+            registry,
+            source,
+        }
+    }
+
+    pub(super) fn from_registry(name: &Reference, error: OciDistributionError) -> Error {
+        let (image, registry) = (name.to_string(), name.registry.clone());
+        let kind = kind(&error);
+        let source = bounded(error);
+        match kind {
+            Kind::NotFound => Error::NotFound { image, registry },
+            Kind::Unauthorized => Error::Unauthorized {
+                image,
+                registry,
+                source,
+            },
+            Kind::TooManyRequests => Error::TooManyRequests {
+                image,
+                registry,
+                source,
+            },
+            Kind::Unreachable => Error::Unreachable {
+                image,
+                registry,
+                source,
+            },
+            Kind::Answer => Error::Answer {
+                image,
+                registry,
+                source,
+            },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NotFound,
+    Unauthorized,
+    TooManyRequests,
+    Unreachable,
+    Answer,
+}
+
+fn kind(error: &OciDistributionError) -> Kind {
+    match error {
+        OciDistributionError::UnauthorizedError { .. }
+        | OciDistributionError::AuthenticationFailure(_) => Kind::Unauthorized,
+        OciDistributionError::RequestError(_) | OciDistributionError::IoError(_) => {
+            Kind::Unreachable
+        }
+        OciDistributionError::ImageManifestNotFoundError(_) => Kind::NotFound,
+        OciDistributionError::ServerError { code, .. } => match code {
+            401 | 403 => Kind::Unauthorized,
+            404 => Kind::NotFound,
+            429 => Kind::TooManyRequests,
+            500.. => Kind::Unreachable,
+            _ => Kind::Answer,
+        },
+        OciDistributionError::RegistryError { envelope, .. } => {
+            let codes = envelope
+                .errors
+                .iter()
+                .map(|error| kind_of_code(&error.code));
+            codes.fold(Kind::Answer, |kind, next| match kind {
+                Kind::Answer => next,
+                kind => kind,
+            })
+        }
+        _ => Kind::Answer,
+    }
+}
+
+fn kind_of_code(code: &OciErrorCode) -> Kind {
+    match code {
+        OciErrorCode::Unauthorized | OciErrorCode::Denied => Kind::Unauthorized,
+        OciErrorCode::BlobUnknown
+        | OciErrorCode::ManifestBlobUnknown
+        | OciErrorCode::ManifestUnknown
+        | OciErrorCode::NameUnknown
+        | OciErrorCode::NotFound => Kind::NotFound,
+        OciErrorCode::Toomanyrequests => Kind::TooManyRequests,
+        _ => Kind::Answer,
+    }
+}
+
+fn bounded(error: OciDistributionError) -> Source {
+    match error {
+        OciDistributionError::ServerError { code, message, .. } => {
+            format!("HTTP status {code}: {}", first_words(&message)).into()
+        }
+        OciDistributionError::AuthenticationFailure(answer) => first_words(&answer).into(),
+        other => Box::new(other),
+    }
+}
+
+fn first_words(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    line.join(" ").chars().take(LONGEST_ANSWER).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use oci_client::errors::OciEnvelope;
+
+    use super::*;
+
+    fn check(error: OciDistributionError, expected: &str) {
+        let name = "quay.io/a/b:1".parse().unwrap();
+        assert_eq!(Error::from_registry(&name, error).to_string(), expected);
+    }
+
+    fn server(code: u16) -> OciDistributionError {
+        OciDistributionError::ServerError {
+            code,
+            url: "https://quay.io/v2/".to_owned(),
+            message: "<html>\n page".repeat(1000),
+        }
+    }
+
+    fn registry(code: &str) -> OciDistributionError {
+        let text = format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#);
+        let envelope: OciEnvelope = serde_json::from_str(&text).unwrap();
+        OciDistributionError::RegistryError {
+            envelope,
+            url: "https://quay.io/v2/".to_owned(),
+        }
+    }
+
+    #[test]
+    fn answers_are_sorted_by_what_can_be_done() {
+        let not_found = "image quay.io/a/b:1 not found in registry quay.io";
+        let denied = "image quay.io/a/b:1: access denied by registry quay.io, credentials are missing or wrong";
+        let too_many = "image quay.io/a/b:1: registry quay.io got too many requests";
+        let unreachable = "image quay.io/a/b:1: registry quay.io cannot be reached";
+        let odd = "image quay.io/a/b:1: registry quay.io gave an unexpected answer";
+        check(registry("MANIFEST_UNKNOWN"), not_found);
+        check(registry("NAME_UNKNOWN"), not_found);
+        check(registry("DENIED"), denied);
+        check(registry("TOOMANYREQUESTS"), too_many);
+        check(registry("SIZE_INVALID"), odd);
+        check(server(404), not_found);
+        check(server(403), denied);
+        check(server(429), too_many);
+        check(server(502), unreachable);
+        check(server(418), odd);
+    }
+
+    #[test]
+    fn pages_are_cut_short() {
+        let name = "quay.io/a/b:1".parse().unwrap();
+        let error = Error::from_registry(&name, server(503));
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.starts_with("HTTP status 503: <html> page<html>"));
+        assert!(source.len() < 400);
+    }
+}

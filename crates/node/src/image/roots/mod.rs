@@ -1,0 +1,278 @@
+//! Root file systems of containers: the layers of an image below, a writable layer on top.
+//!
+//! Each root is a directory with its facts (`root.json`), which name the layers it lies on, so
+//! that these outlive their image. With overlayfs the writable layer is `upper` and the whole is
+//! mounted at `merged`; where overlayfs cannot be mounted, `merged` is a copy of all layers.
+
+mod copy;
+mod measurement;
+mod overlay;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::CWD;
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use super::file::{self, Doing};
+use super::layers::Layers;
+use super::store::Store;
+use super::tree::{self, Usage};
+use super::unpack::copy_attributes;
+pub use measurement::Measurement;
+use measurement::Measurements;
+
+const FACTS: &str = "root.json";
+const MERGED: &str = "merged";
+
+/// Why a root could not be made or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the store.
+    #[error(transparent)]
+    File(#[from] file::Error),
+    /// There is no such image.
+    #[error("there is no image {id}")]
+    NoImage {
+        /// As asked for.
+        id: String,
+    },
+    /// There is no such root.
+    #[error("there is no root file system {name:?}")]
+    NoRoot {
+        /// As asked for.
+        name: String,
+    },
+    /// Names are parts of paths.
+    #[error("{name:?} cannot name a root file system")]
+    Name {
+        /// As asked for.
+        name: String,
+    },
+}
+
+/// What is kept about a root.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Facts {
+    image: Digest,
+    /// Lowest first.
+    layers: Vec<Digest>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Overlay,
+    /// With what the copy took before anything was written.
+    Copy {
+        bytes: u64,
+        inodes: u64,
+    },
+}
+
+/// All roots of a store.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    directory: PathBuf,
+    /// Whether overlayfs works here, once that was tried.
+    overlay_works: Arc<OnceLock<bool>>,
+    measurements: Arc<Measurements>,
+}
+
+impl Roots {
+    pub(super) fn new(directory: PathBuf) -> Roots {
+        Roots {
+            directory,
+            overlay_works: Arc::default(),
+            measurements: Arc::default(),
+        }
+    }
+
+    /// The names of all roots.
+    pub fn names(&self) -> Result<Vec<String>, file::Error> {
+        file::names(&self.directory)
+    }
+
+    /// The layers that roots lie on.
+    pub fn layers_in_use(&self) -> Result<BTreeSet<Digest>, file::Error> {
+        let mut layers = BTreeSet::new();
+        for name in self.names()? {
+            layers.extend(self.facts(&name).into_iter().flat_map(|facts| facts.layers));
+        }
+        Ok(layers)
+    }
+
+    /// The names of roots made of an image.
+    pub fn of_image(&self, image: &Digest) -> Result<Vec<String>, file::Error> {
+        let mut found = Vec::new();
+        for name in self.names()? {
+            let facts = self.facts(&name);
+            if facts.is_some_and(|facts| facts.image == *image) {
+                found.push(name);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What was written into a root. Expensive measurements serve for a while.
+    pub fn usage(&self, name: &str) -> Result<Measurement, Error> {
+        check(name)?;
+        self.measurements.get_or(name, || self.measure(name))
+    }
+
+    fn measure(&self, name: &str) -> Result<Usage, Error> {
+        let directory = self.directory.join(name);
+        let facts = self.facts(name).ok_or_else(|| Error::NoRoot {
+            name: name.to_owned(),
+        })?;
+        let measured = |part: &str| {
+            let path = directory.join(part);
+            tree::measure(&path).doing("measure", &path)
+        };
+        match facts.kind {
+            Kind::Overlay => Ok(measured(overlay::UPPER)?),
+            Kind::Copy { bytes, inodes } => {
+                let now = measured(MERGED)?;
+                Ok(Usage {
+                    bytes: now.bytes.saturating_sub(bytes),
+                    inodes: now.inodes.saturating_sub(inodes),
+                })
+            }
+        }
+    }
+
+    /// None if there is no such root, or if a power failure took what was known about it: then
+    /// no container uses it, and it cannot be used again.
+    fn facts(&self, name: &str) -> Option<Facts> {
+        let path = self.directory.join(name).join(FACTS);
+        file::read_json(&path).unwrap_or_else(|error| {
+            tracing::warn!(root = name, error = %error, "root file system is lost");
+            None
+        })
+    }
+
+    fn overlay_works(&self, store: &Store) -> bool {
+        *self.overlay_works.get_or_init(|| {
+            let works = store
+                .workspace(&BTreeSet::new())
+                .map_err(io::Error::other)
+                .and_then(|workspace| overlay::try_out(&workspace.path("trial")));
+            if let Err(error) = &works {
+                tracing::warn!(%error, "overlayfs cannot be mounted; images are copied instead");
+            }
+            works.is_ok()
+        })
+    }
+}
+
+impl Store {
+    /// Lays out a root of an image under a name and mounts it, or mounts again what is there
+    /// under that name. Returns the path of the root.
+    pub fn prepare_root(&self, image: &Digest, name: &str) -> Result<PathBuf, Error> {
+        check(name)?;
+        let directory = self.roots.directory.join(name);
+        let facts = match self.roots.facts(name) {
+            Some(facts) => facts,
+            None => {
+                if directory.exists() {
+                    self.remove_root(name)?;
+                }
+                self.make_root(image, &directory)?
+            }
+        };
+        let merged = directory.join(MERGED);
+        if matches!(facts.kind, Kind::Overlay) {
+            let layers = layer_paths(&self.layers, &facts.layers);
+            overlay::mount(&directory, &merged, &layers).doing("mount overlayfs at", &merged)?;
+        }
+        Ok(merged)
+    }
+
+    fn make_root(&self, image: &Digest, directory: &Path) -> Result<Facts, Error> {
+        let layers = {
+            let catalogue = self.catalogue()?;
+            let record = catalogue.images().iter().find(|record| record.id == *image);
+            record.map(|record| record.layers.clone())
+        };
+        let no_image = || Error::NoImage {
+            id: image.to_string(),
+        };
+        let layers = layers.ok_or_else(no_image)?;
+        let workspace = self.workspace(&layers.iter().copied().collect())?;
+        // Now they cannot go; they may have, with the image, a moment ago.
+        if !layers.iter().all(|layer| self.layers.has(layer)) {
+            return Err(no_image());
+        }
+        let unfinished = workspace.path("root");
+        file::make_directory(&unfinished)?;
+        let merged = unfinished.join(MERGED);
+        file::make_directory(&merged)?;
+        let paths = layer_paths(&self.layers, &layers);
+        let kind = if self.roots.overlay_works(self) {
+            overlay::lay_out(&unfinished, paths.first().map(PathBuf::as_path))
+                .doing("make", &unfinished)?;
+            Kind::Overlay
+        } else {
+            copy::copy_layers(&paths, &merged).doing("copy layers to", &merged)?;
+            let Usage { bytes, inodes } = tree::measure(&merged).doing("measure", &merged)?;
+            Kind::Copy { bytes, inodes }
+        };
+        let facts = Facts {
+            image: *image,
+            layers,
+            kind,
+        };
+        file::write_json(&unfinished.join(FACTS), &facts)?;
+        // The lock keeps a collection from looking between the root's coming and the
+        // workspace's going.
+        let _lock = self.lock()?;
+        std::fs::rename(&unfinished, directory).doing("make", directory)?;
+        Ok(facts)
+    }
+
+    /// Unmounts and deletes a root. One that is gone is no error.
+    pub fn remove_root(&self, name: &str) -> Result<(), Error> {
+        check(name)?;
+        let directory = self.roots.directory.join(name);
+        let merged = directory.join(MERGED);
+        overlay::unmount(&merged).doing("unmount", &merged)?;
+        let trash = self.workspace(&BTreeSet::new())?;
+        match std::fs::rename(&directory, trash.path("root")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => Ok(other.doing("remove", &directory)?),
+        }
+    }
+}
+
+/// Uppermost first, as overlayfs wants them.
+fn layer_paths(layers: &Layers, chains: &[Digest]) -> Vec<PathBuf> {
+    chains
+        .iter()
+        .rev()
+        .map(|chain| layers.files(chain))
+        .collect()
+}
+
+/// Container ids are made of these; nothing that could be a path is.
+fn check(name: &str) -> Result<(), Error> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.len() > 128 || !name.bytes().all(is_plain) {
+        let name = name.to_owned();
+        return Err(Error::Name { name });
+    }
+    Ok(())
+}
+
+/// The uppermost directory of a writable layer is what a container sees as `/`.
+fn look_like(model: &Path, directory: &Path) -> io::Result<()> {
+    let model = tree::open_directory(CWD, model)?;
+    let directory = tree::open_directory(CWD, directory)?;
+    copy_attributes(model.as_fd(), directory.as_fd())
+}

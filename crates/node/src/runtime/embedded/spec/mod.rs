@@ -1,0 +1,155 @@
+//! From CRI's configuration of a container to OCI's, which libcontainer takes.
+//!
+//! Pure but for two looks at the machine: the image's `/etc/passwd` and `/etc/group`
+//! ([`Accounts`]), and the numbers of devices. Follows what containerd 1.7 and 2 make of the same
+//! messages (internal/cri/server/container_create.go, internal/cri/opts).
+
+mod accounts;
+mod capabilities;
+mod device;
+mod mounts;
+mod namespaces;
+mod process;
+
+use std::path::{Path, PathBuf};
+
+use libcontainer::oci_spec::runtime::Spec;
+use serde_json::{Value, json};
+
+use super::images::ImageConfig;
+use super::layout::SandboxDir;
+use super::rights::Rights;
+use crate::runtime::wire::{ContainerConfig, LinuxContainerSecurityContext, PodSandboxConfig};
+
+pub(super) use accounts::Accounts;
+pub(super) use device::{HostDevice, all_devices, host_devices};
+pub(super) use mounts::{ImageVolume, narrowed};
+pub(super) use namespaces::{is_host_network, sandbox_options};
+
+/// All that a specification is made of.
+#[derive(Debug)]
+pub(super) struct Input<'a> {
+    pub(super) config: &'a ContainerConfig,
+    pub(super) sandbox_config: &'a PodSandboxConfig,
+    pub(super) image: &'a ImageConfig,
+    pub(super) accounts: &'a Accounts,
+    pub(super) rights: &'a Rights,
+    pub(super) rootfs: &'a Path,
+    pub(super) sandbox: &'a SandboxDir,
+    /// The process that holds the sandbox's namespaces.
+    pub(super) pause: i32,
+    /// The first process of the container whose processes are to be shared, if one is named.
+    pub(super) target: Option<i32>,
+    pub(super) cgroup_path: &'a str,
+    pub(super) is_cgroup_v2: bool,
+    /// The machine's name, for sandboxes that share its network.
+    pub(super) node_name: &'a str,
+    /// Devices it is given: those it names, or all of the machine's.
+    pub(super) devices: &'a [HostDevice],
+    /// Images that are mounted, in the order of the mounts that name them.
+    pub(super) image_volumes: &'a [ImageVolume],
+}
+
+/// Why a specification cannot be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SpecError {
+    #[error("no command specified")]
+    NoCommand,
+    #[error("unable to find user {0}: no matching entries in passwd file")]
+    NoUser(String),
+    #[error("unable to find group {0}: no matching entries in group file")]
+    NoGroup(String),
+    #[error("user group \"{0}\" is specified without user")]
+    GroupWithoutUser(i64),
+    #[error("user or group id {0} is out of range")]
+    IdOutOfRange(i64),
+    #[error("unknown capability {0:?}")]
+    UnknownCapability(String),
+    #[error("user namespaces are not supported")]
+    UserNamespace,
+    #[error("working directory {0:?} is not an absolute path")]
+    RelativeDirectory(String),
+    #[error("mount of {0:?} is not to an absolute path")]
+    RelativeMount(String),
+    #[error("no container was named whose processes are to be shared")]
+    NoTarget,
+    #[error("seccomp profile {0:?} cannot be loaded: this runtime has no system call filter")]
+    Seccomp(String),
+}
+
+/// A specification, and what the runtime needs to know of it.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) json: Value,
+    /// Whether the end of the first process ends all others.
+    pub(super) has_pid_namespace: bool,
+    /// Directories that must be there in the root file system.
+    pub(super) directories: Vec<PathBuf>,
+}
+
+/// Makes the specification of a container.
+pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
+    let security = security_context(input.config);
+    check_seccomp(&security)?;
+    let namespaces = namespaces::namespaces(input, &security)?;
+    let process = process::process(input, &security)?;
+    let mounts = mounts::mounts(input, &security)?;
+    let propagation = mounts::root_propagation(input.config);
+    let (masked, readonly) = if security.privileged {
+        (Vec::new(), Vec::new())
+    } else {
+        (
+            security.masked_paths.clone(),
+            security.readonly_paths.clone(),
+        )
+    };
+    let mut directories: Vec<PathBuf> = input.image.volumes.iter().map(PathBuf::from).collect();
+    directories.push(process.cwd.clone());
+    let json = json!({
+        "ociVersion": "1.0.2",
+        "process": process.json,
+        "root": { "path": input.rootfs, "readonly": security.readonly_rootfs },
+        "mounts": mounts,
+        "linux": {
+            "cgroupsPath": input.cgroup_path,
+            "namespaces": namespaces.json,
+            "devices": input.devices.iter().map(HostDevice::json).collect::<Vec<_>>(),
+            "rootfsPropagation": propagation,
+            "maskedPaths": masked,
+            "readonlyPaths": readonly,
+        },
+    });
+    Ok(Made {
+        json,
+        has_pid_namespace: namespaces.has_own_pid,
+        directories,
+    })
+}
+
+/// Reads a specification back as libcontainer will, so that what it cannot read is found early.
+pub(super) fn check(json: &Value) -> Result<(), serde_json::Error> {
+    serde_json::from_value::<Spec>(json.clone()).map(drop)
+}
+
+/// What a container may do; nothing special if it does not say.
+pub(super) fn security_context(config: &ContainerConfig) -> LinuxContainerSecurityContext {
+    let linux = config.linux.as_ref();
+    linux
+        .and_then(|linux| linux.security_context.clone())
+        .unwrap_or_default()
+}
+
+/// A container that asks for its own filter must not run without it. The runtime's default filter
+/// is one that this runtime does not have, which its status says.
+fn check_seccomp(security: &LinuxContainerSecurityContext) -> Result<(), SpecError> {
+    use crate::runtime::wire::security_profile::ProfileType;
+    match &security.seccomp {
+        Some(profile) if profile.profile_type() == ProfileType::Localhost => {
+            Err(SpecError::Seccomp(profile.localhost_ref.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

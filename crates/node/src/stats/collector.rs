@@ -1,0 +1,302 @@
+//! One measurement after the other, of all there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
+use plimsoll_core::eviction::summary::RlimitStats;
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold::DiskLayout;
+use rustix::process::{Resource, getrlimit};
+
+use crate::cgroup::Layout;
+
+use super::cgroup_reader::{CgroupReader, CgroupSample};
+use super::disk::{DiskUsage, Scope};
+use super::file_system::FileSystem;
+use super::inventory::{Inventory, Pod, RootFs, RuntimeFs, Volume, VolumeMeasure};
+use super::kept_file::{Budget, Buffer};
+use super::machine::{MachineReader, MemInfo, Pressure, net_dev_path};
+use super::network::{Interface, parse_net_dev};
+
+/// What stays the same while the agent runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name of the node.
+    pub node_name: String,
+    /// What `/proc` and `/sys` are below; `/` but in tests.
+    pub mount_root: PathBuf,
+    /// The kubelet's directory, which tells the nodefs.
+    pub root_dir: PathBuf,
+    /// The cgroup of all pods.
+    pub kubepods: CgroupPath,
+    /// The tiers inside it.
+    pub qos_tiers: Vec<CgroupPath>,
+    /// The cgroup of the agent, if it is known.
+    pub kubelet: Option<CgroupPath>,
+    /// `--runtime-cgroups`.
+    pub runtime: Option<CgroupPath>,
+    /// `systemCgroups`.
+    pub misc: Option<CgroupPath>,
+    /// When the agent was started.
+    pub started: Timestamp,
+    /// How many files may be kept open; see [`Settings::affordable_files`].
+    pub kept_files: usize,
+}
+
+impl Settings {
+    /// How many files an agent can keep open with the descriptors it may have: half of them, and
+    /// no more than serve 110 pods.
+    pub fn affordable_files() -> usize {
+        const ENOUGH: usize = 4096;
+        let limit = getrlimit(Resource::Nofile).current;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        limit.map_or(ENOUGH, |limit| (limit / 2).min(ENOUGH))
+    }
+}
+
+/// Measures a node and keeps the last figures.
+#[derive(Debug)]
+pub struct Collector {
+    pub(super) settings: Settings,
+    pub(super) layout: Layout,
+    pub(super) root: CgroupPath,
+    budget: Budget,
+    pub(super) buffer: Buffer,
+    pub(super) machine: MachineReader,
+    readers: BTreeMap<CgroupPath, CgroupReader>,
+    pub(super) inventory: Inventory,
+    pub(super) disk: DiskUsage,
+    pub(super) node: NodeSample,
+    pub(super) networks: BTreeMap<PodUid, Vec<Interface>>,
+    volumes: BTreeMap<PathBuf, (Timestamp, FileSystem)>,
+}
+
+/// What was measured of the node besides its cgroups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeSample {
+    pub(super) time: Option<Timestamp>,
+    pub(super) memory: MemInfo,
+    pub(super) pressure: Pressure,
+    pub(super) process_ids: RlimitStats,
+    pub(super) interfaces: Vec<Interface>,
+    pub(super) node_fs: Option<FileSystem>,
+    pub(super) image_fs: Option<FileSystem>,
+    pub(super) container_fs: Option<FileSystem>,
+}
+
+/// How many files one measurement may look at to learn what directories hold: some 50 ms.
+const FILES_PER_SAMPLE: u64 = 20_000;
+/// How long the figures of a volume's file system hold.
+const VOLUME_PERIOD: Duration = Duration::from_secs(60);
+
+impl Collector {
+    /// Measures nothing yet.
+    pub fn new(settings: Settings, layout: Layout) -> Collector {
+        Collector {
+            budget: Budget::new(settings.kept_files),
+            buffer: Buffer::default(),
+            machine: MachineReader::new(&settings.mount_root),
+            readers: BTreeMap::new(),
+            inventory: Inventory::default(),
+            disk: DiskUsage::default(),
+            node: NodeSample::default(),
+            networks: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            settings,
+            layout,
+            root: CgroupName::ROOT.to_path(Driver::Cgroupfs),
+        }
+    }
+
+    /// From now on this is measured. What is no longer in it is forgotten and its files are
+    /// closed; what is new has figures after the next measurement.
+    pub fn set_inventory(&mut self, inventory: Inventory) {
+        self.inventory = inventory;
+        let wanted: BTreeSet<&CgroupPath> = self.cgroups().collect();
+        let gone: Vec<CgroupPath> = self
+            .readers
+            .keys()
+            .filter(|cgroup| !wanted.contains(cgroup))
+            .cloned()
+            .collect();
+        for cgroup in gone {
+            self.readers.remove(&cgroup);
+        }
+        let pods = &self.inventory.pods;
+        let uids: BTreeSet<&PodUid> = pods.iter().map(|pod| &pod.uid).collect();
+        self.networks.retain(|uid, _| uids.contains(uid));
+        let volumes = pods.iter().flat_map(|pod| &pod.volumes);
+        let paths: BTreeSet<&PathBuf> = volumes.map(|volume| &volume.path).collect();
+        self.volumes.retain(|path, _| paths.contains(path));
+        self.disk.track(&directories(&self.inventory));
+    }
+
+    /// Measures everything. To be called every ten seconds.
+    pub fn sample(&mut self, now: Timestamp) {
+        self.sample_node(now);
+        let inventory = std::mem::take(&mut self.inventory);
+        for pod in &inventory.pods {
+            self.sample_cgroup(&pod.cgroup, now);
+            for container in &pod.containers {
+                self.sample_cgroup(&container.cgroup, now);
+                if let Some(reader) = self.readers.get_mut(&container.cgroup) {
+                    reader.sample_processes(&mut self.buffer, &self.budget);
+                }
+            }
+            self.sample_network(pod);
+            self.sample_volumes(&pod.volumes, now);
+        }
+        self.inventory = inventory;
+        self.disk.advance(now, FILES_PER_SAMPLE);
+    }
+
+    /// Measures what eviction decides on: the node, and all pods together. Figures of single pods
+    /// stay as they are.
+    pub fn sample_node(&mut self, now: Timestamp) {
+        let (buffer, budget) = (&mut self.buffer, &self.budget);
+        let fs = |path: &Path| FileSystem::read(path).ok();
+        let runtime_fs = |found: &Option<RuntimeFs>| fs(&found.as_ref()?.mount_point);
+        self.node = NodeSample {
+            time: Some(now),
+            memory: self.machine.memory(buffer, budget).unwrap_or_default(),
+            pressure: self.machine.pressure(buffer, budget),
+            process_ids: self.machine.process_ids(now, buffer, budget),
+            interfaces: read_interfaces(&net_dev_path(&self.settings.mount_root), buffer)
+                .unwrap_or_default(),
+            node_fs: fs(&self.settings.root_dir),
+            image_fs: runtime_fs(&self.inventory.image_fs),
+            container_fs: runtime_fs(&self.inventory.container_fs),
+        };
+        let system = std::iter::once(&self.root).chain(self.system_cgroups());
+        let system: Vec<CgroupPath> = system.cloned().collect();
+        for cgroup in system {
+            self.sample_cgroup(&cgroup, now);
+        }
+    }
+
+    fn sample_cgroup(&mut self, cgroup: &CgroupPath, now: Timestamp) {
+        let layout = &self.layout;
+        let reader = match self.readers.get_mut(cgroup) {
+            Some(reader) => reader,
+            None => self
+                .readers
+                .entry(cgroup.clone())
+                .or_insert_with(|| CgroupReader::new(layout, cgroup)),
+        };
+        reader.sample(now, &self.node.memory, &mut self.buffer, &self.budget);
+        if reader.last.is_none() {
+            // Files of a removed cgroup stay dead even if there is another of the same name.
+            self.readers.remove(cgroup);
+        }
+    }
+
+    /// Any process of the pod sees its interfaces; the sandbox's is the one that stays.
+    fn sample_network(&mut self, pod: &Pod) {
+        let sandbox = pod.sandbox.as_ref().and_then(|sandbox| sandbox.pid);
+        let containers = pod.containers.iter();
+        let others = containers.filter_map(|found| self.last(&found.cgroup)?.first_process);
+        let pids: Vec<i32> = sandbox.into_iter().chain(others).collect();
+        for pid in pids {
+            // Not kept open: that would keep the namespace of a removed pod.
+            let path = format!("proc/{pid}/net/dev");
+            let path = self.settings.mount_root.join(path);
+            if let Some(interfaces) = read_interfaces(&path, &mut self.buffer) {
+                self.networks.insert(pod.uid.clone(), interfaces);
+                return;
+            }
+        }
+    }
+
+    fn sample_volumes(&mut self, volumes: &[Volume], now: Timestamp) {
+        for volume in volumes {
+            let known = self.volumes.get(&volume.path);
+            let is_fresh = known.is_some_and(|(time, _)| {
+                let age = now.saturating_since(*time);
+                age < VOLUME_PERIOD
+            });
+            if !is_fresh && let Ok(fs) = FileSystem::read(&volume.path) {
+                self.volumes.insert(volume.path.clone(), (now, fs));
+            }
+        }
+    }
+
+    /// The agent's own cgroup may change while it runs.
+    pub fn set_kubelet_cgroup(&mut self, cgroup: Option<CgroupPath>) {
+        self.settings.kubelet = cgroup;
+    }
+
+    /// Whether images and writable layers lie on disks of their own, which decides what eviction
+    /// frees; `None` before the first measurement or while the runtime has not said.
+    pub fn disk_layout(&self) -> Option<DiskLayout> {
+        let node_fs = self.node.node_fs?.device;
+        let image_fs = self.node.image_fs?.device;
+        let container_fs = self.node.container_fs.map_or(image_fs, |fs| fs.device);
+        Some(DiskLayout::from_dedicated(
+            image_fs != node_fs,
+            container_fs != image_fs,
+        ))
+    }
+
+    /// Every cgroup that is measured.
+    fn cgroups(&self) -> impl Iterator<Item = &CgroupPath> {
+        let pods = self.inventory.pods.iter().flat_map(|pod| {
+            let containers = pod.containers.iter().map(|container| &container.cgroup);
+            std::iter::once(&pod.cgroup).chain(containers)
+        });
+        std::iter::once(&self.root)
+            .chain(self.system_cgroups())
+            .chain(pods)
+    }
+
+    fn system_cgroups(&self) -> impl Iterator<Item = &CgroupPath> {
+        let settings = &self.settings;
+        let optional = [&settings.kubelet, &settings.runtime, &settings.misc];
+        std::iter::once(&settings.kubepods).chain(optional.into_iter().flatten())
+    }
+
+    pub(super) fn reader(&self, cgroup: &CgroupPath) -> Option<&CgroupReader> {
+        self.readers.get(cgroup)
+    }
+
+    /// What was measured last.
+    pub(super) fn last(&self, cgroup: &CgroupPath) -> Option<&CgroupSample> {
+        self.readers.get(cgroup)?.last.as_ref()
+    }
+
+    pub(super) fn volume_fs(&self, path: &Path) -> Option<(Timestamp, FileSystem)> {
+        self.volumes.get(path).copied()
+    }
+}
+
+fn read_interfaces(path: &Path, buffer: &mut Buffer) -> Option<Vec<Interface>> {
+    parse_net_dev(buffer.read_once(path).ok()?)
+}
+
+/// The directories that are walked over.
+fn directories(inventory: &Inventory) -> BTreeMap<PathBuf, Scope> {
+    let mut wanted = BTreeMap::new();
+    for pod in &inventory.pods {
+        let containers = pod.containers.iter();
+        let logs = containers.filter_map(|container| container.log_directory.clone());
+        let logs = logs.chain(pod.log_directory.clone());
+        wanted.extend(logs.map(|path| (path, Scope::Files)));
+        let layers = pod
+            .containers
+            .iter()
+            .filter_map(|container| match &container.root_fs {
+                RootFs::Directory(path) => Some(path.clone()),
+                RootFs::Unknown | RootFs::Reported { .. } => None,
+            });
+        let volumes = pod
+            .volumes
+            .iter()
+            .filter(|volume| volume.measure == VolumeMeasure::Directory)
+            .map(|volume| volume.path.clone());
+        let trees = layers.chain(volumes).chain(pod.etc_hosts.clone());
+        wanted.extend(trees.map(|path| (path, Scope::Tree)));
+    }
+    wanted
+}

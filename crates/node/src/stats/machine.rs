@@ -1,0 +1,215 @@
+//! The machine: its memory, process ids, processors and when it was started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::eviction::summary::{PsiStats, RlimitStats};
+use plimsoll_core::object::timestamp::Timestamp;
+
+use super::kept_file::{Budget, Buffer, KeptFile};
+use super::pressure::parse_pressure;
+
+/// Reads `/proc`.
+#[derive(Debug)]
+pub(super) struct MachineReader {
+    meminfo: KeptFile,
+    loadavg: KeptFile,
+    pid_max: KeptFile,
+    threads_max: KeptFile,
+    cpu_pressure: KeptFile,
+    memory_pressure: KeptFile,
+    io_pressure: KeptFile,
+    /// Does not change while the machine runs.
+    pub(super) boot_time: Option<Timestamp>,
+    pub(super) processors: Processors,
+}
+
+/// What `/proc/meminfo` tells, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MemInfo {
+    pub(super) total: u64,
+    pub(super) available: u64,
+    pub(super) swap_total: u64,
+    pub(super) swap_free: u64,
+}
+
+/// What `/proc/cpuinfo` tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Processors {
+    pub(super) logical: u64,
+    pub(super) physical: u64,
+    pub(super) sockets: u64,
+}
+
+/// Stalls of the whole machine, or of a cgroup.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Pressure {
+    pub(super) cpu: Option<PsiStats>,
+    pub(super) memory: Option<PsiStats>,
+    pub(super) io: Option<PsiStats>,
+}
+
+impl MachineReader {
+    /// Reads below the mount root, `/` but in tests.
+    pub(super) fn new(mount_root: &Path) -> MachineReader {
+        let proc = mount_root.join("proc");
+        let kept = |path: &str| KeptFile::new(proc.join(path));
+        let text = |path: &str| fs::read_to_string(proc.join(path)).unwrap_or_default();
+        MachineReader {
+            meminfo: kept("meminfo"),
+            loadavg: kept("loadavg"),
+            pid_max: kept("sys/kernel/pid_max"),
+            threads_max: kept("sys/kernel/threads-max"),
+            cpu_pressure: kept("pressure/cpu"),
+            memory_pressure: kept("pressure/memory"),
+            io_pressure: kept("pressure/io"),
+            boot_time: parse_boot_time(&text("stat")),
+            processors: parse_processors(&text("cpuinfo")),
+        }
+    }
+
+    pub(super) fn memory(&mut self, buffer: &mut Buffer, budget: &Budget) -> Option<MemInfo> {
+        self.meminfo.read(buffer, budget).map(parse_meminfo)
+    }
+
+    pub(super) fn pressure(&mut self, buffer: &mut Buffer, budget: &Budget) -> Pressure {
+        let mut read = |file: &mut KeptFile| parse_pressure(file.read(buffer, budget)?);
+        Pressure {
+            cpu: read(&mut self.cpu_pressure),
+            memory: read(&mut self.memory_pressure),
+            io: read(&mut self.io_pressure),
+        }
+    }
+
+    /// The smaller of the two bounds on tasks, and how many there are.
+    pub(super) fn process_ids(
+        &mut self,
+        time: Timestamp,
+        buffer: &mut Buffer,
+        budget: &Budget,
+    ) -> RlimitStats {
+        let mut number = |file: &mut KeptFile| file.read(buffer, budget)?.trim().parse().ok();
+        let bounds: [Option<i64>; 2] = [number(&mut self.pid_max), number(&mut self.threads_max)];
+        let running = self.loadavg.read(buffer, budget).and_then(parse_task_count);
+        RlimitStats {
+            time: Some(time),
+            maxpid: bounds.into_iter().flatten().min(),
+            curproc: running,
+        }
+    }
+}
+
+/// The numbers of every interface that `/proc/1/net/dev` shows, which is the machine's own.
+pub(super) fn net_dev_path(mount_root: &Path) -> PathBuf {
+    mount_root.join("proc/1/net/dev")
+}
+
+fn parse_meminfo(text: &str) -> MemInfo {
+    let mut info = MemInfo::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let field = match key {
+            "MemTotal" => &mut info.total,
+            "MemAvailable" => &mut info.available,
+            "SwapTotal" => &mut info.swap_total,
+            "SwapFree" => &mut info.swap_free,
+            _ => continue,
+        };
+        let kibibytes = value.trim().trim_end_matches("kB").trim().parse::<u64>();
+        *field = kibibytes.unwrap_or(0).saturating_mul(1024);
+    }
+    info
+}
+
+/// The number after the slash in `1.36 3.49 4.53 2/3518 3715089`.
+fn parse_task_count(text: &str) -> Option<i64> {
+    let field = text.split_whitespace().nth(3)?;
+    let (_, count) = field.split_once('/')?;
+    count.parse().ok()
+}
+
+/// The line `btime <seconds>` of `/proc/stat`.
+fn parse_boot_time(text: &str) -> Option<Timestamp> {
+    let seconds = super::keyed::entry(text, "btime")?;
+    Some(Timestamp::from_secs(i64::try_from(seconds).ok()?))
+}
+
+/// Counts processors; a machine that does not tell cores and sockets has as many cores as
+/// processors, in one socket.
+fn parse_processors(text: &str) -> Processors {
+    let mut logical = 0;
+    let mut socket = None;
+    let mut cores = std::collections::BTreeSet::new();
+    let mut sockets = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        match (key.trim(), value.trim()) {
+            ("processor", _) => logical += 1,
+            ("physical id", id) => {
+                socket = Some(id);
+                sockets.insert(id);
+            }
+            ("core id", id) => {
+                cores.insert((socket, id));
+            }
+            _ => {}
+        }
+    }
+    Processors {
+        logical,
+        physical: if cores.is_empty() {
+            logical
+        } else {
+            cores.len() as u64
+        },
+        sockets: sockets.len().max(1) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_proc_are_read() {
+        let text =
+            "MemTotal:       32768 kB\nMemFree: 1 kB\nMemAvailable:   100 kB\nSwapTotal: 0 kB\n";
+        let want = MemInfo {
+            total: 32768 << 10,
+            available: 100 << 10,
+            ..MemInfo::default()
+        };
+        assert_eq!(parse_meminfo(text), want);
+        assert_eq!(
+            parse_task_count("1.36 3.49 4.53 2/3518 3715089\n"),
+            Some(3518)
+        );
+        assert_eq!(parse_task_count("1.36"), None);
+        let boot = parse_boot_time("cpu 1 2\nbtime 1700000000\n");
+        assert_eq!(boot, Some(Timestamp::from_secs(1_700_000_000)));
+    }
+
+    #[test]
+    fn processors_are_counted_by_socket_and_core() {
+        let one = "processor\t: 0\nphysical id\t: 0\ncore id\t\t: 0\n\n\
+                   processor\t: 1\nphysical id\t: 0\ncore id\t\t: 0\n\n\
+                   processor\t: 2\nphysical id\t: 1\ncore id\t\t: 0\n";
+        let want = Processors {
+            logical: 3,
+            physical: 2,
+            sockets: 2,
+        };
+        assert_eq!(parse_processors(one), want);
+        let arm = "processor\t: 0\nBogoMIPS\t: 50\n\nprocessor\t: 1\n";
+        let want = Processors {
+            logical: 2,
+            physical: 2,
+            sockets: 1,
+        };
+        assert_eq!(parse_processors(arm), want);
+    }
+}

@@ -1,0 +1,323 @@
+//! `plimsoll image`: the images of the embedded runtime on this machine.
+//!
+//! It works on the store itself, beside an agent that may use it at the same time.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use plimsoll_node::image::catalogue::Record;
+use plimsoll_node::image::configuration::Start;
+use plimsoll_node::image::import::{self, Options, Source};
+use plimsoll_node::image::pull::credentials;
+use plimsoll_node::image::{self, Reference, Registries, Store};
+use plimsoll_node::runtime::wire::AuthConfig;
+
+use crate::print::Table;
+
+/// Arguments of `plimsoll image`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where the node keeps its data.
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/lib/plimsoll",
+        global = true
+    )]
+    data_dir: PathBuf,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Import images from archives of `docker save` or in the OCI layout, or make one of a root
+    /// file system.
+    Import(Import),
+    /// List images.
+    #[command(visible_alias = "list")]
+    Ls,
+    /// Fetch an image from its registry.
+    Pull(Pull),
+    /// Remove images.
+    #[command(visible_alias = "remove")]
+    Rm(Remove),
+}
+
+#[derive(Debug, Args)]
+struct Import {
+    /// Archives (compressed or not), or tars or directories of root file systems; `-` for
+    /// standard input.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+
+    /// The image's name, instead of the one in the archive. A root file system needs one.
+    #[arg(long)]
+    name: Option<Reference>,
+
+    /// Never remove the images as unused. They cannot be pulled again if nobody has them.
+    #[arg(long)]
+    pin: bool,
+
+    #[command(flatten)]
+    start: StartArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How containers of a root file system start")]
+struct StartArguments {
+    /// First words of the command line, separated by spaces.
+    #[arg(long, value_name = "WORDS")]
+    entrypoint: Option<String>,
+
+    /// Further words of the command line, which pods replace by `args`.
+    #[arg(long, value_name = "WORDS")]
+    cmd: Option<String>,
+
+    /// A variable of the environment. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+
+    /// User and perhaps group, by name or number.
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
+
+    /// Where the process starts.
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Pull {
+    /// Names of images, as pods have them.
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<Reference>,
+
+    /// The user known to the registry.
+    #[arg(long, requires = "password_stdin")]
+    username: Option<String>,
+
+    /// Read the user's password from standard input.
+    #[arg(long, requires = "username")]
+    password_stdin: bool,
+
+    /// A registry that speaks plain HTTP, as those on loopback addresses do. May be given several
+    /// times.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure_registry: Vec<String>,
+
+    /// Never remove the images as unused.
+    #[arg(long)]
+    pin: bool,
+}
+
+#[derive(Debug, Args)]
+struct Remove {
+    /// Names or ids. A name is taken from its image; with the last name the image goes.
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<String>,
+
+    /// Even images that containers use. Those containers keep their files.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Exits with 1 if something could not be done.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let directory = arguments.data_dir.join(image::DIRECTORY);
+    let done = Store::open(&directory)
+        .context("cannot use the image store")
+        .and_then(|store| match &arguments.command {
+            Command::Import(arguments) => import(&store, arguments),
+            Command::Ls => list(&store),
+            Command::Pull(arguments) => pull(&store, arguments),
+            Command::Rm(arguments) => remove(&store, arguments),
+        });
+    Ok(match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::report(&error);
+            hint(&error);
+            ExitCode::from(1)
+        }
+    })
+}
+
+fn import(store: &Store, arguments: &Import) -> Result<()> {
+    let options = Options {
+        name: arguments.name.clone(),
+        start: arguments.start.start(),
+        pinned: arguments.pin,
+    };
+    for file in &arguments.files {
+        let source = match file.as_str() {
+            "-" => Source::StandardInput,
+            path => Source::Path(path.into()),
+        };
+        let records = store
+            .import(&source, &options)
+            .with_context(|| format!("cannot import {source}"))?;
+        for record in records {
+            print(&format!("imported {}", described(&record)))?;
+        }
+    }
+    Ok(())
+}
+
+impl StartArguments {
+    fn start(&self) -> Start {
+        let words = |text: &String| text.split_whitespace().map(str::to_owned).collect();
+        Start {
+            user: self.user.clone(),
+            env: (!self.env.is_empty()).then(|| self.env.clone()),
+            entrypoint: self.entrypoint.as_ref().map(words),
+            cmd: self.cmd.as_ref().map(words),
+            working_dir: self.workdir.clone(),
+            ..Start::default()
+        }
+    }
+}
+
+fn pull(store: &Store, arguments: &Pull) -> Result<()> {
+    let mut password = String::new();
+    if arguments.password_stdin {
+        let read = std::io::stdin().read_to_string(&mut password);
+        read.context("cannot read the password")?;
+    }
+    let auth = arguments.username.as_ref().map(|username| AuthConfig {
+        username: username.clone(),
+        password: password.trim_end_matches(['\r', '\n']).to_owned(),
+        ..AuthConfig::default()
+    });
+    let registries = Registries {
+        insecure: arguments.insecure_registry.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    for name in &arguments.images {
+        let pulled = runtime.block_on(async {
+            let auth = credentials(name, auth.as_ref())?;
+            store.pull(name, auth, &registries, arguments.pin).await
+        });
+        let record = pulled.with_context(|| format!("cannot pull {name}"))?;
+        print(&format!("pulled {}", described(&record)))?;
+    }
+    Ok(())
+}
+
+fn list(store: &Store) -> Result<()> {
+    let mut table = Table::new(["NAME", "ID", "SIZE", "PINNED"]);
+    let mut rows = Vec::new();
+    for record in store.catalogue()?.images() {
+        let pinned = if record.pinned { "yes" } else { "" };
+        for name in names(record) {
+            rows.push([name, short_id(record), size(record.size), pinned.to_owned()]);
+        }
+    }
+    rows.sort();
+    for row in rows {
+        table.row(row);
+    }
+    print(&table.lines().join("\n"))
+}
+
+fn remove(store: &Store, arguments: &Remove) -> Result<()> {
+    for text in &arguments.images {
+        let catalogue = store.catalogue()?;
+        let Some(record) = catalogue.find(text) else {
+            bail!("no image {text:?} here");
+        };
+        let users = store.roots().of_image(&record.id)?;
+        if !users.is_empty() && !arguments.force {
+            bail!("image {text:?} is in use by {}", users.join(", "));
+        }
+        let by_name: Option<Reference> = text.parse().ok();
+        match by_name.filter(|name| catalogue.by_name(name) == Some(record)) {
+            Some(name) => store.remove_name(&name)?,
+            None => store.remove(&record.id)?,
+        };
+        print(&format!("removed {text}"))?;
+    }
+    Ok(())
+}
+
+fn described(record: &Record) -> String {
+    let names = names(record).join(", ");
+    format!("{names} ({}, {})", short_id(record), size(record.size))
+}
+
+/// What an image is called; images without a tag by their digests.
+fn names(record: &Record) -> Vec<String> {
+    let names = if record.tags.is_empty() {
+        &record.digests
+    } else {
+        &record.tags
+    };
+    if names.is_empty() {
+        return vec!["<none>".to_owned()];
+    }
+    names.iter().cloned().collect()
+}
+
+fn short_id(record: &Record) -> String {
+    record.id.hex().chars().take(12).collect()
+}
+
+/// With one decimal, in the largest unit that is not too large.
+fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut tenths = u128::from(bytes) * 10;
+    let mut unit = 0;
+    while tenths >= 10240 && unit + 1 < units.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),
+    }
+}
+
+fn print(line: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("cannot write to standard output")
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
+fn hint(error: &anyhow::Error) {
+    if let Some(import::Error::NoName { .. }) = error.downcast_ref() {
+        eprintln!("hint: plimsoll image import --name NAME:TAG --entrypoint PROGRAM FILE");
+    }
+    let is_denied = |cause: &(dyn std::error::Error + 'static)| {
+        let cause = cause.downcast_ref::<std::io::Error>();
+        cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    if error.chain().any(is_denied) {
+        eprintln!(
+            "hint: the store belongs to the agent's user, which is root unless --data-dir says otherwise"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, expected) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1_992_294, "1.9 MiB"),
+            (5 << 40, "5.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

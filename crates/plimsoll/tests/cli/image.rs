@@ -1,0 +1,136 @@
+//! `plimsoll image`.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use plimsoll_testkit::images::{Image, Layer, Tree};
+use tempfile::TempDir;
+
+use crate::{Run, plimsoll};
+
+/// A data directory of its own, and files beside it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).expect("the folder is ours");
+        path
+    }
+
+    fn image(&self, arguments: &[&str]) -> Run {
+        let data = self.path("data");
+        plimsoll(&[&["image", "--data-dir", &data], arguments].concat(), "")
+    }
+}
+
+fn layer() -> Vec<u8> {
+    let tree = Tree::new().file("bin/app", 0o755, b"app");
+    tree.into_tar()
+}
+
+#[test]
+fn images_are_imported_listed_and_removed() {
+    let bench = Bench::new();
+    let image = Image::new(vec![Layer::gzip(layer())]);
+    let archive = bench.file("archive.tar", &image.docker_archive(&["app:1", "app:2"]));
+    let run = bench.image(&["import", &archive]);
+    let id = &image.id()["sha256:".len()..][..12];
+    assert!(run.stdout.starts_with("imported docker.io/library/app:1, "));
+    assert!(run.stdout.contains(id), "{}", run.stdout);
+    let listed = bench.image(&["ls"]).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 3, "{listed}");
+    assert!(lines[1].starts_with("docker.io/library/app:1"));
+    assert!(lines[1].contains(id));
+
+    assert_eq!(bench.image(&["rm", "app:1"]).stdout, "removed app:1\n");
+    let again = bench.image(&["rm", "app:1"]);
+    assert_eq!(again.code, Some(1));
+    assert_eq!(again.stderr, "error: no image \"app:1\" here\n");
+    assert_eq!(bench.image(&["rm", id]).code, Some(0));
+    assert_eq!(bench.image(&["ls"]).stdout.lines().count(), 1);
+}
+
+#[test]
+fn a_root_file_system_becomes_an_image() {
+    let bench = Bench::new();
+    let tar = bench.file("rootfs.tar", &layer());
+    let refused = bench.image(&["import", &tar]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("needs a name"));
+    assert!(
+        refused
+            .stderr
+            .contains("hint: plimsoll image import --name")
+    );
+    let name = ["--name", "app:local", "--entrypoint", "/bin/app", "--pin"];
+    let run = bench.image(&[&["import"], &name[..], &[&tar]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let listed = bench.image(&["ls"]).stdout;
+    assert!(listed.contains("docker.io/library/app:local"));
+    assert!(listed.trim_end().ends_with("yes"));
+}
+
+#[test]
+fn an_archive_may_come_through_a_pipe() {
+    let bench = Bench::new();
+    let archive = Image::new(vec![Layer::plain(layer())]).oci_archive(&["app:1"]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["image", "import", "-", "--data-dir", &bench.path("data")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("plimsoll starts");
+    let mut pipe = child.stdin.take().expect("stdin is a pipe");
+    pipe.write_all(&archive).expect("plimsoll reads");
+    drop(pipe);
+    let output = child.wait_with_output().expect("plimsoll ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        text.starts_with("imported docker.io/library/app:1 ("),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_imported_is_named() {
+    let bench = Bench::new();
+    let path = bench.path("nothing.tar");
+    let run = bench.image(&["import", &path]);
+    assert_eq!(run.code, Some(1));
+    let expected = format!("error: cannot import {path}\n  cannot open {path}\n");
+    assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
+}
+
+#[test]
+#[ignore = "tier: tools"]
+fn an_image_is_pulled_from_a_registry_that_wants_a_password() {
+    use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
+    let bench = Bench::new();
+    let registry = Registry::start_with_login();
+    let name = registry.push("app", "v1", &Image::new(vec![Layer::gzip(layer())]));
+    let denied = bench.image(&["pull", &name]);
+    assert_eq!(denied.code, Some(1));
+    assert!(denied.stderr.contains("access denied by registry"));
+    let data = bench.path("data");
+    let login = ["--username", USER, "--password-stdin"];
+    let command = [&["image", "pull", "--data-dir", &data, &name], &login[..]];
+    let run = plimsoll(&command.concat(), &format!("{PASSWORD}\n"));
+    assert!(
+        run.stdout.starts_with(&format!("pulled {name} (")),
+        "{}",
+        run.stderr
+    );
+}

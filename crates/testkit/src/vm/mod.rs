@@ -1,0 +1,286 @@
+//! A small virtual machine with a kernel, memory and cgroup v2 of its own.
+//!
+//! [`Machine`] takes programs and files, boots, runs one command as root with cgroup2 mounted, and
+//! tells the command's exit status. QEMU emulates it in software, so that it works where
+//! virtualisation does not; expect a tenth of the real machine's speed. The kernel is Debian's,
+//! fetched once.
+//!
+//! Reading order: `kernel` (kernel and modules), `cpio` and `disk` (what the guest boots from),
+//! `guest/` (what runs in it first).
+
+mod cpio;
+mod disk;
+mod kernel;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use cpio::Archive;
+use disk::Root;
+use kernel::Kernel;
+
+/// What containers and their networks need; what the disk needs is found by the kernel's name.
+const MODULES: [&str; 5] = ["virtio_pci", "virtio_blk", "overlay", "veth", "bridge"];
+
+const FIRST_STAGE: &str = include_str!("guest/first-stage.sh");
+const SECOND_STAGE: &str = include_str!("guest/second-stage.sh");
+
+const INSTALL_HINT: &str =
+    "hint: apt-get install qemu-system-x86 busybox-static e2fsprogs, or run scripts/test";
+
+/// A machine that has not been booted yet.
+#[derive(Debug)]
+pub struct Machine {
+    memory_mib: u32,
+    cpus: u32,
+    disk_mib: u64,
+    root: Root,
+    folder: TempDir,
+}
+
+/// What came of a command in a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its exit status; none if the machine ended before the command did, as after a panic.
+    pub status: Option<i32>,
+    /// All that was written to the console.
+    pub console: String,
+}
+
+impl Machine {
+    /// Two cpus, 1 GiB of memory, 2 GiB of disk with busybox on it.
+    ///
+    /// # Panics
+    ///
+    /// With an install hint if this machine has no busybox.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("there is room for temporary files");
+        let root = Root::new(folder.path().join("root"));
+        Self {
+            memory_mib: 1024,
+            cpus: 2,
+            disk_mib: 2048,
+            root,
+            folder,
+        }
+    }
+
+    /// With so much memory.
+    #[must_use]
+    pub fn memory_mib(mut self, memory_mib: u32) -> Self {
+        self.memory_mib = memory_mib;
+        self
+    }
+
+    /// With so many cpus.
+    #[must_use]
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.cpus = cpus;
+        self
+    }
+
+    /// With a disk of that size; it takes room on the host only as it is filled.
+    #[must_use]
+    pub fn disk_mib(mut self, disk_mib: u64) -> Self {
+        self.disk_mib = disk_mib;
+        self
+    }
+
+    /// With a file at an absolute path of the guest.
+    #[must_use]
+    pub fn file(self, host: &Path, guest: &str) -> Self {
+        self.root.copy(host, guest);
+        self
+    }
+
+    /// With a program at an absolute path of the guest, and the libraries it needs.
+    #[must_use]
+    pub fn program(self, host: &Path, guest: &str) -> Self {
+        self.root.copy_program(host, guest);
+        self
+    }
+
+    /// Boots, runs a command to its end and switches off. The console goes to `console` line by
+    /// line.
+    ///
+    /// # Panics
+    ///
+    /// With a hint if there is no QEMU or no kernel to be had, with the console if the command has
+    /// not ended within the limit.
+    pub fn run(self, command: &[&str], limit: Duration, console: &mut dyn Write) -> Outcome {
+        let kernel = Kernel::get();
+        self.root.write("/command", &shell_words(command));
+        self.root.write("/sbin/init", SECOND_STAGE);
+        let disk = self
+            .root
+            .into_disk(&self.folder.path().join("disk"), self.disk_mib);
+        let initramfs = self.folder.path().join("initramfs");
+        std::fs::write(&initramfs, initramfs_of(&kernel)).expect("the folder is ours");
+
+        let status_file = self.folder.path().join("status");
+        let mut process = Command::new("qemu-system-x86_64")
+            .args(["-accel", "tcg,thread=multi", "-cpu", "max"])
+            .args(["-m", &self.memory_mib.to_string()])
+            .args(["-smp", &self.cpus.to_string()])
+            .args(["-display", "none", "-monitor", "none", "-no-reboot"])
+            .args(["-nic", "none"])
+            .args(["-serial", "stdio"])
+            .args(["-serial", &format!("file:{}", status_file.display())])
+            .args([
+                "-drive",
+                &format!("file={},format=raw,if=virtio", disk.display()),
+            ])
+            .arg("-kernel")
+            .arg(&kernel.image)
+            .arg("-initrd")
+            .arg(&initramfs)
+            .args(["-append", "console=ttyS0 panic=-1 quiet psi=1"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|e| panic!("cannot run qemu-system-x86_64: {e}\n{INSTALL_HINT}"));
+        let output = process.stdout.take().expect("the output is piped");
+        let running = Running(process);
+        let console = follow(output, limit, console);
+        drop(running);
+        let status = std::fs::read_to_string(status_file).unwrap_or_default();
+        Outcome {
+            status: status.trim().parse().ok(),
+            console,
+        }
+    }
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A QEMU that does not outlive the test.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Passes the console on until the machine is off.
+fn follow(output: ChildStdout, limit: Duration, console: &mut dyn Write) -> String {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(output);
+        let mut line = Vec::new();
+        while reader
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|count| count > 0)
+        {
+            let text = String::from_utf8_lossy(&line).replace('\r', "");
+            line.clear();
+            if send.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    let deadline = Instant::now() + limit;
+    let mut all = String::new();
+    loop {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        match lines.recv_timeout(rest) {
+            Ok(line) => {
+                // Who does not read the console still gets it at the end.
+                let _ = console.write_all(line.as_bytes());
+                all.push_str(&line);
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return all,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("the machine has not ended within {limit:?}; its console:\n{all}")
+            }
+        }
+    }
+}
+
+/// Enough to find the disk.
+fn initramfs_of(kernel: &Kernel) -> Vec<u8> {
+    let busybox = std::fs::read(disk::BUSYBOX).expect("the machine was made with it");
+    let mut archive = Archive::new();
+    for folder in ["bin", "dev", "modules", "new", "proc", "sys"] {
+        archive.directory(folder);
+    }
+    archive.file("bin/busybox", &busybox);
+    archive.file("init", FIRST_STAGE.as_bytes());
+    let mut order = String::new();
+    for (name, content) in kernel.modules(&MODULES) {
+        archive.file(&format!("modules/{name}.ko"), &content);
+        order.push_str(&name);
+        order.push('\n');
+    }
+    archive.file("modules/order", order.as_bytes());
+    archive.into_bytes()
+}
+
+/// A command as a shell script.
+fn shell_words(command: &[&str]) -> String {
+    let quoted = command
+        .iter()
+        .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// Where downloads are kept between runs: the workspace's build folder.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/vm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_the_shell() {
+        assert_eq!(
+            shell_words(&["echo", "it's", "a b"]),
+            r"'echo' 'it'\''s' 'a b'"
+        );
+    }
+
+    #[test]
+    #[ignore = "tier: vm"]
+    fn a_machine_runs_a_command_on_cgroup_v2_and_tells_its_status() {
+        let look =
+            "cat /proc/mounts /sys/fs/cgroup/cgroup.controllers /proc/pressure/memory; exit 7";
+        let machine = Machine::new().memory_mib(512).cpus(1);
+        let limit = Duration::from_secs(120);
+        let outcome = machine.run(&["sh", "-c", look], limit, &mut std::io::sink());
+        assert_eq!(outcome.status, Some(7), "{}", outcome.console);
+        assert!(outcome.console.contains("cgroup2"), "{}", outcome.console);
+        assert!(
+            outcome.console.contains("some avg10="),
+            "{}",
+            outcome.console
+        );
+    }
+
+    #[test]
+    #[ignore = "tier: vm"]
+    fn a_machine_that_panics_has_no_status() {
+        let crash = "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger";
+        let limit = Duration::from_secs(120);
+        let outcome = Machine::new().run(&["sh", "-c", crash], limit, &mut std::io::sink());
+        assert_eq!(outcome.status, None, "{}", outcome.console);
+        assert!(
+            outcome.console.contains("Kernel panic"),
+            "{}",
+            outcome.console
+        );
+    }
+}

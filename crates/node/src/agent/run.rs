@@ -12,6 +12,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
+use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -27,6 +28,7 @@ use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
+use crate::cgroup::NodeCgroups;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::identity::request_serving_certificate;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
@@ -167,8 +169,12 @@ impl Agent {
     /// Makes the cgroups that all pods are below. A node does not start without.
     async fn set_up_cgroups(&self, options: &Options) -> Result<(), StartError> {
         let cgroups = Arc::clone(&self.host.cgroups);
+        let own = options.config.kubelet_cgroups.value.clone();
         let done = tokio::task::spawn_blocking(move || {
             cgroups.set_up(&[]).map_err(StartError::SetUp)?;
+            if let Some(own) = CgroupPath::parse(&own).ok().filter(|_| !own.is_empty()) {
+                enter(&cgroups, &own)?;
+            }
             let enforced = cgroups.enforce_reserved();
             enforced.map_err(|event| StartError::Reserved(event.message))
         });
@@ -351,6 +357,12 @@ impl Agent {
         names.dedup();
         names
     }
+}
+
+/// Moves the agent into the cgroup it is to be accounted in (`kubeletCgroups`).
+fn enter(cgroups: &NodeCgroups, own: &CgroupPath) -> Result<(), StartError> {
+    let entered = cgroups.cgroups().enter(own, std::process::id());
+    entered.map_err(StartError::SetUp)
 }
 
 /// Keeps the node as the API has it.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 
 pub use error::Error;
 pub use stream::{Connection, Dial, Input, Output, Ports, ProcessStreams, Session, TerminalSize};
@@ -40,10 +40,10 @@ pub trait Runtime: Debug + Send + Sync {
     /// Tells the runtime the node's range of pod addresses.
     async fn update_pod_cidr(&self, cidr: &str) -> Result<(), Error>;
 
-    /// Tells of pods of which a sandbox or container has changed, by the uid in their labels; `None`
-    /// if the runtime does not tell, so that it has to be asked again and again.
-    async fn changes(&self) -> Result<Option<mpsc::Receiver<String>>, Error> {
-        Ok(None)
+    /// Changes whenever a container or sandbox has ended by itself; `None` if the runtime does not
+    /// tell, so that it has to be asked again and again.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
     }
 
     /// Makes a sandbox, ready for containers; returns its id.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::embedded::Embedded;
@@ -11,7 +12,7 @@ use plimsoll_node::runtime::wire::{
     ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState,
 };
 
-use crate::scene::{Scene, alive, kill, pid_in, shell, until};
+use crate::scene::{Scene, alive, kill, pid_in, shell, trees, until};
 
 /// The word that makes this binary an agent that starts a pod and waits to be killed.
 pub(crate) const AGENT: &str = "test-agent";
@@ -90,13 +91,103 @@ pub(crate) async fn a_killed_agent_leaves_everything_running(scene: &mut Scene) 
     assert_eq!(sandboxes.unwrap().len(), 1);
 }
 
-/// Starts a pod, tells its container's id, and waits to be killed.
+pub(crate) async fn an_agent_may_be_killed_at_any_moment(scene: &mut Scene) {
+    let all = ContainerFilter::default();
+    // The steps of a pod's start, as they show on disk.
+    let steps = [
+        ("sandboxes", "config"),
+        ("sandboxes", "shm"),
+        ("sandboxes", "pause.json"),
+        ("sandboxes", "sandbox.json"),
+        ("containers", "config.json"),
+        ("containers", "container.json"),
+        ("containers", "monitor.json"),
+        ("containers", "oci/*/state.json"),
+        ("containers", "started.json"),
+    ];
+    for (turn, (kind, file)) in steps.into_iter().enumerate() {
+        scene.end();
+        let mut agent = Command::new("/proc/self/exe")
+            .arg(AGENT)
+            .arg(scene.dir.path())
+            .arg(&scene.name)
+            .arg(turn.to_string())
+            .spawn()
+            .unwrap();
+        // The first pod is whole, the second comes as far as this.
+        let root = scene.root();
+        until("the agent comes so far", || async {
+            (count(&root.join(kind), file) >= 2).then_some(())
+        })
+        .await;
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        scene.start().await;
+        let found = scene.runtime().list_containers(&all).await.unwrap();
+        assert!(!found.is_empty());
+        for container in &found {
+            let dir = scene.root().join("containers").join(&container.id);
+            let is_started = dir.join("started.json").exists();
+            match container.state() {
+                ContainerState::ContainerRunning => {
+                    assert!(alive(pid_in(&dir.join("started.json"))));
+                    assert_eq!(scene.exec(&container.id, &["true"]).await.1, 0);
+                }
+                state => assert!(!is_started, "{state:?}"),
+            }
+        }
+        // Everything that runs belongs to something that is known.
+        let sandboxes = scene
+            .runtime()
+            .list_pod_sandboxes(&PodSandboxFilter::default())
+            .await;
+        let known: Vec<String> = sandboxes
+            .unwrap()
+            .into_iter()
+            .map(|sandbox| sandbox.id)
+            .collect();
+        let known: Vec<&str> = known
+            .iter()
+            .map(String::as_str)
+            .chain(found.iter().map(|container| container.id.as_str()))
+            .collect();
+        let own = trees().into_iter().map(|tree| tree.join(&scene.name));
+        let own = own.into_iter().find(|tree| tree.exists()).unwrap();
+        for entry in fs::read_dir(own).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() && !known.contains(&name.as_str()) {
+                let left = fs::read_to_string(entry.path().join("cgroup.procs")).unwrap();
+                assert_eq!(left, "", "{name} is unknown");
+            }
+        }
+        for sandbox in scene
+            .runtime()
+            .list_pod_sandboxes(&PodSandboxFilter::default())
+            .await
+            .unwrap()
+        {
+            scene
+                .runtime()
+                .remove_pod_sandbox(&sandbox.id)
+                .await
+                .unwrap();
+        }
+    }
+}
+
+/// Starts pods, tells their containers' ids, and waits to be killed. With a number, it goes on
+/// starting pods.
 pub(crate) fn agent_main() -> ExitCode {
     let mut args = std::env::args().skip(2);
     let (dir, name) = (args.next().unwrap(), args.next().unwrap());
+    let turn = args.next();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let mut scene = Scene::in_dir(Path::new(&dir), &name).await;
+        if let Some(turn) = turn {
+            churn(&mut scene, &turn).await;
+        }
         let pod = scene.pod();
         let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
         let id = scene
@@ -107,6 +198,26 @@ pub(crate) fn agent_main() -> ExitCode {
         std::future::pending::<()>().await;
     });
     ExitCode::SUCCESS
+}
+
+async fn churn(scene: &mut Scene, turn: &str) {
+    loop {
+        let mut pod = scene.pod();
+        pod.metadata.as_mut().unwrap().uid.push_str(turn);
+        let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+        let config = shell("main", "exec sleep 1000");
+        scene.run(&sandbox, &pod, config).await;
+    }
+}
+
+/// How many directories have the file; `*` stands for any one directory.
+fn count(dir: &Path, file: &str) -> usize {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let has = |path: &Path| match file.split_once("/*/") {
+        Some((upper, lower)) => count(&path.join(upper), lower) > 0,
+        None => path.join(file).exists(),
+    };
+    entries.filter(|entry| has(&entry.path())).count()
 }
 
 pub(crate) async fn the_end_of_a_container_is_noted_while_no_agent_runs(scene: &mut Scene) {
@@ -148,8 +259,10 @@ pub(crate) async fn a_container_whose_monitor_dies_has_ended(scene: &mut Scene) 
         .await;
     let dir = scene.root().join("containers").join(&id);
     let process = pid_in(&dir.join("started.json"));
+    let mut changes = scene.runtime().changes();
     kill(pid_in(&dir.join("monitor.json")));
-    let status = scene.wait_for_exit(&id).await;
+    changes.changed().await.unwrap();
+    let status = scene.status(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
     assert!(!alive(process));
     // The same while no agent looks.
@@ -204,7 +317,7 @@ pub(crate) async fn half_made_things_are_removed(scene: &mut Scene) {
         .await;
     scene
         .runtime()
-        .stop_container(&id, std::time::Duration::ZERO)
+        .stop_container(&id, Duration::ZERO)
         .await
         .unwrap();
     scene.end();

@@ -7,6 +7,7 @@ use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::wire::{
     Mount, MountPropagation, NamespaceMode, NamespaceOption, PodSandboxConfig,
 };
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
 };
@@ -229,4 +230,18 @@ pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = format!("roots/{other}");
     assert!(!mounts.contains(&root), "{mounts}");
+}
+
+pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut Scene) {
+    let pod = scene.pod();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let id = scene
+        .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
+        .await;
+    let container = scene.root().join("containers").join(&id);
+    let monitor = pid_in(&container.join("monitor.json"));
+    // What a container's first process ran before it became the container's program. While it is
+    // busy it cannot be written anyway, so that only the mount tells.
+    let view = statvfs(format!("/proc/{monitor}/exe")).unwrap();
+    assert!(view.f_flag.contains(StatVfsMountFlags::RDONLY));
 }

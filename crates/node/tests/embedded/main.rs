@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         adoption:
             containers_outlive_the_runtime_and_are_found_again,
             a_killed_agent_leaves_everything_running,
+            an_agent_may_be_killed_at_any_moment,
             the_end_of_a_container_is_noted_while_no_agent_runs,
             a_container_whose_monitor_dies_has_ended,
             a_helper_that_dies_is_replaced,
@@ -77,7 +78,8 @@ fn main() -> ExitCode {
             mounts_of_the_machine_are_seen_only_where_asked_for,
             the_first_process_of_a_shared_pod_leads_nowhere,
             a_container_may_join_the_processes_of_another,
-            many_pods_start_and_end_at_once;
+            many_pods_start_and_end_at_once,
+            the_binary_cannot_be_written_through_a_process;
         streams:
             a_command_has_three_streams,
             a_command_with_a_terminal_knows_its_size,

@@ -277,3 +277,30 @@ async fn an_exit_rule_may_make_all_containers_start_over() {
     world.runtime.set_exec_exit_code(0);
     world.until_phase("web", "Running").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_came_to_its_own_end_was_not_evicted() {
+    let world = World::new();
+    world.apply(simple("job", "sleep:1", "Never"));
+    world.until_phase("job", "Running").await;
+    // The kernel is quicker than the agent.
+    world.runtime.run_out_of_memory("a");
+    let forced = Forced {
+        reason: "Evicted".to_owned(),
+        message: String::new(),
+        is_disruption: true,
+    };
+    let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
+    killed.unwrap();
+    world.until_finished("job").await;
+    let status = world.status("job");
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason, None);
+    let ended = world
+        .container("job", "a")
+        .state
+        .unwrap()
+        .terminated
+        .unwrap();
+    assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
+}

@@ -13,7 +13,8 @@ use plimsoll_core::cgroup::Driver;
 use plimsoll_node::pods::Clock;
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The runtime.
 #[derive(Debug)]
@@ -21,8 +22,8 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Who is told of changes; nobody, for a runtime that does not tell.
-    listeners: Mutex<Vec<mpsc::Sender<String>>>,
+    /// Goes up with every change, unless the runtime does not tell.
+    changes: watch::Sender<u64>,
     is_silent: bool,
 }
 
@@ -36,6 +37,15 @@ struct State {
     exec_exit_code: i32,
     fails: BTreeMap<&'static str, u32>,
     calls: usize,
+    stops: Vec<Stop>,
+    made: Vec<String>,
+}
+
+/// That a container was told to stop.
+#[derive(Debug)]
+struct Stop {
+    id: String,
+    deadline: Instant,
 }
 
 #[derive(Debug)]
@@ -74,7 +84,7 @@ impl FakeRuntime {
             this: this.clone(),
             clock,
             state: Mutex::default(),
-            listeners: Mutex::default(),
+            changes: watch::Sender::new(0),
             is_silent,
         })
     }
@@ -105,6 +115,38 @@ impl FakeRuntime {
         self.state().calls
     }
 
+    /// How many containers of that name were made.
+    pub(crate) fn made(&self, name: &str) -> usize {
+        let state = self.state();
+        let made = state.made.iter();
+        made.filter(|own| *own == name).count()
+    }
+
+    /// Whether any container runs.
+    pub(crate) fn is_anything_running(&self) -> bool {
+        let mut containers = self.containers().into_iter();
+        containers.any(|(_, state)| state == ContainerState::ContainerRunning)
+    }
+
+    /// Nobody who was told to stop may be given more time afterwards, but for the two seconds that
+    /// a runtime is always given.
+    pub(crate) fn check_stops(&self) {
+        let state = self.state();
+        for (index, stop) in state.stops.iter().enumerate() {
+            let mut before = state.stops[..index].iter().rev();
+            if let Some(before) = before.find(|before| before.id == stop.id) {
+                let floor = Duration::from_millis(2_100);
+                let latest = before.deadline.max(Instant::now() + floor);
+                assert!(stop.deadline <= latest, "{stop:?} after {before:?}");
+            }
+        }
+    }
+
+    /// Forgets who was told to stop.
+    pub(crate) fn forget_stops(&self) {
+        self.state().stops.clear();
+    }
+
     /// Names and states of all containers, oldest first.
     pub(crate) fn containers(&self) -> Vec<(String, ContainerState)> {
         let state = self.state();
@@ -121,19 +163,27 @@ impl FakeRuntime {
 
     /// Ends the running container of that name, as if by itself.
     pub(crate) fn end(&self, name: &str, exit_code: i32) {
-        let ids: Vec<String> = {
-            let state = self.state();
-            let all = state.containers.iter();
-            all.filter(|(_, c)| {
-                c.status.metadata.as_ref().unwrap().name == name
-                    && c.status.state == ContainerState::ContainerRunning as i32
-            })
-            .map(|(id, _)| id.clone())
-            .collect()
-        };
-        for id in ids {
+        for id in self.running_ids(name) {
             self.exit(&id, exit_code, None);
         }
+    }
+
+    /// The kernel kills the running container of that name.
+    pub(crate) fn run_out_of_memory(&self, name: &str) {
+        for id in self.running_ids(name) {
+            self.exit(&id, 137, Some("OOMKilled"));
+        }
+    }
+
+    fn running_ids(&self, name: &str) -> Vec<String> {
+        let state = self.state();
+        let all = state.containers.iter();
+        all.filter(|(_, c)| {
+            c.status.metadata.as_ref().unwrap().name == name
+                && c.status.state == ContainerState::ContainerRunning as i32
+        })
+        .map(|(id, _)| id.clone())
+        .collect()
     }
 
     /// The sandbox of a pod dies, with all that is in it, as when the machine restarts.
@@ -158,9 +208,8 @@ impl FakeRuntime {
             .retain(|_, c| c.status.state != ContainerState::ContainerExited as i32);
     }
 
-    fn tell(&self, pod_uid: &str) {
-        let mut listeners = self.listeners.lock().unwrap();
-        listeners.retain(|listener| listener.try_send(pod_uid.to_owned()).is_ok());
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn check(&self, verb: &'static str) -> Result<(), Error> {
@@ -174,7 +223,7 @@ impl FakeRuntime {
 
     fn exit(&self, id: &str, exit_code: i32, reason: Option<&str>) {
         let now = self.clock.now().as_nanos();
-        let uid = {
+        {
             let mut state = self.state();
             let Some(container) = state.containers.get_mut(id) else {
                 return;
@@ -189,11 +238,9 @@ impl FakeRuntime {
             container.status.finished_at = now;
             container.ended.send_replace(true);
             let name = container.status.metadata.as_ref().unwrap().name.clone();
-            let uid = container.status.labels["io.kubernetes.pod.uid"].clone();
             state.log.push(format!("ended {name} {exit_code}"));
-            uid
-        };
-        self.tell(&uid);
+        }
+        self.tell();
     }
 
     fn is_running(&self, id: &str) -> bool {
@@ -233,13 +280,8 @@ impl Runtime for FakeRuntime {
         Ok(())
     }
 
-    async fn changes(&self) -> Result<Option<mpsc::Receiver<String>>, Error> {
-        if self.is_silent {
-            return Ok(None);
-        }
-        let (sender, receiver) = mpsc::channel(1000);
-        self.listeners.lock().unwrap().push(sender);
-        Ok(Some(receiver))
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        (!self.is_silent).then(|| self.changes.subscribe())
     }
 
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
@@ -366,6 +408,7 @@ impl Runtime for FakeRuntime {
             .values()
             .any(|c| c.sandbox == sandbox && c.status.metadata.as_ref() == Some(&metadata));
         assert!(!clash, "{metadata:?} was made before");
+        state.made.push(metadata.name.clone());
         let image = config.image.clone().unwrap();
         let status = ContainerStatus {
             id: id.clone(),
@@ -398,7 +441,7 @@ impl Runtime for FakeRuntime {
 
     async fn start_container(&self, id: &str) -> Result<(), Error> {
         self.check("start_container")?;
-        let (behaviour, uid) = {
+        let behaviour = {
             let mut state = self.state();
             let now = self.clock.now().as_nanos();
             let container = state
@@ -423,9 +466,8 @@ impl Runtime for FakeRuntime {
             });
             assert_eq!(running.count(), 1, "{} runs twice", metadata.name);
             state.log.push(line);
-            (behaviour, uid)
+            behaviour
         };
-        self.tell(&uid);
         if let Some((after, code)) = own_end(&behaviour) {
             if after.is_zero() {
                 self.exit(id, code, None);
@@ -453,6 +495,10 @@ impl Runtime for FakeRuntime {
             let name = container.status.metadata.as_ref().unwrap().name.clone();
             let line = format!("stop {name} {}s", grace.as_secs_f64().round());
             state.log.push(line);
+            state.stops.push(Stop {
+                id: id.to_owned(),
+                deadline: Instant::now() + grace,
+            });
             (behaviour, ended)
         };
         if behaviour == "stubborn" {

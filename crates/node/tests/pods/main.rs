@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "fakes may panic as tests may")]
 
+mod any_order;
 mod apiserver;
 mod failures;
 mod fake_api;

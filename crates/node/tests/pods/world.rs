@@ -20,6 +20,8 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<FakeRuntime>,
     pub(crate) host: Arc<FakeHost>,
     pub(crate) clock: Clock,
+    /// Ends the agent; what runs goes on.
+    pub(crate) stop: CancellationToken,
 }
 
 impl World {
@@ -50,13 +52,15 @@ impl World {
             clock.clone(),
             Settings::default(),
         );
-        let watched = pods.clone();
-        tokio::spawn(async move { watched.run(CancellationToken::new()).await });
+        let stop = CancellationToken::new();
+        let (watched, token) = (pods.clone(), stop.clone());
+        tokio::spawn(async move { watched.run(token).await });
         World {
             pods,
             runtime,
             host,
             clock,
+            stop,
         }
     }
 

@@ -7,8 +7,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
+use crate::pods::Pods;
 use crate::pods::set::Source;
-use crate::pods::{Pods, anatomy};
 
 /// Has `pods` know what the API server has for the node, until told to stop.
 pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
@@ -28,7 +28,7 @@ pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: Canc
                 pods.replace(Source::Api, std::mem::take(&mut listed));
             }
             Some(Ok(Event::Apply(pod))) => pods.apply(Source::Api, pod),
-            Some(Ok(Event::Delete(pod))) => pods.remove(anatomy::uid(&pod)),
+            Some(Ok(Event::Delete(pod))) => pods.removed(pod),
             Some(Err(error)) => tracing::warn!(%error, "cannot watch pods"),
             None => return,
         }

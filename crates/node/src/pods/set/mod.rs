@@ -142,6 +142,15 @@ impl Pods {
         }
     }
 
+    /// Takes that a source has a pod no more, and how it was at last.
+    pub fn removed(&self, pod: Pod) {
+        let uid = anatomy::uid(&pod).to_owned();
+        if let Some(entry) = self.table().entries.get_mut(&uid) {
+            entry.take(Arc::new(pod));
+        }
+        self.remove(&uid);
+    }
+
     /// Takes that a source has a pod no more: it is stopped, cleaned up and forgotten.
     pub fn remove(&self, uid: &str) {
         let mut table = self.table();

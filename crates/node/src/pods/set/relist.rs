@@ -1,15 +1,15 @@
 //! Watching the runtime.
 //!
-//! A runtime that tells of changes is believed, and asked only now and then in case something was
-//! lost. One that does not is asked every second, once for all pods; only pods of which something
-//! has changed are looked at more closely.
+//! It is asked once for all pods, and only pods of which something has changed are looked at more
+//! closely. A runtime that tells when something has changed is asked then, and now and then in case
+//! something was lost; one that does not is asked every second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Pods;
 use crate::pods::look;
@@ -34,7 +34,7 @@ type Seen = BTreeMap<String, i32>;
 impl Pods {
     /// Wakes workers when the runtime has news of their pods, and stops pods that nobody wants.
     pub(super) async fn watch_runtime(&self) {
-        let mut told = self.0.shared.runtime.changes().await.ok().flatten();
+        let mut told = self.0.shared.runtime.changes();
         let mut known: BTreeMap<String, Seen> = BTreeMap::new();
         let mut last_change = Instant::now();
         let mut resize_due = Instant::now() + RESIZE_PERIOD;
@@ -55,22 +55,12 @@ impl Pods {
             }
             let is_quiet = told.is_some() && last_change.elapsed() > QUIET_AFTER;
             let period = if is_quiet { QUIET_PERIOD } else { PERIOD };
-            let next = Instant::now() + period;
-            loop {
-                tokio::select! {
-                    () = sleep_until(next) => break,
-                    uid = next_change(&mut told) => match uid {
-                        Some(uid) => {
-                            last_change = Instant::now();
-                            self.wake(&uid);
-                        }
-                        // Nothing more will be told: ask instead.
-                        None => {
-                            told = None;
-                            break;
-                        }
-                    },
-                }
+            tokio::select! {
+                () = tokio::time::sleep(period) => {}
+                is_live = changed(told.as_mut()) => if !is_live {
+                    // Nothing more will be told: ask instead.
+                    told = None;
+                },
             }
         }
     }
@@ -164,10 +154,10 @@ impl Pods {
     }
 }
 
-/// The next change that is told; waits for ever if nothing is told.
-async fn next_change(told: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+/// Waits for news, for ever if nothing is told; answers whether there may be more.
+async fn changed(told: Option<&mut watch::Receiver<u64>>) -> bool {
     match told {
-        Some(told) => told.recv().await,
+        Some(told) => told.changed().await.is_ok(),
         None => std::future::pending().await,
     }
 }

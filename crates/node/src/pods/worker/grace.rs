@@ -55,9 +55,9 @@ pub(super) fn of_container(pod: &Pod, container: &Container, reason: KillReason)
 pub(super) struct Deadline(watch::Receiver<Instant>);
 
 impl Deadline {
-    /// A deadline so many seconds ahead, and the means to bring it nearer.
-    pub(super) fn ahead(secs: i64) -> (watch::Sender<Instant>, Deadline) {
-        let (sender, receiver) = watch::channel(Instant::now() + seconds(secs));
+    /// A deadline, and the means to bring it nearer.
+    pub(super) fn at(time: Instant) -> (watch::Sender<Instant>, Deadline) {
+        let (sender, receiver) = watch::channel(time);
         (sender, Deadline(receiver))
     }
 

@@ -85,6 +85,8 @@ pub(crate) struct Worker {
     back_off: BackOff,
     /// Whether what ran before the agent was restarted has been taken over.
     has_adopted: bool,
+    /// For which pod everything was last made ready, and when.
+    prepared: Option<(Arc<Pod>, Instant)>,
     /// Told once nothing of the pod runs any more.
     stopped: watch::Sender<bool>,
 }
@@ -116,6 +118,7 @@ impl Worker {
             desired,
             back_off,
             has_adopted: false,
+            prepared: None,
             stopped,
         }
     }

@@ -73,8 +73,17 @@ impl Worker {
         }
     }
 
-    /// Network, cgroup, directories and volumes, which containers need.
-    async fn prepare(&mut self, pod: &Pod) -> Result<(), Next> {
+    /// Network, cgroup, directories and volumes, which containers need. What was made ready for the
+    /// same pod a moment ago still is.
+    async fn prepare(&mut self, pod: &Arc<Pod>) -> Result<(), Next> {
+        let fresh = self.shared().settings.resync / 2;
+        let is_ready = self
+            .prepared
+            .as_ref()
+            .is_some_and(|(known, at)| Arc::ptr_eq(known, pod) && at.elapsed() < fresh);
+        if is_ready {
+            return Ok(());
+        }
         let host = Arc::clone(&self.shared().host);
         if !anatomy::uses_host_network(pod)
             && let Some(problem) = host.network_problem().await
@@ -87,6 +96,9 @@ impl Worker {
             prepared = host.prepare(pod) => prepared,
             () = ended(self.desired.clone()) => return Err(Next::Again),
         };
+        if prepared.is_ok() {
+            self.prepared = Some((Arc::clone(pod), Instant::now()));
+        }
         prepared.map_err(|error| {
             let note = match &error {
                 PrepareError::Cgroup { source, .. } => Note::warning(
@@ -120,7 +132,7 @@ impl Worker {
         }
         let has_to_stop = plan.kills_pod && !self.record.state().observed.is_idle();
         if has_to_stop {
-            if let Err(error) = self.stop_all(pod, None).await {
+            if let Err(error) = self.stop_all(pod, Instant::now(), None).await {
                 tracing::warn!(%error, "cannot stop the pod");
                 return self.in_a(RETRY);
             }

@@ -36,7 +36,7 @@ mod streams;
 mod table;
 mod transport;
 mod verbs;
-mod watch;
+mod watcher;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -49,6 +49,7 @@ use plimsoll_core::cgroup::{
     CgroupName, CgroupPath, Driver, Runtime as CgroupNaming, container_path,
 };
 use rustix::fs::{FlockOperation, flock};
+use tokio::sync::watch;
 
 pub use helper::helper_main;
 pub use images::{ImageConfig, Images};
@@ -97,6 +98,8 @@ struct Inner {
     network: Network,
     table: Table,
     forker: Forker,
+    /// Counts what has ended by itself.
+    changes: watch::Sender<u64>,
 }
 
 /// How long an earlier agent's helper may take to let go of the directory.
@@ -135,6 +138,7 @@ impl Embedded {
             network,
             table: Table::default(),
             forker,
+            changes: watch::Sender::new(0),
         };
         let runtime = Embedded {
             inner: Arc::new(inner),
@@ -144,7 +148,19 @@ impl Embedded {
     }
 }
 
+impl Embedded {
+    /// Changes whenever a container or the process of a sandbox has ended, so that nobody has to
+    /// ask again and again.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+}
+
 impl Inner {
+    fn note_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
     /// The cgroup in which a sandbox and its containers have theirs.
     fn parent_cgroup(&self, text: &str) -> CgroupPath {
         CgroupName::parse(text, self.cgroup_driver).to_path(self.cgroup_driver)

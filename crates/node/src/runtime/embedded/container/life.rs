@@ -12,7 +12,7 @@ use super::super::job::{Job, MonitorJob};
 use super::super::process_id::ProcessId;
 use super::super::record::StartedRecord;
 use super::super::table::{Container, Phase, lock};
-use super::super::{Embedded, blocking, resources, spec};
+use super::super::{Embedded, blocking, resources, signal, spec};
 use super::{check_ready, write_config};
 use crate::runtime::Error;
 use crate::runtime::wire::LinuxContainerResources;
@@ -128,8 +128,7 @@ impl Embedded {
             )
         };
         if !grace.is_zero() {
-            let stop = Signal::from_named_raw(container.record.stop_signal);
-            let stop = stop.unwrap_or(Signal::TERM);
+            let stop = signal::from_number(container.record.stop_signal);
             started.process.signal(stop).map_err(failed)?;
             if tokio::time::timeout(grace, container.wait_for_exit())
                 .await

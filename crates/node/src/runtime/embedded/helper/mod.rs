@@ -8,6 +8,7 @@
 //! Tasks: [`pause`] holds the namespaces of a sandbox, [`monitor`] runs a container and keeps its
 //! log and exit code, [`exec`] runs a command in a container.
 
+mod binary;
 mod causes;
 mod container;
 mod exec;
@@ -44,6 +45,7 @@ const OOM_SCORE_ADJ: &str = "-998";
 /// of [`Options::helper`](super::Options::helper). Standard input is the socket that tasks come
 /// from, standard output the lock on the runtime's directory.
 pub fn helper_main() -> ExitCode {
+    binary::protect();
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

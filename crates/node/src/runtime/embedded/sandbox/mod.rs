@@ -55,9 +55,12 @@ impl Embedded {
         let (runtime, place) = (self.clone(), cgroup.clone());
         let (own_dir, own_config) = (dir.clone(), config.clone());
         let started = blocking("make a sandbox", move || {
+            // Noted first, so that the rest can be found and removed whatever happens.
+            let doing = || format!("lay out sandbox {}", own_dir.path().display());
+            lay_out(&own_dir, &own_config, &job).map_err(|error| Error::failed(doing(), error))?;
             let made = place.create();
             made.map_err(|error| Error::failed("make a sandbox", error))?;
-            runtime.start_pause(&own_dir, &own_config, &job)
+            runtime.start_pause(&own_dir, &job)
         });
         let pause = started.await?;
         let pid = pause.pid;
@@ -106,15 +109,8 @@ impl Embedded {
         self.inner.cgroup_path(&parent, id).to_string()
     }
 
-    /// Lays the sandbox's files out and starts its process.
-    fn start_pause(
-        &self,
-        dir: &SandboxDir,
-        config: &PodSandboxConfig,
-        job: &PauseJob,
-    ) -> Result<ProcessId, Error> {
-        let doing = || format!("lay out sandbox {}", dir.path().display());
-        lay_out(dir, config, job).map_err(|error| Error::failed(doing(), error))?;
+    /// Starts the process of a sandbox.
+    fn start_pause(&self, dir: &SandboxDir, job: &PauseJob) -> Result<ProcessId, Error> {
         self.inner
             .forker
             .start(&Job::Pause(job.clone()))

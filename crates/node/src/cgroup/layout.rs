@@ -16,6 +16,9 @@ pub struct Layout {
     version: Version,
     /// Where each controller is; one and the same place for all of cgroup v2.
     mounts: BTreeMap<String, PathBuf>,
+    /// A tree of v2 without controllers beside those of v1. The agent makes no cgroups there, but
+    /// runc does, with those above them.
+    beside: Option<PathBuf>,
     huge_page_sizes: Vec<HugePageSize>,
 }
 
@@ -58,6 +61,7 @@ impl Layout {
         let mut layout = Layout {
             version: if is_unified { Version::V2 } else { Version::V1 },
             mounts: BTreeMap::new(),
+            beside: None,
             huge_page_sizes: Vec::new(),
         };
         if is_unified {
@@ -68,6 +72,7 @@ impl Layout {
         }
         for mount in mounts {
             let MountKind::V1(controllers) = mount.kind else {
+                layout.beside.get_or_insert(mount.point);
                 continue;
             };
             for controller in controllers {
@@ -136,6 +141,13 @@ impl Layout {
             .into_iter()
             .map(|mount| below(mount, Path::new(cgroup.as_str())))
             .collect()
+    }
+
+    /// As [`Self::directories`], with that of the tree in which only runtimes make cgroups.
+    pub(super) fn directories_to_remove(&self, cgroup: &CgroupPath) -> Vec<PathBuf> {
+        let beside = self.beside.as_deref();
+        let beside = beside.map(|mount| below(mount, Path::new(cgroup.as_str())));
+        self.directories(cgroup).into_iter().chain(beside).collect()
     }
 
     /// Where trees are mounted, each once.

@@ -23,7 +23,7 @@ impl Cgroups {
     /// processes do not die.
     pub fn remove(&self, cgroup: &CgroupPath) -> Result<(), Error> {
         self.empty(cgroup)?;
-        for directory in self.layout.directories(cgroup) {
+        for directory in self.layout.directories_to_remove(cgroup) {
             self.remove_busy(cgroup, &directory)?;
         }
         Ok(())

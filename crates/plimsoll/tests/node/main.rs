@@ -14,6 +14,7 @@ mod waiting;
 
 mod adoption;
 mod cgroups;
+mod figures;
 mod images;
 mod lifecycle;
 mod limits;

@@ -1,0 +1,118 @@
+//! What a node tells of itself and its pods: figures, and what happened.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, NODE, on_both_runtimes};
+use crate::manifest::{container, pod};
+use crate::waiting::until;
+
+on_both_runtimes!(usage_is_measured, a_pod_tells_its_story);
+
+fn raw(cluster: &Cluster, path: &str) -> String {
+    cluster.kubectl(&format!("get --raw /api/v1/nodes/{NODE}/proxy/{path}"))
+}
+
+fn usage_is_measured(cluster: &mut Cluster) {
+    // Holds 16 MiB and is busy.
+    let script = "x=$(head -c 16777216 /dev/zero | tr '\\0' x); while true; do true; done";
+    let mut busy = container("main", script);
+    busy["resources"] = json!({ "limits": { "cpu": "200m" } });
+    cluster.run(&pod("busy", &[busy]));
+    let summary = until("the summary has the pod's figures", || {
+        let text = raw(cluster, "stats/summary");
+        let summary: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        let pods = summary["pods"].as_array();
+        let ours = pods.and_then(|pods| pods.iter().find(|pod| pod["podRef"]["name"] == "busy"));
+        let main = ours.map_or(Value::Null, |pod| pod["containers"][0].clone());
+        let cpu = main["cpu"]["usageNanoCores"].as_u64().unwrap_or_default();
+        let memory = main["memory"]["workingSetBytes"]
+            .as_u64()
+            .unwrap_or_default();
+        let is_measured = (50_000_000..400_000_000).contains(&cpu) && memory > 16 << 20;
+        if is_measured {
+            Ok(summary)
+        } else {
+            Err(format!("{main:#}"))
+        }
+    });
+    let node = &summary["node"];
+    assert_eq!(node["nodeName"], NODE);
+    for path in [
+        "/cpu/usageNanoCores",
+        "/memory/workingSetBytes",
+        "/memory/availableBytes",
+        "/fs/availableBytes",
+        "/fs/inodesFree",
+        "/rlimit/maxpid",
+    ] {
+        let value = node.pointer(path).and_then(Value::as_u64);
+        assert!(value.is_some_and(|value| value > 0), "{path} in {node:#}");
+    }
+    let system = node["systemContainers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    // The agent itself is among them only where it has a cgroup of its own.
+    let is_there = system.iter().any(|one| one["name"] == "pods");
+    assert!(is_there, "pods are missing in {system:#?}");
+    cluster.until("top pod busy --containers", "usage", |shown| {
+        let row = shown.lines().nth(1).unwrap_or_default();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let is_pod = words.get(..2) == Some(&["busy", "main"]);
+        is_pod && words.len() == 4 && words[2].ends_with('m') && words[3].ends_with("Mi")
+    });
+    cluster.until("top node", "usage", |shown| {
+        let row = shown.lines().nth(1).unwrap_or_default();
+        row.starts_with(NODE) && row.contains('%') && !row.contains("unknown")
+    });
+    for (path, part) in [
+        ("healthz", "ok"),
+        ("metrics/resource", "node_cpu_usage_seconds_total"),
+        (
+            "metrics/resource",
+            "container_memory_working_set_bytes{container=\"main\"",
+        ),
+        ("metrics/cadvisor", "container_cpu_usage_seconds_total"),
+        ("metrics", "kubelet_"),
+        ("pods", "\"busy\""),
+        ("configz", "kubeletconfig"),
+    ] {
+        let answer = raw(cluster, path);
+        assert!(
+            answer.contains(part),
+            "{part} is missing in {path}: {answer}"
+        );
+    }
+}
+
+fn a_pod_tells_its_story(cluster: &mut Cluster) {
+    cluster.run(&pod("p", &[container("main", "sleep 100000")]));
+    let shown = cluster.until("describe pod p", "its start", |shown| {
+        shown.contains("Container started")
+    });
+    let from = shown.find("Events:").expect("there are events");
+    let mut rest = &shown[from..];
+    for part in [
+        "Successfully assigned default/p to n1",
+        "already present on machine",
+        "Container created",
+        "Container started",
+    ] {
+        let at = rest.find(part);
+        rest = &rest[at.unwrap_or_else(|| panic!("{part} is missing: {shown}"))..];
+    }
+    for part in [
+        "Status:           Running",
+        "QoS Class:                   BestEffort",
+    ] {
+        assert!(shown.contains(part), "{part} is missing: {shown}");
+    }
+    let node = cluster.kubectl(&format!("describe node {NODE}"));
+    for part in [
+        "KubeletReady",
+        "Starting kubelet.",
+        "Non-terminated Pods:          (1 in total)",
+    ] {
+        assert!(node.contains(part), "{part} is missing: {node}");
+    }
+}

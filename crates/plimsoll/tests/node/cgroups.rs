@@ -178,7 +178,7 @@ fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
             .collect();
         cluster.create(&pod(name, &containers));
     }
-    for (name, class, resources, of_pod, of_containers) in &rows {
+    for (name, class, _, of_pod, of_containers) in &rows {
         let pod = cluster.until_running(&json!(name));
         assert_eq!(pod["status"]["qosClass"], *class, "{name}");
         let path = pod_cgroup(cluster, &pod);
@@ -188,9 +188,9 @@ fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
             expected(shares, quota, memory, Writer::Agent),
             "{name}"
         );
-        for index in 0..resources.len() {
+        for (index, of_container) in of_containers.iter().enumerate() {
             let path = container_cgroup(cluster, &pod, &format!("c{index}"));
-            let (shares, quota, memory) = of_containers[index];
+            let (shares, quota, memory) = *of_container;
             let writer = Writer::Runtime(cluster.runtime);
             assert_eq!(
                 values(&path),

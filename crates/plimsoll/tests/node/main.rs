@@ -5,6 +5,11 @@
 //! that tests neither see each other nor anything else on the machine. Most of them are run with
 //! both runtimes ([`cluster::Runtime`]).
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what cannot go on here is a test, which fails"
+)]
+
 mod cluster;
 mod kubectl;
 mod manifest;

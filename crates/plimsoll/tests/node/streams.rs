@@ -65,13 +65,14 @@ fn logs_are_shown(cluster: &mut Cluster) {
     }
     // The end of the pod is the end of its log.
     cluster.kubectl("delete pod talking --grace-period=1 --wait=false");
-    until("kubectl logs -f ends", || match following.0.try_wait() {
-        Ok(Some(status)) => Ok(assert!(status.success(), "{status}")),
+    let status = until("kubectl logs -f ends", || match following.0.try_wait() {
+        Ok(Some(status)) => Ok(status),
         _ => {
             let _ = lines.next();
             Err("it follows".to_owned())
         }
     });
+    assert!(status.success(), "{status}");
 }
 
 fn commands_run_in_containers(cluster: &mut Cluster) {

@@ -19,5 +19,6 @@ pub mod leadership;
 pub mod nodes;
 pub mod scheduler;
 pub mod serving;
+mod unmanaged;
 pub mod work_queue;
 pub mod workloads;

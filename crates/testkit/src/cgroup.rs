@@ -10,9 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The v1 controllers that runtimes use. Where the machine has v2, there is one tree for all.
-const CONTROLLERS: [&str; 9] = [
+/// The trees of v1 that runtimes use. Where the machine has v2, there is one tree for all.
+const CONTROLLERS: [&str; 10] = [
     "blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd",
+    // Hybrid machines have a tree of v2 beside the others, without controllers.
+    "unified",
 ];
 
 /// How long killed processes may take to leave.

@@ -62,7 +62,7 @@ impl Server {
         peer: &Peer,
     ) -> Response<Body> {
         let started = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let audit_id = match header(&parts.headers, &AUDIT_ID) {
             "" => identity::uid(),
             given => given.chars().take(64).collect(),
@@ -76,7 +76,7 @@ impl Server {
                 .path_and_query()
                 .map_or("", |uri| uri.as_str())
                 .to_owned(),
-            headers: parts.headers.clone(),
+            headers: std::mem::take(&mut parts.headers),
             now: respond::now(),
             audit_id,
             user: None,
@@ -230,7 +230,14 @@ impl Server {
                 call.on_object(&journey.method, journey.verb(), request)
                     .await
             }
-            Some(_) => call.on_part(&journey.method, request).await,
+            Some(part) => {
+                let mut request = request;
+                if is_connection(part.name) {
+                    // Streams and proxies pass the headers on.
+                    request.headers_mut().clone_from(&journey.headers);
+                }
+                call.on_part(&journey.method, request).await
+            }
         }
     }
 
@@ -397,7 +404,7 @@ impl Journey {
     }
 
     fn labels(&self, code: u16) -> RequestLabels {
-        let verb = self.counted_verb().to_owned();
+        let verb = self.counted_verb();
         let dry_run = match self.query.first("dryRun") {
             Some("All") => "All",
             _ => "",
@@ -426,18 +433,18 @@ impl Journey {
         RequestLabels {
             verb,
             dry_run,
-            group: kind.group.to_owned(),
-            version: kind.version.to_owned(),
-            resource: kind.plural.to_owned(),
-            subresource: subresource.map_or("", |sub| sub.name).to_owned(),
-            scope: scope.to_owned(),
+            group: kind.group,
+            version: kind.version,
+            resource: kind.plural,
+            subresource: subresource.map_or("", |sub| sub.name),
+            scope,
             component: COMPONENT,
             code,
         }
     }
 
     /// The verb as upstream's metrics name it: the method, except where that says too little.
-    fn counted_verb(&self) -> &str {
+    fn counted_verb(&self) -> &'static str {
         let subresource = self.target().map_or("", |target| &target.subresource);
         match self.verb() {
             _ if is_connection(subresource) => "CONNECT",
@@ -446,9 +453,11 @@ impl Journey {
             "patch" if header(&self.headers, &CONTENT_TYPE) == APPLY => "APPLY",
             _ if self.method == Method::HEAD => "GET",
             _ => match self.method {
-                Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE => {
-                    self.method.as_str()
-                }
+                Method::GET => "GET",
+                Method::POST => "POST",
+                Method::PUT => "PUT",
+                Method::PATCH => "PATCH",
+                Method::DELETE => "DELETE",
                 _ => "other",
             },
         }

@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 use super::recent::Recent;
-use super::{Reporter, Told, event_name, namespace_of};
+use super::{Told, event_name, namespace_of};
 
 /// A series ends when nothing has been added to it for this long; how often that is looked at.
 pub(super) const FINISH_TIME: Duration = Duration::from_mins(6);
@@ -26,8 +27,8 @@ pub(super) struct Series {
     told: Recent<Key, Event>,
 }
 
-/// Events of the same key are the same event, again: everything but the note.
-type Key = (Reporter, &'static str, String, String, [Option<String>; 14]);
+/// Events of the same key are the same event, again: everything but the note, as one text.
+type Key = Box<str>;
 
 impl Series {
     pub(super) fn new() -> Series {
@@ -83,31 +84,34 @@ impl Series {
 }
 
 fn key(told: &Told) -> Key {
-    let occurrence = &told.occurrence;
-    let related = occurrence.related.clone().unwrap_or_default();
-    let regarding = occurrence.regarding.clone();
-    let mut parts = [const { None }; 14];
-    let objects = [regarding, related].into_iter().flat_map(|object| {
-        [
-            object.api_version,
-            object.field_path,
-            object.kind,
-            object.name,
-            object.namespace,
-            object.resource_version,
-            object.uid,
-        ]
-    });
-    for (part, value) in parts.iter_mut().zip(objects) {
-        *part = value;
+    let (reporter, occurrence) = (&told.reporter, &told.occurrence);
+    let mut key = String::with_capacity(256);
+    let mut add = |part: &str| {
+        key.push_str(part);
+        // None of the parts can have this: they are names and words.
+        key.push('\0');
+    };
+    add(&reporter.controller);
+    add(&reporter.instance);
+    add(occurrence.event_type.as_str());
+    add(&occurrence.reason);
+    add(&occurrence.action);
+    let nothing = ObjectReference::default();
+    let related = occurrence.related.as_ref().unwrap_or(&nothing);
+    for object in [&occurrence.regarding, related] {
+        for part in [
+            &object.api_version,
+            &object.field_path,
+            &object.kind,
+            &object.name,
+            &object.namespace,
+            &object.resource_version,
+            &object.uid,
+        ] {
+            add(part.as_deref().unwrap_or_default());
+        }
     }
-    (
-        Reporter::clone(&told.reporter),
-        occurrence.event_type.as_str(),
-        occurrence.reason.to_string(),
-        occurrence.action.to_string(),
-        parts,
-    )
+    key.into_boxed_str()
 }
 
 fn event(told: Told, now: Timestamp) -> Event {
@@ -137,8 +141,7 @@ fn event(told: Told, now: Timestamp) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EventType, Occurrence};
-    use k8s_openapi::api::core::v1::ObjectReference;
+    use crate::events::{EventType, Occurrence, Reporter};
     use std::sync::Arc;
 
     fn told(pod: &str, note: &str) -> Told {

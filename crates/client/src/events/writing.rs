@@ -10,7 +10,9 @@ use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource};
+use kube::core::Request;
+use kube::{Client, Resource};
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -50,10 +52,8 @@ pub(super) async fn write_series(
             _ = finish.tick() => series.finish(Timestamp::now()),
             _ = refresh.tick() => series.refresh(),
         };
-        writes.extend(events.into_iter().map(|event| {
-            let api = api_of(&client, event.metadata.namespace.as_deref());
-            write_one_of_series(api, event)
-        }));
+        let events = events.into_iter();
+        writes.extend(events.map(|event| write_one_of_series(client.clone(), event)));
     }
 }
 
@@ -76,10 +76,9 @@ pub(super) async fn write_counted(
         let Some(event) = counted.tell(told, Timestamp::now()) else {
             continue;
         };
-        let api = api_of(&client, event.metadata.namespace.as_deref());
         let written = tokio::select! {
             () = stop.cancelled() => return,
-            written = write_one_counted(&api, event) => written,
+            written = write_one_counted(&client, event) => written,
         };
         if let Some(event) = written {
             counted.update(&event);
@@ -87,14 +86,7 @@ pub(super) async fn write_counted(
     }
 }
 
-fn api_of<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    Api::namespaced(client.clone(), namespace.unwrap_or("default"))
-}
-
-async fn write_one_of_series(api: Api<Event>, event: Event) {
+async fn write_one_of_series(client: Client, event: Event) {
     let patch = event.series.as_ref().map(|series| {
         json!({"series": {
             "count": series.count, "lastObservedTime": series.last_observed_time,
@@ -102,32 +94,34 @@ async fn write_one_of_series(api: Api<Event>, event: Event) {
     });
     // An event that is created twice in a short time may come to exist between patch and create.
     let is_worth_another_try = patch.is_some();
-    persist(&api, &event, patch, is_worth_another_try).await;
+    // What the server made of the event is of no interest.
+    persist::<_, IgnoredAny>(&client, &event, patch, is_worth_another_try).await;
 }
 
-async fn write_one_counted(api: &Api<CoreEvent>, event: CoreEvent) -> Option<CoreEvent> {
+async fn write_one_counted(client: &Client, event: CoreEvent) -> Option<CoreEvent> {
     let is_repeated = event.count.unwrap_or(1) > 1;
     let patch = is_repeated.then(|| {
         json!({
             "count": event.count, "lastTimestamp": event.last_timestamp, "message": event.message,
         })
     });
-    persist(api, &event, patch, false).await
+    persist(client, &event, patch, false).await
 }
 
 /// Patches or creates an event. What the server refuses is given up, unless it is that the event
 /// exists by now; what does not reach the server is tried again.
-async fn persist<K>(
-    api: &Api<K>,
+async fn persist<K, A>(
+    client: &Client,
     event: &K,
     patch: Option<serde_json::Value>,
     retry_if_exists: bool,
-) -> Option<K>
+) -> Option<A>
 where
-    K: Clone + std::fmt::Debug + Serialize + DeserializeOwned + Resource<DynamicType = ()>,
+    K: Serialize + Resource<DynamicType = ()>,
+    A: DeserializeOwned,
 {
     for _ in 0..TRIES {
-        match patch_or_create(api, event, patch.as_ref()).await {
+        match patch_or_create(client, event, patch.as_ref()).await {
             Ok(written) => return Some(written),
             Err(kube::Error::Api(status)) => {
                 let exists = status.code == 409 && status.reason == "AlreadyExists";
@@ -144,23 +138,33 @@ where
     None
 }
 
-async fn patch_or_create<K>(
-    api: &Api<K>,
+async fn patch_or_create<K, A>(
+    client: &Client,
     event: &K,
     patch: Option<&serde_json::Value>,
-) -> kube::Result<K>
+) -> kube::Result<A>
 where
-    K: Clone + std::fmt::Debug + Serialize + DeserializeOwned + Resource<DynamicType = ()>,
+    K: Serialize + Resource<DynamicType = ()>,
+    A: DeserializeOwned,
 {
+    let namespace = event.meta().namespace.as_deref().unwrap_or("default");
+    let requests = Request::new(K::url_path(&(), Some(namespace)));
     if let Some(patch) = patch {
         let name = event.meta().name.as_deref().unwrap_or_default();
         let params = PatchParams::default();
-        match api.patch(name, &params, &Patch::Strategic(patch)).await {
+        let request = requests.patch(name, &params, &Patch::Strategic(patch));
+        match client
+            .request(request.map_err(kube::Error::BuildRequest)?)
+            .await
+        {
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             result => return result,
         }
     }
-    api.create(&PostParams::default(), event).await
+    let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
+    let request = requests.create(&PostParams::default(), body);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    client.request(request).await
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use plimsoll_client::watching::watch;
 
+use crate::unmanaged::Unmanaged;
+
 use super::input::{Input, Name, Seen};
 use super::pod_record::PodRecord;
 
@@ -67,7 +69,7 @@ impl Feed<'_> {
         T: Send + 'static,
         N: Send + 'static,
     {
-        let events = watch(Api::<K>::all(self.client.clone()), config);
+        let events = watch(Api::<Unmanaged<K>>::all(self.client.clone()), config);
         let (inputs, stop) = (self.inputs.clone(), self.stop.clone());
         tokio::spawn(async move {
             let mut events = std::pin::pin!(events);
@@ -82,8 +84,8 @@ impl Feed<'_> {
                 let seen = match event {
                     Event::Init => Seen::ListBegins,
                     Event::InitDone => Seen::ListEnds,
-                    Event::Delete(object) => Seen::IsGone(name(&object)),
-                    Event::Apply(object) | Event::InitApply(object) => {
+                    Event::Delete(Unmanaged(object)) => Seen::IsGone(name(&object)),
+                    Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object)) => {
                         let own_name = name(&object);
                         match read(object) {
                             Ok(object) => Seen::Is(object),

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
+use super::measure::Meter;
 use super::options::Options;
 use crate::pods::Pods;
 use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
@@ -19,14 +20,21 @@ use crate::server::{Metrics, Node, Trouble};
 pub(super) struct Face {
     pods: Pods,
     runtime: Arc<dyn Runtime>,
+    meter: Arc<Meter>,
     configuration: Value,
 }
 
 impl Face {
-    pub(super) fn new(pods: Pods, runtime: Arc<dyn Runtime>, options: &Options) -> Face {
+    pub(super) fn new(
+        pods: Pods,
+        runtime: Arc<dyn Runtime>,
+        meter: Arc<Meter>,
+        options: &Options,
+    ) -> Face {
         Face {
             pods,
             runtime,
+            meter,
             configuration: configuration(options),
         }
     }
@@ -36,7 +44,6 @@ impl Face {
 fn configuration(options: &Options) -> Value {
     let config = &options.config;
     serde_json::json!({
-        "kubeletconfig": {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "evictionHard": config.eviction_hard.value,
@@ -52,7 +59,6 @@ fn configuration(options: &Options) -> Value {
             "failSwapOn": config.fail_swap_on.value,
             "staticPodPath": config.static_pod_path.value,
             "nodeLeaseDurationSeconds": config.node_lease_duration_seconds.value,
-        }
     })
 }
 
@@ -118,12 +124,21 @@ impl Node for Face {
         Arc::clone(&self.runtime)
     }
 
-    async fn summary(&self, _only_cpu_and_memory: bool) -> Result<Vec<u8>, Trouble> {
-        Err("not measured".into())
+    async fn summary(&self, only_cpu_and_memory: bool) -> Result<Vec<u8>, Trouble> {
+        let summary = match only_cpu_and_memory {
+            true => self.meter.cpu_and_memory(),
+            false => self.meter.summary(),
+        };
+        Ok(serde_json::to_vec_pretty(&summary.for_clients())?)
     }
 
-    async fn metrics(&self, _page: Metrics) -> Result<String, Trouble> {
-        Err("not measured".into())
+    async fn metrics(&self, page: Metrics) -> Result<String, Trouble> {
+        Ok(match page {
+            Metrics::Agent => self.meter.agent_metrics(),
+            Metrics::Resource => self.meter.resource_metrics(),
+            Metrics::Cadvisor => self.meter.cadvisor_metrics(),
+            Metrics::Probes => String::new(),
+        })
     }
 
     fn configuration(&self) -> Value {

@@ -1,20 +1,27 @@
 //! What pod workers need of the node: cgroups, directories, volumes, configs, events.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::{Container, Pod, Secret};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, Secret};
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_core::admission::node_admit::PressureRule;
+use plimsoll_core::cgroup::ResourceConfig;
 use plimsoll_core::cgroup::pod::pod_config;
+use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::resources::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use crate::cgroup::NodeCgroups;
-use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError};
+use crate::pods::admission::Facts;
+use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
@@ -37,6 +44,11 @@ pub(super) struct NodeHost {
     pub(super) resolver: Option<DnsConfig>,
     /// Why the network of pods is not ready, as the runtime last said.
     pub(super) network_problem: Mutex<Option<String>>,
+    /// The node as the API has it.
+    pub(super) node: watch::Receiver<Option<Arc<Node>>>,
+    /// Pressure conditions that hold.
+    pub(super) pressure: watch::Sender<BTreeSet<NodeCondition>>,
+    pub(super) pressure_rule: PressureRule,
     /// Tells that the QoS cgroups have to be looked at.
     pub(super) pods_changed: Arc<Notify>,
 }
@@ -114,6 +126,21 @@ fn uid(pod: &Pod) -> &str {
 
 #[async_trait]
 impl Host for NodeHost {
+    fn admission_facts(&self) -> Facts {
+        let node = self.node.borrow().clone();
+        let node = node.and_then(|node| NodeView::from_api(&node).ok());
+        Facts {
+            node: node.map(Arc::new),
+            pressure: self.pressure.borrow().clone(),
+            pressure_rule: self.pressure_rule,
+            comparison: ComparisonOperators::Disabled,
+            allowed_unsafe_sysctls: Vec::new(),
+            has_app_armor: Path::new("/sys/kernel/security/apparmor").exists(),
+            has_strict_groups: false,
+            is_shutting_down: false,
+        }
+    }
+
     async fn network_problem(&self) -> Option<String> {
         self.network_problem
             .lock()
@@ -232,12 +259,24 @@ impl Host for NodeHost {
         resources::linux_resources(&planned, &container.name, &self.facts.container_settings)
     }
 
-    async fn resize_pod(&self, pod: &Pod) -> Result<(), HostError> {
+    async fn resize_pod(&self, pod: &Pod, resource: Resource) -> Result<(), HostError> {
         let planned = view(pod)?;
         let written = self.with_cgroups(move |cgroups| {
             let name = cgroups.cgroups().pod_name(&planned)?;
             let path = cgroups.cgroups().path(&name);
-            let config = pod_config(&planned, cgroups.pod_settings());
+            let whole = pod_config(&planned, cgroups.pod_settings());
+            let config = match resource {
+                Resource::Cpu => ResourceConfig {
+                    cpu_shares: whole.cpu_shares,
+                    cpu_quota: whole.cpu_quota,
+                    cpu_period: whole.cpu_period,
+                    ..ResourceConfig::default()
+                },
+                Resource::Memory => ResourceConfig {
+                    memory: whole.memory,
+                    ..ResourceConfig::default()
+                },
+            };
             cgroups.cgroups().write(&path, &config).map(drop)
         });
         written.await?;

@@ -2,22 +2,20 @@
 //!
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
-//! and `host` (what workers need), `upkeep` (what is done again and again), `api_pods`,
-//! `statuses` and `static_pods` (pods come, and what became of them), `face` (what is shown),
+//! and `host` (what workers need), `upkeep` (what is done again and again), `measure`,
+//! `face` (what is shown),
 //! `run` (all of it).
 
-mod api_pods;
 mod conditions;
 mod credentials;
 mod face;
 mod heartbeat;
 mod host;
+mod measure;
 mod node_object;
 mod options;
 mod prepare;
 mod run;
-mod static_pods;
-mod statuses;
 mod system_info;
 mod upkeep;
 

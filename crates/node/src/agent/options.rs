@@ -69,6 +69,8 @@ pub struct EmbeddedChoice {
     pub helper: Vec<std::ffi::OsString>,
     /// Addresses of pods where no network plugin is configured.
     pub pod_cidr: String,
+    /// The bridge that joins pods there.
+    pub bridge: String,
     /// Where network plugins are configured.
     pub cni_config: PathBuf,
     /// Where network plugins are.

@@ -204,7 +204,7 @@ fn embedded_options(
             cni_conf_dir: choice.cni_config.clone(),
             cni_bin_dirs: vec![choice.cni_plugins.clone()],
             pod_cidr: Some(choice.pod_cidr.clone()),
-            ..embedded::NetworkOptions::default()
+            bridge: choice.bridge.clone(),
         },
     })
 }

@@ -1,36 +1,38 @@
 //! The agent as a whole: everything made ready, then run side by side until it is stopped.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ContainerImage, Node, Pod};
+use k8s_openapi::api::core::v1::{ContainerImage, Node};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
+use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::api_pods::ApiPods;
 use super::face::Face;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
+use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
-use super::static_pods::{follow_directory, keep_mirrors};
-use super::statuses::write_statuses;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::identity::request_serving_certificate;
+use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
+use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
-use crate::pods::{self, Pods, anatomy};
+use crate::pods::{self, Pods, manifest};
 use crate::runtime::Runtime;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
@@ -45,6 +47,8 @@ const DENIED_LIFE: Duration = Duration::from_secs(30);
 const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
+/// `fileCheckFrequency`: how often manifests are read without being told of a change.
+const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
 /// Runs a node until told to stop. Containers go on when it stops, and are found again by the next
 /// one. `ready` is called once the node is known to the API.
@@ -79,6 +83,7 @@ struct Agent {
     pods: Pods,
     health: watch::Sender<RuntimeHealth>,
     prepared_facts: NodeFacts,
+    runtime_name: String,
     stop: CancellationToken,
 }
 
@@ -130,6 +135,9 @@ impl Agent {
             recorder,
             resolver: parse_resolv_conf(&resolver).ok(),
             network_problem: std::sync::Mutex::default(),
+            node: heartbeat.node.subscribe(),
+            pressure: watch::channel(std::collections::BTreeSet::new()).0,
+            pressure_rule: PressureRule::of(config.profile),
             pods_changed: Arc::new(Notify::new()),
         };
         let host = Arc::new(host);
@@ -151,6 +159,7 @@ impl Agent {
                 allocatable,
                 ..NodeFacts::default()
             },
+            runtime_name: prepared.runtime_name.clone(),
             stop,
         })
     }
@@ -197,37 +206,7 @@ impl Agent {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
         }
-        let api_pods = Arc::new(ApiPods::default());
-        tasks.spawn(follow_pods(
-            self.client.clone(),
-            options.node_name.clone(),
-            self.pods.clone(),
-            Arc::clone(&api_pods),
-            stop.clone(),
-        ));
-        tasks.spawn(write_statuses(
-            self.client.clone(),
-            Clock::system(),
-            self.pods.reports().clone(),
-            Arc::clone(&api_pods),
-            stop.clone(),
-        ));
-        let manifests = options.config.static_pod_path.as_str();
-        if !manifests.is_empty() {
-            tasks.spawn(follow_directory(
-                manifests.into(),
-                options.node_name.clone(),
-                self.pods.clone(),
-                stop.clone(),
-            ));
-        }
-        tasks.spawn(keep_mirrors(
-            self.client.clone(),
-            heartbeat.node.subscribe(),
-            self.pods.clone(),
-            api_pods,
-            stop.clone(),
-        ));
+        self.follow_pods(options, tasks);
         tasks.spawn(follow_node(
             self.client.clone(),
             options.node_name.clone(),
@@ -260,6 +239,32 @@ impl Agent {
         });
         tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
         Ok(())
+    }
+
+    /// Has pods come from the API and from files, and tells the API what becomes of them.
+    fn follow_pods(&self, options: &Options, tasks: &TaskTracker) {
+        let part = || {
+            let (client, name) = (self.client.clone(), options.node_name.clone());
+            (client, name, self.pods.clone(), self.stop.clone())
+        };
+        let (_, _, pods, stop) = part();
+        tasks.spawn(async move { pods.run(stop).await });
+        let (client, name, pods, stop) = part();
+        tasks.spawn(async move { watch_pods(client, &name, &pods, stop).await });
+        let (client, _, pods, stop) = part();
+        tasks.spawn(async move { write_statuses(client, &pods, stop).await });
+        let (client, name, pods, stop) = part();
+        tasks.spawn(async move { keep_mirrors(client, &name, &pods, stop).await });
+        let manifests = options.config.static_pod_path.clone();
+        let (_, name, pods, stop) = part();
+        if manifests.value.is_empty() {
+            pods.replace(Source::Files, Vec::new());
+        } else {
+            tasks.spawn(async move {
+                let path = Path::new(manifests.as_str());
+                manifest::folder::watch(path, &name, FILE_CHECK_PERIOD, &pods, stop).await;
+            });
+        }
     }
 
     /// Shows the face.
@@ -309,7 +314,15 @@ impl Agent {
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
         };
-        let face = Face::new(self.pods.clone(), Arc::clone(&self.host.runtime), options);
+        let meter = Arc::new(Meter::new(
+            Arc::clone(&self.host),
+            self.pods.clone(),
+            options,
+            &self.runtime_name,
+        ));
+        tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
+        let runtime = Arc::clone(&self.host.runtime);
+        let face = Face::new(self.pods.clone(), runtime, meter, options);
         let server = Server::new(Arc::new(face), server_options);
         let until = self.stop.clone();
         tasks.spawn(async move {
@@ -337,55 +350,6 @@ impl Agent {
         names.sort();
         names.dedup();
         names
-    }
-}
-
-/// Tells the workers of every pod that is bound to the node.
-async fn follow_pods(
-    client: Client,
-    node: String,
-    pods: Pods,
-    known: Arc<ApiPods>,
-    stop: CancellationToken,
-) {
-    let api: Api<Pod> = Api::all(client);
-    let bound = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
-    let mut events = std::pin::pin!(watch_objects(api, bound));
-    let mut listed = std::collections::BTreeSet::new();
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = stop.cancelled() => return,
-        };
-        match event {
-            None => return,
-            Some(Event::Init) => listed.clear(),
-            Some(Event::InitApply(pod)) => {
-                listed.extend(pod.metadata.uid.clone());
-                take(&pods, &known, pod);
-            }
-            Some(Event::InitDone) => {
-                for uid in known.uids().into_iter().filter(|uid| !listed.contains(uid)) {
-                    if let Some(gone) = known.get(&uid) {
-                        known.remove(&gone);
-                        pods.remove(&uid);
-                    }
-                }
-            }
-            Some(Event::Apply(pod)) => take(&pods, &known, pod),
-            Some(Event::Delete(pod)) => {
-                known.remove(&pod);
-                pods.remove(anatomy::uid(&pod));
-            }
-        }
-    }
-}
-
-/// A mirror is the API's view of a pod that comes from a file; everything else is to be run.
-fn take(pods: &Pods, known: &ApiPods, pod: Pod) {
-    known.put(pod.clone());
-    if anatomy::mirror_hash(&pod).is_none() {
-        pods.apply(pod);
     }
 }
 

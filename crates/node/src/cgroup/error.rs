@@ -120,22 +120,3 @@ pub enum Error {
     #[error(transparent)]
     Name(#[from] InvalidComponent),
 }
-
-impl Error {
-    /// The kind of the error of the system below, where there is one.
-    pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        match self {
-            Error::Create { source, .. }
-            | Error::Read { source, .. }
-            | Error::Write { source, .. }
-            | Error::List { source, .. }
-            | Error::Kill { source, .. }
-            | Error::Remove { source, .. } => Some(source.kind()),
-            Error::Unreadable { .. }
-            | Error::MemoryInUse { .. }
-            | Error::NoController { .. }
-            | Error::Populated { .. }
-            | Error::Name(_) => None,
-        }
-    }
-}

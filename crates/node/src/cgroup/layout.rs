@@ -153,6 +153,12 @@ impl Layout {
     }
 }
 
+/// Whether systemd runs the machine below the mount root. Slices are then its own: those that are
+/// made as directories, without asking it, it may take controllers from.
+pub fn is_systemd_running(mount_root: &Path) -> bool {
+    mount_root.join("run/systemd/system").is_dir()
+}
+
 /// The path inside another one, whether or not it begins with a slash.
 pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
     match path.strip_prefix("/") {

@@ -12,6 +12,9 @@ use super::file::{self, Doing};
 use super::tree::{self, Usage};
 use super::unpack::{self, Limits, unpack};
 
+/// Layers are long and read once.
+const BUFFER: usize = 128 << 10;
+
 const FILES: &str = "files";
 const FACTS: &str = "layer.json";
 
@@ -138,10 +141,15 @@ pub fn unpack_into(
     file::make_directory(&directory)?;
     file::make_directory(&files)?;
     let decompress = |source| Error::Decompress { diff_id, source };
-    let tar = decompressed(BufReader::with_capacity(128 << 10, content)).map_err(decompress)?;
+    let tar = decompressed(BufReader::with_capacity(BUFFER, content)).map_err(decompress)?;
     let mut tar = Hashing::new(tar);
-    unpack(BufReader::new(&mut tar), &files, below, limits)
-        .map_err(|source| Error::Unpack { diff_id, source })?;
+    unpack(
+        BufReader::with_capacity(BUFFER, &mut tar),
+        &files,
+        below,
+        limits,
+    )
+    .map_err(|source| Error::Unpack { diff_id, source })?;
     let (found, _) = tar.finish();
     if found != diff_id {
         return Err(Error::OtherContent { diff_id, found });

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::resources::Bytes;
 
+use super::admission::Facts;
 use super::note::Note;
 use crate::runtime::wire::{
     AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
@@ -74,6 +75,8 @@ pub struct ContainerRequest<'a> {
 /// All of it can be asked for again and again: what is ready stays as it is.
 #[async_trait]
 pub trait Host: Debug + Send + Sync {
+    /// What decides whether the node takes one more pod.
+    fn admission_facts(&self) -> Facts;
     /// Why pods that do not share the node's network cannot start yet, if so.
     async fn network_problem(&self) -> Option<String>;
     /// The addresses of the node, the primary one first.
@@ -96,8 +99,8 @@ pub trait Host: Debug + Send + Sync {
 
     /// The limits of a container.
     fn container_resources(&self, pod: &Pod, container: &Container) -> LinuxContainerResources;
-    /// Writes the limits of the pod's cgroup anew.
-    async fn resize_pod(&self, pod: &Pod) -> Result<(), HostError>;
+    /// Writes a limit and request of the pod's cgroup anew.
+    async fn resize_pod(&self, pod: &Pod, resource: Resource) -> Result<(), HostError>;
     /// How much memory the pod uses, and each container by name; for limits that are to shrink.
     async fn memory_usage(&self, pod: &Pod) -> Result<MemoryUsage, HostError>;
     /// Tells that the resources of pods have changed, so that QoS cgroups are brought up to date.
@@ -105,6 +108,15 @@ pub trait Host: Debug + Send + Sync {
 
     /// Has an event written.
     fn record(&self, pod: &Pod, note: Note);
+}
+
+/// What can be changed in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Share and quota.
+    Cpu,
+    /// The limit.
+    Memory,
 }
 
 /// Memory in use.

@@ -4,13 +4,16 @@
 //! workers observe, ask, act and look again.
 //!
 //! Reading order: [`anatomy`] (the parts of a pod object), [`observed`] (what the runtime has of
-//! it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
-//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`host`] (what
-//! workers need besides a runtime), [`spec`] (a spec in the words of a runtime), [`image`],
-//! [`probe`], [`worker`] (one task per pod), [`reports`] (what
-//! workers say), [`set`] (all of them).
+//! it), [`admission`] (whether the node takes it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
+//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`spec`] (what the
+//! runtime is told), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
+//! [`resize`],
+//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them),
+//! [`api`] and [`manifest`] (where they come from).
 
+pub mod admission;
 pub mod anatomy;
+pub mod api;
 pub mod back_off;
 mod clock;
 mod ending;
@@ -19,11 +22,13 @@ mod hook;
 pub mod host;
 pub mod image;
 mod look;
+pub mod manifest;
 pub mod note;
 pub mod observed;
 pub mod plan;
 pub mod probe;
 pub mod reports;
+pub mod resize;
 pub mod restart;
 pub mod set;
 mod settings;

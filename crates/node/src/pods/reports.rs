@@ -60,6 +60,19 @@ impl Reports {
         }
     }
 
+    /// Notes that the object of a pod has changed, though nothing is new about the pod itself.
+    pub fn set_pod(&self, pod: &Arc<Pod>) {
+        if let Some(report) = self.lock().get_mut(anatomy::uid(pod)) {
+            report.pod = Arc::clone(pod);
+        }
+        self.poke();
+    }
+
+    /// Has whoever waits for news look again.
+    pub fn poke(&self) {
+        self.0.changed.notify_one();
+    }
+
     /// The report about a pod.
     pub fn get(&self, uid: &str) -> Option<Report> {
         self.lock().get(uid).cloned()

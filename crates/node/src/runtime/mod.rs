@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
+use tokio::sync::watch;
 
 pub use error::Error;
 pub use stream::{Connection, Dial, Input, Output, Ports, ProcessStreams, Session, TerminalSize};
@@ -38,6 +39,12 @@ pub trait Runtime: Debug + Send + Sync {
     async fn cgroup_driver(&self) -> Result<Option<Driver>, Error>;
     /// Tells the runtime the node's range of pod addresses.
     async fn update_pod_cidr(&self, cidr: &str) -> Result<(), Error>;
+
+    /// Changes whenever a container or sandbox has ended by itself; `None` if the runtime does not
+    /// tell, so that it has to be asked again and again.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// Makes a sandbox, ready for containers; returns its id.
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error>;

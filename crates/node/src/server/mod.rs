@@ -5,7 +5,8 @@
 //! upgraded connections. It decides nothing about pods.
 //!
 //! Reading order: `node` (what is behind the face), `route` (its pages), [`access`], `observe`,
-//! `health`, `logs` and `system_logs` (pages), `stream` (upgraded connections), `listener` and [`tls`] (sockets).
+//! `health`, `logs` and `system_logs` (pages), `command`, `forward` and `stream` (upgraded
+//! connections), `listener` and [`tls`] (sockets).
 
 pub mod access;
 mod answer;

@@ -148,8 +148,10 @@ pub(crate) async fn a_container_whose_monitor_dies_has_ended(scene: &mut Scene) 
         .await;
     let dir = scene.root().join("containers").join(&id);
     let process = pid_in(&dir.join("started.json"));
+    let mut changes = scene.runtime().changes();
     kill(pid_in(&dir.join("monitor.json")));
-    let status = scene.wait_for_exit(&id).await;
+    changes.changed().await.unwrap();
+    let status = scene.status(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
     assert!(!alive(process));
     // The same while no agent looks.

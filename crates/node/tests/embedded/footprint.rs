@@ -1,14 +1,14 @@
 //! Time and memory.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_node::runtime::Runtime;
 
 use crate::scene::{Scene, shell};
 
-/// Generous for debug builds on busy machines; `docs/performance.md` has measured numbers.
-const SOON_MILLIS: u128 = 1500;
+/// Generous for debug builds on busy and emulated machines.
+const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) async fn a_pod_starts_soon(scene: &mut Scene) {
     scene.network.pod_cidr = Some("10.231.7.0/24".to_owned());
@@ -33,7 +33,7 @@ pub(crate) async fn a_pod_starts_soon(scene: &mut Scene) {
     times.sort();
     let (median, ready, created) = times[times.len() / 2];
     eprintln!("median: running {median:?}, sandbox {ready:?}, created {created:?}");
-    assert!(median.as_millis() < SOON_MILLIS, "{median:?}");
+    assert!(median < SOON, "{median:?}");
 }
 
 pub(crate) async fn monitors_are_small(scene: &mut Scene) {

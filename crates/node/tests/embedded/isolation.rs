@@ -1,10 +1,16 @@
 //! What containers cannot do, and where their processes are.
 
 use std::fs;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
 use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::wire::{Mount, MountPropagation, NamespaceMode, PodSandboxConfig};
+use plimsoll_node::runtime::wire::{
+    Mount, MountPropagation, NamespaceMode, NamespaceOption, PodSandboxConfig,
+};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
+};
 
 use crate::scene::{Scene, namespaces, pid_in, shell, trees, until};
 
@@ -36,8 +42,11 @@ pub(crate) async fn processes_stand_in_their_cgroups(scene: &mut Scene) {
         }
     }
     let monitor = pid_in(&container.join("monitor.json"));
-    let cgroups = fs::read_to_string(format!("/proc/{monitor}/cgroup")).unwrap();
-    assert!(!cgroups.contains(&scene.name), "{cgroups}");
+    until("the monitor is outside", || async {
+        let cgroups = fs::read_to_string(format!("/proc/{monitor}/cgroup")).unwrap();
+        (!cgroups.contains(&scene.name)).then_some(())
+    })
+    .await;
     let score = fs::read_to_string(format!(
         "/proc/{}/oom_score_adj",
         pid_in(&container.join("started.json"))
@@ -74,6 +83,9 @@ pub(crate) async fn the_first_process_of_a_shared_pod_leads_nowhere(scene: &mut 
     assert!(processes.contains("    1 pause"), "{processes}");
     let (output, code) = scene.exec(&id, &["ls", "/proc/1/root/"]).await;
     assert!(code != 0 || output.is_empty(), "{output}");
+    // The process has let go of the runtime's directory, as all others have.
+    scene.end();
+    scene.start().await;
     // Orphans are buried by the sandbox's process.
     let line = "sh -c 'sleep 0.01 & echo $!'";
     let (orphan, _) = scene.exec(&id, &["sh", "-c", line]).await;
@@ -84,6 +96,55 @@ pub(crate) async fn the_first_process_of_a_shared_pod_leads_nowhere(scene: &mut 
     .await;
 }
 
+pub(crate) async fn a_container_may_join_the_processes_of_another(scene: &mut Scene) {
+    let pod = scene.pod();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let target = scene
+        .run(&sandbox, &pod, shell("target", "exec sleep 4711"))
+        .await;
+    let mut config = shell("debugger", "ps -o pid,args; exec sleep 1000");
+    let linux = config.linux.as_mut().unwrap();
+    let security = linux.security_context.as_mut().unwrap();
+    security.namespace_options = Some(NamespaceOption {
+        target_id: target.clone(),
+        ..namespaces(NamespaceMode::Target)
+    });
+    let debugger = scene.run(&sandbox, &pod, config).await;
+    let (processes, _) = scene.exec(&debugger, &["ps", "-o", "pid,args"]).await;
+    assert!(processes.contains("1 sleep 4711"), "{processes}");
+    // It ends with its target's processes, and all of its own end with it.
+    scene
+        .runtime()
+        .stop_container(&target, std::time::Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(scene.wait_for_exit(&debugger).await.exit_code, 137);
+}
+
+pub(crate) async fn many_pods_start_and_end_at_once(scene: &mut Scene) {
+    scene.end();
+    scene.network.pod_cidr = Some("10.231.8.0/24".to_owned());
+    scene.start().await;
+    let pods: Vec<PodSandboxConfig> = (0..12).map(|_| scene.pod()).collect();
+    let scene: &Scene = scene;
+    let runtime = scene.runtime();
+    let work = pods.iter().map(|pod| async move {
+        let sandbox = runtime.run_pod_sandbox(pod).await.unwrap();
+        let config = shell("main", "exit 3");
+        let id = runtime
+            .create_container(&sandbox, &config, pod)
+            .await
+            .unwrap();
+        runtime.start_container(&id).await.unwrap();
+        let status = scene.wait_for_exit(&id).await;
+        runtime.stop_pod_sandbox(&sandbox).await.unwrap();
+        runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+        status.exit_code
+    });
+    let codes = futures::future::join_all(work).await;
+    assert_eq!(codes, vec![3; 12]);
+}
+
 fn share_processes(pod: &mut PodSandboxConfig) {
     let linux = pod.linux.as_mut().unwrap();
     let security = linux.security_context.as_mut().unwrap();
@@ -91,25 +152,28 @@ fn share_processes(pod: &mut PodSandboxConfig) {
 }
 
 /// A mount of the machine's that propagates, as most machines have them, for the time of a test.
-struct SharedMount(std::path::PathBuf);
+struct SharedMount(PathBuf);
 
 impl SharedMount {
-    fn new(path: std::path::PathBuf) -> SharedMount {
+    fn new(path: PathBuf) -> SharedMount {
         fs::create_dir(&path).unwrap();
-        mount(&["-t", "tmpfs", "tmpfs", path.to_str().unwrap()]);
-        mount(&["--make-shared", path.to_str().unwrap()]);
+        mount_tmpfs(&path);
+        mount_change(&path, MountPropagationFlags::SHARED).unwrap();
         SharedMount(path)
     }
 }
 
 impl Drop for SharedMount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-R").arg(&self.0).status();
+        // What containers and the test have mounted inside goes first.
+        for path in [self.0.join("late"), self.0.join("back"), self.0.clone()] {
+            let _ = unmount(path, UnmountFlags::DETACH);
+        }
     }
 }
 
-fn mount(args: &[&str]) {
-    assert!(Command::new("mount").args(args).status().unwrap().success());
+fn mount_tmpfs(path: &Path) {
+    mount("tmpfs", path, "tmpfs", MountFlags::empty(), None).unwrap();
 }
 
 pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &mut Scene) {
@@ -144,7 +208,7 @@ pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &
     let other = scene.run(&sandbox, &pod, config).await;
     let late = shared.0.join("late");
     fs::create_dir(&late).unwrap();
-    mount(&["-t", "tmpfs", "tmpfs", late.to_str().unwrap()]);
+    mount_tmpfs(&late);
     fs::write(late.join("file"), "").unwrap();
     for (id, path, is_seen) in [
         (&one, "/private/late/file", false),
@@ -159,11 +223,25 @@ pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &
         );
     }
     let line = "mkdir /both/back && mount -t tmpfs tmpfs /both/back && touch /both/back/file";
-    let (output, code) = scene.exec(&other, &["busybox", "sh", "-c", line]).await;
+    let (output, code) = scene.exec(&other, &["sh", "-c", line]).await;
     assert_eq!(code, 0, "{output}");
     assert!(shared.0.join("back/file").exists());
     // Nothing of the container's own has come to the machine.
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = format!("roots/{other}");
     assert!(!mounts.contains(&root), "{mounts}");
+}
+
+pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut Scene) {
+    let pod = scene.pod();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let id = scene
+        .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
+        .await;
+    let container = scene.root().join("containers").join(&id);
+    let monitor = pid_in(&container.join("monitor.json"));
+    // What a container's first process ran before it became the container's program. While it is
+    // busy it cannot be written anyway, so that only the mount tells.
+    let view = statvfs(format!("/proc/{monitor}/exe")).unwrap();
+    assert!(view.f_flag.contains(StatVfsMountFlags::RDONLY));
 }

@@ -1,7 +1,8 @@
 //! What is the embedded runtime's own: processes, files and networks on this machine.
 //!
 //! What it has in common with other runtimes is in `tests/runtime`. All cases here are of tier
-//! root: `cargo test --test embedded -- --ignored`. The binary is its own helper.
+//! root: `cargo test --test embedded -- --ignored --skip vm/`; `vm/embedded` is of tier vm: the
+//! cases in a virtual machine. The binary is its own helper.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,6 +15,8 @@ mod footprint;
 mod isolation;
 mod network;
 mod scene;
+mod streams;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -59,7 +62,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(adoption::AGENT) {
         return adoption::agent_main();
     }
-    let trials = cases! {
+    let mut trials = cases! {
         adoption:
             containers_outlive_the_runtime_and_are_found_again,
             a_killed_agent_leaves_everything_running,
@@ -72,7 +75,18 @@ fn main() -> ExitCode {
             processes_stand_in_their_cgroups,
             disks_of_the_machine_cannot_be_read,
             mounts_of_the_machine_are_seen_only_where_asked_for,
-            the_first_process_of_a_shared_pod_leads_nowhere;
+            the_first_process_of_a_shared_pod_leads_nowhere,
+            a_container_may_join_the_processes_of_another,
+            many_pods_start_and_end_at_once,
+            the_binary_cannot_be_written_through_a_process;
+        streams:
+            a_command_has_three_streams,
+            a_command_with_a_terminal_knows_its_size,
+            hanging_up_kills_the_command,
+            a_command_that_cannot_be_found_says_so,
+            input_ends_with_the_first_who_attached,
+            many_attach_to_one_terminal,
+            who_does_not_read_holds_nobody_up;
         network:
             pods_reach_each_other_and_the_machine_reaches_them,
             addresses_are_given_back,
@@ -81,6 +95,7 @@ fn main() -> ExitCode {
             a_pod_starts_soon,
             monitors_are_small;
     };
+    trials.push(vm::trial());
     let arguments = Arguments::from_args();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -25,13 +25,7 @@ pub(crate) async fn pods_reach_each_other_and_the_machine_reaches_them(scene: &m
     for _ in 0..2 {
         let pod = scene.pod();
         let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
-        let id = scene
-            .run(
-                &sandbox,
-                &pod,
-                shell("main", SERVER.replace("mkdir", "busybox mkdir").as_str()),
-            )
-            .await;
+        let id = scene.run(&sandbox, &pod, shell("main", SERVER)).await;
         let status = scene.runtime().pod_sandbox_status(&sandbox).await.unwrap();
         pods.push((sandbox, id, status.network.unwrap().ip));
     }

@@ -19,7 +19,7 @@ use plimsoll_node::runtime::{Error, Runtime};
 pub(crate) const HELPER: &str = "runtime-helper";
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One image, `busybox`, laid out as plain directories.
 #[derive(Debug)]
@@ -28,10 +28,10 @@ pub(crate) struct Busybox {
 }
 
 const BUSYBOX: &str = "/bin/busybox";
-const APPLETS: [&str; 24] = [
+const APPLETS: [&str; 27] = [
     "sh", "sleep", "cat", "echo", "ls", "id", "ps", "kill", "ip", "nc", "httpd", "wget", "mknod",
     "dd", "true", "false", "hostname", "readlink", "mount", "grep", "head", "tail", "stat",
-    "touch",
+    "touch", "stty", "tty", "mkdir",
 ];
 
 impl Busybox {
@@ -334,10 +334,9 @@ impl Drop for Scene {
                     }
                 }
                 let shm = entry.path().join("shm");
-                let _ = std::process::Command::new("umount")
-                    .arg("-q")
-                    .arg(shm)
-                    .status();
+                if shm.exists() {
+                    let _ = std::process::Command::new("umount").arg(shm).status();
+                }
             }
         }
         for tree in trees() {

@@ -24,7 +24,7 @@ fn waiting_reason(world: &World, pod: &str) -> String {
 async fn a_crashing_container_waits_longer_each_time() {
     let world = World::new();
     let begun = Instant::now();
-    world.pods.apply(simple("bad", "exit-1:1", "Always"));
+    world.apply(simple("bad", "exit-1:1", "Always"));
     let mut delays = Vec::new();
     for count in 2..=5 {
         world
@@ -54,7 +54,7 @@ async fn a_crashing_container_waits_longer_each_time() {
 #[tokio::test(start_paused = true)]
 async fn an_image_that_is_not_there_is_asked_for_less_and_less() {
     let world = World::new();
-    world.pods.apply(simple("bad", "missing:1", "Always"));
+    world.apply(simple("bad", "missing:1", "Always"));
     world
         .until("the pull has failed", |world| {
             waiting_reason(world, "bad") == "ErrImagePull"
@@ -71,7 +71,7 @@ async fn an_image_that_is_not_there_is_asked_for_less_and_less() {
 async fn a_deletion_does_not_wait_for_a_pull() {
     let world = World::new();
     let slow = simple("slow", "slow:1", "Always");
-    world.pods.apply(slow.clone());
+    world.apply(slow.clone());
     world
         .until("it pulls", |world| {
             world.runtime.log().contains(&"pull slow:1".to_owned())
@@ -87,7 +87,7 @@ async fn a_deletion_does_not_wait_for_a_pull() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_sandbox_is_replaced_and_init_containers_run_again() {
     let world = World::new();
-    world.pods.apply(pod(
+    world.apply(pod(
         "web",
         json!({
             "initContainers": [{"name": "one", "image": "exit-0:1"}],
@@ -121,13 +121,13 @@ async fn a_lost_sandbox_is_replaced_and_init_containers_run_again() {
 async fn a_restarted_agent_takes_over_what_runs() {
     let world = World::new();
     let web = simple("web", "sleep:1", "Always");
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world.until_phase("web", "Running").await;
     let known = world.status("web");
     let next = world.restarted();
     let mut adopted = web;
     adopted.status = Some(known.clone());
-    next.pods.apply(adopted);
+    next.apply(adopted);
     next.until_phase("web", "Running").await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(starts(&world), 1);
@@ -137,7 +137,7 @@ async fn a_restarted_agent_takes_over_what_runs() {
 #[tokio::test(start_paused = true)]
 async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
     let world = World::new();
-    world.pods.apply(simple("hog", "stubborn:1", "Always"));
+    world.apply(simple("hog", "stubborn:1", "Always"));
     world.until_phase("hog", "Running").await;
     let forced = Forced {
         reason: "Evicted".to_owned(),
@@ -171,7 +171,7 @@ async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
 async fn a_shorter_grace_period_takes_effect_while_the_pod_ends() {
     let world = World::new();
     let web = simple("web", "stubborn:1", "Always");
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world.until_phase("web", "Running").await;
     let begun = Instant::now();
     world.delete(&web, 600);
@@ -188,7 +188,7 @@ async fn a_pod_that_runs_longer_than_it_may_has_failed() {
     let world = World::new();
     let mut web = simple("web", "sleep:1", "Always");
     web.spec.as_mut().unwrap().active_deadline_seconds = Some(30);
-    world.pods.apply(web);
+    world.apply(web);
     let begun = Instant::now();
     world.until_finished("web").await;
     assert_eq!(begun.elapsed().as_secs(), 30);
@@ -207,7 +207,7 @@ async fn what_fails_is_tried_again() {
     ] {
         let world = World::new();
         world.runtime.fail(verb, 2);
-        world.pods.apply(simple("web", "sleep:1", "Always"));
+        world.apply(simple("web", "sleep:1", "Always"));
         world.until_phase("web", "Running").await;
         let running = world.runtime.containers();
         let running = running
@@ -221,7 +221,7 @@ async fn what_fails_is_tried_again() {
 async fn stopping_is_tried_again_until_it_works() {
     let world = World::new();
     let web = simple("web", "sleep:1", "Always");
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world.until_phase("web", "Running").await;
     world.runtime.fail("stop_container", 2);
     world.runtime.fail("stop_pod_sandbox", 2);
@@ -238,7 +238,7 @@ async fn stopping_is_tried_again_until_it_works() {
 #[tokio::test(start_paused = true)]
 async fn a_container_that_ends_by_itself_is_started_again() {
     let world = World::new();
-    world.pods.apply(simple("web", "sleep:1", "Always"));
+    world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
     world.runtime.end("a", 0);
     world
@@ -252,7 +252,7 @@ async fn a_container_that_ends_by_itself_is_started_again() {
 #[tokio::test(start_paused = true)]
 async fn an_exit_rule_may_make_all_containers_start_over() {
     let world = World::new();
-    world.pods.apply(pod(
+    world.apply(pod(
         "web",
         json!({
             "restartPolicy": "Never",
@@ -276,4 +276,31 @@ async fn an_exit_rule_may_make_all_containers_start_over() {
         .await;
     world.runtime.set_exec_exit_code(0);
     world.until_phase("web", "Running").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_to_its_own_end_was_not_evicted() {
+    let world = World::new();
+    world.apply(simple("job", "sleep:1", "Never"));
+    world.until_phase("job", "Running").await;
+    // The kernel is quicker than the agent.
+    world.runtime.run_out_of_memory("a");
+    let forced = Forced {
+        reason: "Evicted".to_owned(),
+        message: String::new(),
+        is_disruption: true,
+    };
+    let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
+    killed.unwrap();
+    world.until_finished("job").await;
+    let status = world.status("job");
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason, None);
+    let ended = world
+        .container("job", "a")
+        .state
+        .unwrap()
+        .terminated
+        .unwrap();
+    assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
 }

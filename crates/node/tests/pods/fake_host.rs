@@ -1,13 +1,19 @@
 //! A host that has nothing and remembers what it was told.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use plimsoll_core::admission::node_admit::PressureRule;
+use plimsoll_core::object::node::NodeView;
+use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_node::pods::Host;
-use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, PrepareError};
+use plimsoll_node::pods::admission::Facts;
+use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, PrepareError, Resource};
 use plimsoll_node::pods::note::Note;
+use plimsoll_node::pods::plan::Amounts;
 use plimsoll_node::pods::spec::labels;
 use plimsoll_node::runtime::wire::*;
 
@@ -16,6 +22,10 @@ use plimsoll_node::runtime::wire::*;
 pub(crate) struct FakeHost {
     notes: Mutex<Vec<Note>>,
     cleaned: Mutex<Vec<String>>,
+    /// What of pods' cgroups was written anew.
+    pub(crate) resized: Mutex<Vec<Resource>>,
+    /// What is in use.
+    pub(crate) memory: Mutex<MemoryUsage>,
 }
 
 impl FakeHost {
@@ -41,6 +51,24 @@ impl FakeHost {
 
 #[async_trait]
 impl Host for FakeHost {
+    fn admission_facts(&self) -> Facts {
+        let node: Node = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "110"}},
+        }))
+        .unwrap();
+        Facts {
+            node: Some(Arc::new(NodeView::from_api(&node).unwrap())),
+            pressure: BTreeSet::new(),
+            pressure_rule: PressureRule::V1_36,
+            comparison: ComparisonOperators::Disabled,
+            allowed_unsafe_sysctls: Vec::new(),
+            has_app_armor: false,
+            has_strict_groups: false,
+            is_shutting_down: false,
+        }
+    }
+
     async fn network_problem(&self) -> Option<String> {
         None
     }
@@ -54,7 +82,7 @@ impl Host for FakeHost {
     }
 
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
-        let name = pod.metadata.name.clone().unwrap();
+        let name = pod.metadata.name.clone().unwrap_or_default();
         self.cleaned.lock().unwrap().push(name);
         Ok(())
     }
@@ -117,16 +145,24 @@ impl Host for FakeHost {
         Ok(Vec::new())
     }
 
-    fn container_resources(&self, _pod: &Pod, _container: &Container) -> LinuxContainerResources {
-        LinuxContainerResources::default()
+    fn container_resources(&self, pod: &Pod, container: &Container) -> LinuxContainerResources {
+        let amounts = Amounts::of(pod, container);
+        LinuxContainerResources {
+            cpu_shares: amounts.cpu_request.0 * 1024 / 1000,
+            cpu_quota: amounts.cpu_limit.0 * 100,
+            cpu_period: 100_000,
+            memory_limit_in_bytes: amounts.memory_limit.0,
+            ..LinuxContainerResources::default()
+        }
     }
 
-    async fn resize_pod(&self, _pod: &Pod) -> Result<(), HostError> {
+    async fn resize_pod(&self, _pod: &Pod, resource: Resource) -> Result<(), HostError> {
+        self.resized.lock().unwrap().push(resource);
         Ok(())
     }
 
     async fn memory_usage(&self, _pod: &Pod) -> Result<MemoryUsage, HostError> {
-        Ok(MemoryUsage::default())
+        Ok(self.memory.lock().unwrap().clone())
     }
 
     fn pods_changed(&self) {}

@@ -14,6 +14,7 @@ use plimsoll_node::pods::Clock;
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The runtime.
 #[derive(Debug)]
@@ -21,8 +22,9 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Goes up with every change; carries the uid of the pod it was about.
-    changes: watch::Sender<(u64, String)>,
+    /// Goes up with every change, unless the runtime does not tell.
+    changes: watch::Sender<u64>,
+    is_silent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +36,16 @@ struct State {
     log: Vec<String>,
     exec_exit_code: i32,
     fails: BTreeMap<&'static str, u32>,
+    calls: usize,
+    stops: Vec<Stop>,
+    made: Vec<String>,
+}
+
+/// That a container was told to stop.
+#[derive(Debug)]
+struct Stop {
+    id: String,
+    deadline: Instant,
 }
 
 #[derive(Debug)]
@@ -59,26 +71,33 @@ fn fits(labels: &BTreeMap<String, String>, selector: &BTreeMap<String, String>) 
 
 impl FakeRuntime {
     pub(crate) fn new(clock: Clock) -> Arc<FakeRuntime> {
+        FakeRuntime::build(clock, false)
+    }
+
+    /// A runtime that does not tell of changes.
+    pub(crate) fn silent(clock: Clock) -> Arc<FakeRuntime> {
+        FakeRuntime::build(clock, true)
+    }
+
+    fn build(clock: Clock, is_silent: bool) -> Arc<FakeRuntime> {
         Arc::new_cyclic(|this| FakeRuntime {
             this: this.clone(),
             clock,
             state: Mutex::default(),
-            changes: watch::Sender::new((0, String::new())),
+            changes: watch::Sender::new(0),
+            is_silent,
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        let mut state = self.state.lock().unwrap();
+        state.calls += 1;
+        state
     }
 
     /// Everything that was done, in order.
     pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
-    }
-
-    /// Changes, with the uid of the pod they were about.
-    pub(crate) fn changes(&self) -> watch::Receiver<(u64, String)> {
-        self.changes.subscribe()
     }
 
     /// The next so many calls of a verb fail.
@@ -89,6 +108,43 @@ impl FakeRuntime {
     /// What commands run in containers end with from now on.
     pub(crate) fn set_exec_exit_code(&self, code: i32) {
         self.state().exec_exit_code = code;
+    }
+
+    /// How often anything was asked of the runtime.
+    pub(crate) fn calls(&self) -> usize {
+        self.state().calls
+    }
+
+    /// How many containers of that name were made.
+    pub(crate) fn made(&self, name: &str) -> usize {
+        let state = self.state();
+        let made = state.made.iter();
+        made.filter(|own| *own == name).count()
+    }
+
+    /// Whether any container runs.
+    pub(crate) fn is_anything_running(&self) -> bool {
+        let mut containers = self.containers().into_iter();
+        containers.any(|(_, state)| state == ContainerState::ContainerRunning)
+    }
+
+    /// Nobody who was told to stop may be given more time afterwards, but for the two seconds that
+    /// a runtime is always given.
+    pub(crate) fn check_stops(&self) {
+        let state = self.state();
+        for (index, stop) in state.stops.iter().enumerate() {
+            let mut before = state.stops[..index].iter().rev();
+            if let Some(before) = before.find(|before| before.id == stop.id) {
+                let floor = Duration::from_millis(2_100);
+                let latest = before.deadline.max(Instant::now() + floor);
+                assert!(stop.deadline <= latest, "{stop:?} after {before:?}");
+            }
+        }
+    }
+
+    /// Forgets who was told to stop.
+    pub(crate) fn forget_stops(&self) {
+        self.state().stops.clear();
     }
 
     /// Names and states of all containers, oldest first.
@@ -107,19 +163,27 @@ impl FakeRuntime {
 
     /// Ends the running container of that name, as if by itself.
     pub(crate) fn end(&self, name: &str, exit_code: i32) {
-        let ids: Vec<String> = {
-            let state = self.state();
-            let all = state.containers.iter();
-            all.filter(|(_, c)| {
-                c.status.metadata.as_ref().unwrap().name == name
-                    && c.status.state == ContainerState::ContainerRunning as i32
-            })
-            .map(|(id, _)| id.clone())
-            .collect()
-        };
-        for id in ids {
+        for id in self.running_ids(name) {
             self.exit(&id, exit_code, None);
         }
+    }
+
+    /// The kernel kills the running container of that name.
+    pub(crate) fn run_out_of_memory(&self, name: &str) {
+        for id in self.running_ids(name) {
+            self.exit(&id, 137, Some("OOMKilled"));
+        }
+    }
+
+    fn running_ids(&self, name: &str) -> Vec<String> {
+        let state = self.state();
+        let all = state.containers.iter();
+        all.filter(|(_, c)| {
+            c.status.metadata.as_ref().unwrap().name == name
+                && c.status.state == ContainerState::ContainerRunning as i32
+        })
+        .map(|(id, _)| id.clone())
+        .collect()
     }
 
     /// The sandbox of a pod dies, with all that is in it, as when the machine restarts.
@@ -144,11 +208,8 @@ impl FakeRuntime {
             .retain(|_, c| c.status.state != ContainerState::ContainerExited as i32);
     }
 
-    fn tell(&self, pod_uid: &str) {
-        self.changes.send_modify(|(count, uid)| {
-            *count += 1;
-            *uid = pod_uid.to_owned();
-        });
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn check(&self, verb: &'static str) -> Result<(), Error> {
@@ -162,7 +223,7 @@ impl FakeRuntime {
 
     fn exit(&self, id: &str, exit_code: i32, reason: Option<&str>) {
         let now = self.clock.now().as_nanos();
-        let uid = {
+        {
             let mut state = self.state();
             let Some(container) = state.containers.get_mut(id) else {
                 return;
@@ -177,11 +238,9 @@ impl FakeRuntime {
             container.status.finished_at = now;
             container.ended.send_replace(true);
             let name = container.status.metadata.as_ref().unwrap().name.clone();
-            let uid = container.status.labels["io.kubernetes.pod.uid"].clone();
             state.log.push(format!("ended {name} {exit_code}"));
-            uid
-        };
-        self.tell(&uid);
+        }
+        self.tell();
     }
 
     fn is_running(&self, id: &str) -> bool {
@@ -219,6 +278,10 @@ impl Runtime for FakeRuntime {
 
     async fn update_pod_cidr(&self, _cidr: &str) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        (!self.is_silent).then(|| self.changes.subscribe())
     }
 
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
@@ -345,6 +408,7 @@ impl Runtime for FakeRuntime {
             .values()
             .any(|c| c.sandbox == sandbox && c.status.metadata.as_ref() == Some(&metadata));
         assert!(!clash, "{metadata:?} was made before");
+        state.made.push(metadata.name.clone());
         let image = config.image.clone().unwrap();
         let status = ContainerStatus {
             id: id.clone(),
@@ -377,7 +441,7 @@ impl Runtime for FakeRuntime {
 
     async fn start_container(&self, id: &str) -> Result<(), Error> {
         self.check("start_container")?;
-        let (behaviour, uid) = {
+        let behaviour = {
             let mut state = self.state();
             let now = self.clock.now().as_nanos();
             let container = state
@@ -402,9 +466,8 @@ impl Runtime for FakeRuntime {
             });
             assert_eq!(running.count(), 1, "{} runs twice", metadata.name);
             state.log.push(line);
-            (behaviour, uid)
+            behaviour
         };
-        self.tell(&uid);
         if let Some((after, code)) = own_end(&behaviour) {
             if after.is_zero() {
                 self.exit(id, code, None);
@@ -432,6 +495,10 @@ impl Runtime for FakeRuntime {
             let name = container.status.metadata.as_ref().unwrap().name.clone();
             let line = format!("stop {name} {}s", grace.as_secs_f64().round());
             state.log.push(line);
+            state.stops.push(Stop {
+                id: id.to_owned(),
+                deadline: Instant::now() + grace,
+            });
             (behaviour, ended)
         };
         if behaviour == "stubborn" {

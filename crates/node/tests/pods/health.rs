@@ -20,7 +20,7 @@ fn probed(probe: &str, numbers: Value) -> k8s_openapi::api::core::v1::Pod {
 async fn a_container_is_ready_when_its_probe_says_so() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
-    world.pods.apply(probed("readinessProbe", json!({})));
+    world.apply(probed("readinessProbe", json!({})));
     world.until_phase("web", "Running").await;
     tokio::time::sleep(Duration::from_secs(25)).await;
     assert!(!world.container("web", "a").ready);
@@ -49,7 +49,7 @@ async fn a_container_is_ready_when_its_probe_says_so() {
 async fn a_ready_container_is_known_to_be_at_once() {
     let world = World::new();
     let begun = Instant::now();
-    world.pods.apply(probed("readinessProbe", json!({})));
+    world.apply(probed("readinessProbe", json!({})));
     world
         .until("it is ready", |world| world.container("web", "a").ready)
         .await;
@@ -63,7 +63,7 @@ async fn a_container_that_is_not_alive_is_replaced() {
     let numbers = json!({
         "periodSeconds": 5, "failureThreshold": 2, "terminationGracePeriodSeconds": 3,
     });
-    world.pods.apply(probed("livenessProbe", numbers));
+    world.apply(probed("livenessProbe", numbers));
     let begun = Instant::now();
     world
         .until("it is replaced", |world| {
@@ -84,7 +84,7 @@ async fn a_container_that_is_not_alive_is_replaced() {
 async fn until_it_has_come_up_a_container_is_asked_nothing_else() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
-    world.pods.apply(pod(
+    world.apply(pod(
         "web",
         json!({"containers": [{
             "name": "a", "image": "sleep:1",
@@ -116,7 +116,7 @@ async fn a_container_that_does_not_come_up_is_replaced() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
     let numbers = json!({"periodSeconds": 2, "failureThreshold": 3});
-    world.pods.apply(probed("startupProbe", numbers));
+    world.apply(probed("startupProbe", numbers));
     let begun = Instant::now();
     world
         .until("it is replaced", |world| {
@@ -129,7 +129,7 @@ async fn a_container_that_does_not_come_up_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn probes_do_not_wait_for_a_slow_pull_of_another_container() {
     let world = World::new();
-    world.pods.apply(pod(
+    world.apply(pod(
         "web",
         json!({
             "initContainers": [{
@@ -152,7 +152,7 @@ async fn probes_do_not_wait_for_a_slow_pull_of_another_container() {
 async fn the_next_container_waits_until_a_sidecar_has_come_up() {
     let world = World::new();
     world.runtime.set_exec_exit_code(1);
-    world.pods.apply(pod(
+    world.apply(pod(
         "web",
         json!({
             "initContainers": [{
@@ -180,7 +180,7 @@ async fn the_next_container_waits_until_a_sidecar_has_come_up() {
     );
     adopted.status = Some(world.status("web"));
     world.runtime.set_exec_exit_code(1);
-    next.pods.apply(adopted);
+    next.apply(adopted);
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(next.container("web", "car").started, Some(true));
     assert_eq!(next.container("web", "car").restart_count, 0);
@@ -198,14 +198,14 @@ async fn a_hook_after_the_start_holds_up_the_container_and_its_failure_ends_it()
             }]}),
         )
     };
-    world.pods.apply(hooked(json!(["sleep", "5"])));
+    world.apply(hooked(json!(["sleep", "5"])));
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(world.phase("web"), "Pending");
     world.until_phase("web", "Running").await;
 
     let world = World::new();
     world.runtime.set_exec_exit_code(7);
-    world.pods.apply(hooked(json!(["true"])));
+    world.apply(hooked(json!(["true"])));
     world
         .until("it waits to be started again", |world| {
             let state = world.container("web", "a").state.unwrap_or_default();
@@ -231,7 +231,7 @@ async fn a_hook_before_the_end_takes_from_the_grace_period() {
                 "lifecycle": {"preStop": {"exec": {"command": ["sleep", hook_secs]}}},
             }]}),
         );
-        world.pods.apply(web.clone());
+        world.apply(web.clone());
         world.until_phase("web", "Running").await;
         let begun = Instant::now();
         world.delete(&web, grace);
@@ -253,7 +253,7 @@ async fn a_pod_that_ends_is_still_asked_whether_it_is_ready() {
             "livenessProbe": {"exec": {"command": ["alive"]}, "periodSeconds": 1, "failureThreshold": 1},
         }]}),
     );
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world
         .until("it is ready", |world| world.container("web", "a").ready)
         .await;

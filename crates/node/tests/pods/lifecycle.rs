@@ -8,7 +8,7 @@ use crate::world::{World, pod, simple};
 async fn a_pod_runs_at_once() {
     let world = World::new();
     let begun = tokio::time::Instant::now();
-    world.pods.apply(simple("web", "sleep:1", "Always"));
+    world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
     assert!(begun.elapsed().as_millis() < 50, "{:?}", begun.elapsed());
     let status = world.status("web");
@@ -30,7 +30,7 @@ async fn a_pod_runs_at_once() {
 async fn a_deleted_pod_is_stopped_with_its_grace_and_cleaned_up() {
     let world = World::new();
     let web = simple("web", "stubborn:1", "Always");
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world.until_phase("web", "Running").await;
     world.delete(&web, 7);
     world.until_finished("web").await;
@@ -54,7 +54,7 @@ async fn a_pod_that_is_done_is_over() {
         ("run-5-exit-0:1", "OnFailure", "Succeeded"),
     ] {
         let world = World::new();
-        world.pods.apply(simple("job", image, policy));
+        world.apply(simple("job", image, policy));
         world.until_finished("job").await;
         assert_eq!(world.phase("job"), phase, "{image} {policy}");
         let starts = world.runtime.log();
@@ -79,7 +79,7 @@ async fn init_containers_come_first_and_sidecars_go_last() {
             "containers": [{"name": "a", "image": "sleep:1"}],
         }),
     );
-    world.pods.apply(web.clone());
+    world.apply(web.clone());
     world.until_phase("web", "Running").await;
     let starts: Vec<String> = world
         .runtime

@@ -3,9 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "fakes may panic as tests may")]
 
+mod any_order;
+mod apiserver;
 mod failures;
+mod fake_api;
 mod fake_host;
 mod fake_runtime;
 mod health;
 mod lifecycle;
+mod many;
 mod world;

@@ -6,8 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_node::pods::reports::Report;
+use plimsoll_node::pods::set::Source;
 use plimsoll_node::pods::{Clock, Pods, Settings};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::fake_host::FakeHost;
 use crate::fake_runtime::FakeRuntime;
@@ -18,12 +20,21 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<FakeRuntime>,
     pub(crate) host: Arc<FakeHost>,
     pub(crate) clock: Clock,
+    /// Ends the agent; what runs goes on.
+    pub(crate) stop: CancellationToken,
 }
 
 impl World {
     pub(crate) fn new() -> World {
         let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));
         let runtime = FakeRuntime::new(clock.clone());
+        World::with(runtime, clock)
+    }
+
+    /// A node whose runtime does not tell of changes.
+    pub(crate) fn with_silent_runtime() -> World {
+        let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));
+        let runtime = FakeRuntime::silent(clock.clone());
         World::with(runtime, clock)
     }
 
@@ -41,26 +52,21 @@ impl World {
             clock.clone(),
             Settings::default(),
         );
-        let world = World {
+        let stop = CancellationToken::new();
+        let (watched, token) = (pods.clone(), stop.clone());
+        tokio::spawn(async move { watched.run(token).await });
+        World {
             pods,
             runtime,
             host,
             clock,
-        };
-        world.pass_on_changes();
-        world
+            stop,
+        }
     }
 
-    /// Wakes workers when the runtime has news of their pods.
-    fn pass_on_changes(&self) {
-        let pods = self.pods.clone();
-        let mut changes = self.runtime.changes();
-        tokio::spawn(async move {
-            while changes.changed().await.is_ok() {
-                let uid = changes.borrow_and_update().1.clone();
-                pods.wake(&uid);
-            }
-        });
+    /// Takes a pod from the API.
+    pub(crate) fn apply(&self, pod: Pod) {
+        self.pods.apply(Source::Api, pod);
     }
 
     pub(crate) fn report(&self, name: &str) -> Option<Report> {
@@ -118,7 +124,7 @@ impl World {
     }
 
     pub(crate) fn delete(&self, pod: &Pod, grace_secs: i64) {
-        self.pods.apply(deleted(pod, grace_secs, self.clock.now()));
+        self.apply(deleted(pod, grace_secs, self.clock.now()));
     }
 }
 

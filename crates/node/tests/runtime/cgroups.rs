@@ -74,11 +74,7 @@ pub(crate) async fn a_memory_hog_is_killed_inside_its_limit(scene: &Scene) {
     let id = scene
         .start_alone(&hog("exec dd if=/dev/zero of=/dev/null bs=256M"))
         .await;
-    let status = scene.ended(&id).await;
-    assert_eq!(
-        (status.exit_code, status.reason.as_str()),
-        (137, "OOMKilled")
-    );
+    assert_killed_for_memory(scene, &id).await;
 
     let within = script("dd if=/dev/zero of=/dev/null bs=8M count=2");
     let id = scene.start_alone(&within).await;
@@ -114,11 +110,7 @@ pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
     let whole = ("memory.oom.group".to_owned(), "1".to_owned());
     resources(&mut config).unified = [whole].into();
     let id = scene.start_alone(&config).await;
-    let status = scene.ended(&id).await;
-    assert_eq!(
-        (status.exit_code, status.reason.as_str()),
-        (137, "OOMKilled")
-    );
+    assert_killed_for_memory(scene, &id).await;
 }
 
 pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
@@ -128,6 +120,16 @@ pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
     assert!(cgroup::exists(&at));
     scene.runtime().remove_container(&id).await.unwrap();
     assert!(!cgroup::exists(&at));
+}
+
+/// Why it ended may be told a moment after its end: containerd hears of both apart.
+async fn assert_killed_for_memory(scene: &Scene, id: &str) {
+    assert_eq!(scene.ended(id).await.exit_code, 137);
+    until("it is told that memory was short", async || {
+        let status = scene.status(id).await;
+        (status.reason == "OOMKilled").then_some(())
+    })
+    .await;
 }
 
 fn hog(text: &str) -> ContainerConfig {

@@ -75,6 +75,11 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "CIDR", default_value = "10.88.0.0/16")]
     pod_cidr: String,
 
+    /// The bridge that joins pods where no network plugin is configured (embedded runtime). Agents
+    /// side by side on one machine each have one of their own.
+    #[arg(long, value_name = "NAME", default_value = "plimsoll0")]
+    bridge: String,
+
     /// Where network plugins are configured (embedded runtime).
     #[arg(long, value_name = "DIR", default_value = "/etc/cni/net.d")]
     cni_conf_dir: PathBuf,
@@ -201,6 +206,7 @@ impl NodeArguments {
         Ok(RuntimeChoice::Embedded(EmbeddedChoice {
             helper: vec![helper.into(), OsString::from(RUNTIME_HELPER)],
             pod_cidr: self.pod_cidr.clone(),
+            bridge: self.bridge.clone(),
             cni_config: self.cni_conf_dir.clone(),
             cni_plugins: self.cni_bin_dir.clone(),
             insecure_registries: self.insecure_registry.clone(),

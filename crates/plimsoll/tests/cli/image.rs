@@ -134,3 +134,49 @@ fn an_image_is_pulled_from_a_registry_that_wants_a_password() {
         run.stderr
     );
 }
+
+/// Whenever it is killed, the store is as before or has the image.
+#[test]
+fn a_killed_import_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let mut tree = Tree::new();
+    for number in 0..300 {
+        tree = tree.file(&format!("file-{number}"), 0o644, &[1; 5000]);
+    }
+    let image = Image::new(vec![Layer::gzip(tree.into_tar())]);
+    let archive = bench.file("archive.tar", &image.docker_archive(&["app:1"]));
+    let work = bench.folder.path().join("data/images/work");
+    for files in [0, 1, 100, 290] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["image", "import", &archive])
+            .args(["--data-dir", &bench.path("data")])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("plimsoll starts");
+        while unpacked_files(&work) < files {
+            if child.try_wait().expect("a child of ours").is_some() {
+                break;
+            }
+        }
+        child.kill().expect("a child of ours");
+        child.wait().expect("a child of ours");
+        let listed = bench.image(&["ls"]);
+        assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+        let left = std::fs::read_dir(&work).expect("a directory").count();
+        assert_eq!(left, 0, "killed after {files} files");
+        bench.image(&["rm", "app:1"]);
+    }
+    assert_eq!(bench.image(&["import", &archive]).code, Some(0));
+    assert!(bench.image(&["ls"]).stdout.contains("app:1"));
+}
+
+fn unpacked_files(work: &std::path::Path) -> usize {
+    let Ok(workspaces) = std::fs::read_dir(work) else {
+        return 0;
+    };
+    let layers = workspaces
+        .flatten()
+        .map(|entry| entry.path().join("layer-0/files"));
+    let counts = layers.filter_map(|path| Some(std::fs::read_dir(path).ok()?.count()));
+    counts.max().unwrap_or(0)
+}

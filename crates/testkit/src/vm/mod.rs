@@ -105,6 +105,58 @@ impl Machine {
         self
     }
 
+    /// With a program of the host's `PATH`, where it lies there.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[must_use]
+    pub fn tool(self, name: &str) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+        let program = places.find(|file| file.is_file());
+        let program = program.unwrap_or_else(|| {
+            panic!("there is no {name}\nhint: run scripts/test, which installs it")
+        });
+        let inside = program.to_string_lossy().into_owned();
+        self.program(&program, &inside)
+    }
+
+    /// Runs tests of the program that calls this: those marked to be ignored whose names contain
+    /// the filter, except those of tier vm themselves. The console goes to standard output.
+    ///
+    /// # Errors
+    ///
+    /// If any of them fails.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::run`] does.
+    pub fn run_own_tests(self, filter: &str, limit: Duration) -> Result<(), String> {
+        const PROGRAM: &str = "/test/program";
+        let own = std::env::current_exe().map_err(|e| format!("no path of this program: {e}"))?;
+        let machine = self.program(&own, PROGRAM);
+        let command = [
+            PROGRAM,
+            "--ignored",
+            "--color",
+            "never",
+            "--skip",
+            "vm/",
+            "--skip",
+            "vm::",
+            filter,
+        ];
+        let outcome = machine.run(&command, limit, &mut std::io::stdout());
+        match outcome.status {
+            Some(0) => Ok(()),
+            Some(status) => Err(format!(
+                "tests failed in the machine (exit status {status})"
+            )),
+            None => Err("the machine ended before the tests did".to_owned()),
+        }
+    }
+
     /// Boots, runs a command to its end and switches off. The console goes to `console` line by
     /// line.
     ///

@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 use super::atom::Atom;
 use super::cap::cap_updaters;
 use super::conflict::{self, Conflict};
+use super::created::fields_of_created;
 use super::event;
 use super::last_applied;
-use super::managers::{Manager, Managers, Operation, Owned};
+use super::managers::{Manager, Managers, Operation, Owned, encode_with};
 use super::reset::ResetFields;
 use super::set::FieldSet;
 use super::updater::{Endpoint, Force};
@@ -64,7 +65,18 @@ impl FieldManager {
         let before = live.unwrap_or_else(|| empty(self.kind));
         let is_sound = validate(self.atom(), &new, Duplicates::Allow).is_ok()
             && (live.is_none() || validate(self.atom(), before, Duplicates::Allow).is_ok());
-        if is_sound {
+        if is_sound
+            && live.is_none()
+            && managers.0.is_empty()
+            && let ResetFields::Exclude(excluded) = &self.reset
+        {
+            let fields = fields_of_created(self.atom(), before, &new, excluded, &NEVER_OWNED);
+            if !fields.is_empty() {
+                let writer = self.writer(manager, Operation::Update, Some(now));
+                let entry = encode_with(writer, Value::Object(fields));
+                set_managed_fields(&mut new, Some(Value::Array(vec![entry])));
+            }
+        } else if is_sound {
             let managers = self.track_update(before, &new, managers, manager, now);
             let managers = self.released(cap_updaters(managers));
             set_managed_fields(&mut new, managers.encode());
@@ -394,4 +406,80 @@ fn show_kind(api_version: &str, kind: &str) -> String {
 /// Whether `entries` could be a `metadata.managedFields`.
 pub fn check_managed_fields(entries: &[Value]) -> Result<(), String> {
     Managers::decode(entries).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::machinery::schema::{Shape, Type, canonicalize};
+
+    /// Some object of a type, the same for the same seed.
+    fn some_value(ty: &Type, chance: &mut fastrand::Rng, depth: usize) -> Value {
+        let text = ["", "a", "b\"", "é"][chance.usize(..4)];
+        match &ty.shape {
+            Shape::Bool => Value::from(chance.bool()),
+            Shape::Int(_) => Value::from(chance.i32(0..3)),
+            Shape::Float => Value::from(0.5),
+            Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime => Value::from(text),
+            Shape::Quantity => Value::from("100m"),
+            Shape::IntOrString if chance.bool() => Value::from(8080),
+            Shape::IntOrString => Value::from(text),
+            Shape::Raw => serde_json::json!({"any": [text]}),
+            Shape::Pointer(inner) => some_value(inner, chance, depth),
+            Shape::List(item) => {
+                let count = chance.usize(..3).min(depth);
+                (0..count)
+                    .map(|_| some_value(item, chance, depth - 1))
+                    .collect()
+            }
+            Shape::Map(of) => {
+                let count = chance.usize(..3).min(depth);
+                let members = (0..count).map(|at| {
+                    let name = ["a", "b/c"][at].to_owned();
+                    (name, some_value(of, chance, depth - 1))
+                });
+                members.collect()
+            }
+            Shape::Struct(id) => some_struct(*id, chance, depth),
+        }
+    }
+
+    fn some_struct(id: StructId, chance: &mut fastrand::Rng, depth: usize) -> Value {
+        let mut members = Map::new();
+        for field in &schema().get(id).fields {
+            if depth > 0 && chance.usize(..5) < 2 {
+                let value = some_value(&field.ty, chance, depth - 1);
+                members.insert(field.name.to_owned(), value);
+            }
+        }
+        Value::Object(members)
+    }
+
+    proptest! {
+        #[test]
+        fn who_creates_owns_what_comparing_with_nothing_tells(seed: u64) {
+            let chance = &mut fastrand::Rng::with_seed(seed);
+            for (version, kind) in schema().kinds() {
+                let fields = FieldManager::new(version, kind, "").unwrap();
+                let mut new = some_struct(fields.kind, chance, 6);
+                canonicalize(fields.kind, &mut new);
+                set_managed_fields(&mut new, None);
+                if validate(fields.atom(), &new, Duplicates::Allow).is_err() {
+                    continue;
+                }
+                let nothing = empty(fields.kind);
+                let compared = fields.endpoint().changed(nothing, &new);
+                let compared = compared.difference(&NEVER_OWNED);
+                let ResetFields::Exclude(excluded) = &fields.reset else {
+                    panic!("{kind} can be created");
+                };
+                let (atom, never) = (fields.atom(), &*NEVER_OWNED);
+                let walked = fields_of_created(atom, nothing, &new, excluded, never);
+                prop_assert_eq!(walked.is_empty(), compared.is_empty(), "{}", kind);
+                prop_assert_eq!(Value::Object(walked), compared.to_fields_v1(), "{} {}", kind, new);
+            }
+        }
+    }
 }

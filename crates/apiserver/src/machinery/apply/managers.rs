@@ -177,6 +177,12 @@ fn decode_entry(index: usize, entry: &Value) -> Result<Owned, String> {
 }
 
 fn encode_entry(owned: Owned) -> Value {
+    let fields = owned.set.to_fields_v1();
+    encode_with(owned, fields)
+}
+
+/// An entry whose fields are in the form of FieldsV1 already.
+pub(super) fn encode_with(owned: Owned, fields: Value) -> Value {
     let mut entry = Map::new();
     let mut put = |key: &str, value: String| {
         if !value.is_empty() {
@@ -189,7 +195,7 @@ fn encode_entry(owned: Owned) -> Value {
     put("time", owned.time.unwrap_or_default());
     put("subresource", owned.manager.subresource);
     entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), owned.set.to_fields_v1());
+    entry.insert("fieldsV1".to_owned(), fields);
     Value::Object(entry)
 }
 

@@ -6,12 +6,14 @@
 //!
 //! Reading order: [`path`] and [`set`] (sets of fields), `atom` (a type's ownership), `validate`,
 //! `typed` (walking objects by type), `updater` (the rules), `managers` (entries), [`reset`] (fields
-//! an endpoint does not write), `conflict`, `last_applied`, `event` (two encodings), `cap`, then [`field_manager`], which callers
+//! an endpoint does not write), `conflict`, `last_applied`, `event` (two encodings), `cap`, `created` (new
+//! objects), then [`field_manager`], which callers
 //! use, and [`scale`] for the one subresource of another type.
 
 mod atom;
 mod cap;
 mod conflict;
+mod created;
 mod event;
 pub mod field_manager;
 mod last_applied;

@@ -1,24 +1,25 @@
 //! A parsed body, before anything is known about its type.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A JSON value that keeps what Go's decoder would see.
+/// A JSON value that keeps what Go's decoder would see. Texts without escapes stay in the body.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Document {
+pub(super) enum Document<'a> {
     Null,
     Bool(bool),
     /// The number as it is written.
-    Number(String),
-    String(String),
-    Array(Vec<Document>),
+    Number(Cow<'a, str>),
+    String(Cow<'a, str>),
+    Array(Vec<Document<'a>>),
     /// Members in order; a key may stand twice.
-    Object(Vec<(String, Document)>),
+    Object(Vec<(Cow<'a, str>, Document<'a>)>),
 }
 
 /// Upstream stops counting here.
 const MOST_DUPLICATES: usize = 100;
 
-impl Document {
+impl<'a> Document<'a> {
     /// Collects the paths of members that stand twice; `path` is the way to this value.
     pub(super) fn find_duplicates(&self, path: &mut String, found: &mut Vec<String>) {
         let length = path.len();
@@ -50,7 +51,7 @@ impl Document {
     }
 
     /// The last member of that name.
-    pub(super) fn member(&self, name: &str) -> Option<&Document> {
+    pub(super) fn member(&self, name: &str) -> Option<&Document<'a>> {
         let Document::Object(members) = self else {
             return None;
         };

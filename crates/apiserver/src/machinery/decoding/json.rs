@@ -2,6 +2,7 @@
 //!
 //! Matches v1.36 vendor/sigs.k8s.io/json, scanner.go and decode.go.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::document::Document;
@@ -48,7 +49,7 @@ fn quoted_byte(byte: u8) -> String {
 const VALUE: &str = "looking for beginning of value";
 
 /// Parses one value with nothing behind it.
-pub(super) fn parse(text: &[u8]) -> Result<Document, SyntaxError> {
+pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, SyntaxError> {
     let mut parser = Parser {
         text,
         at: 0,
@@ -67,7 +68,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -80,7 +81,7 @@ impl Parser<'_> {
         self.peek()
     }
 
-    fn value(&mut self) -> Result<Document, SyntaxError> {
+    fn value(&mut self) -> Result<Document<'a>, SyntaxError> {
         match self.peek_token().ok_or(SyntaxError::End)? {
             b'{' => self.nested(Self::object),
             b'[' => self.nested(Self::array),
@@ -95,8 +96,8 @@ impl Parser<'_> {
 
     fn nested(
         &mut self,
-        parse: fn(&mut Self) -> Result<Document, SyntaxError>,
-    ) -> Result<Document, SyntaxError> {
+        parse: fn(&mut Self) -> Result<Document<'a>, SyntaxError>,
+    ) -> Result<Document<'a>, SyntaxError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(SyntaxError::Depth);
@@ -107,7 +108,7 @@ impl Parser<'_> {
         Ok(document)
     }
 
-    fn array(&mut self) -> Result<Document, SyntaxError> {
+    fn array(&mut self) -> Result<Document<'a>, SyntaxError> {
         let mut items = Vec::new();
         if self.peek_token() == Some(b']') {
             self.at += 1;
@@ -124,7 +125,7 @@ impl Parser<'_> {
         Ok(Document::Array(items))
     }
 
-    fn object(&mut self) -> Result<Document, SyntaxError> {
+    fn object(&mut self) -> Result<Document<'a>, SyntaxError> {
         let mut members = Vec::new();
         if self.peek_token() == Some(b'}') {
             self.at += 1;
@@ -168,7 +169,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Document, SyntaxError> {
+    fn number(&mut self) -> Result<Document<'a>, SyntaxError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -192,7 +193,7 @@ impl Parser<'_> {
             self.skip_digits();
         }
         let text = String::from_utf8_lossy(&self.text[start..self.at]);
-        Ok(Document::Number(text.into_owned()))
+        Ok(Document::Number(text))
     }
 
     fn expect_digit(&self, place: &'static str) -> Result<(), SyntaxError> {
@@ -209,25 +210,37 @@ impl Parser<'_> {
     }
 
     /// A string; bytes that are not UTF-8 become replacement characters, as in Go.
-    fn string(&mut self) -> Result<String, SyntaxError> {
+    fn string(&mut self) -> Result<Cow<'a, str>, SyntaxError> {
         self.at += 1;
-        let mut bytes = Vec::new();
+        let plain = self.plain_text();
+        if self.peek() == Some(b'"') {
+            self.at += 1;
+            return Ok(String::from_utf8_lossy(plain));
+        }
+        let mut bytes = plain.to_vec();
         loop {
-            let start = self.at;
-            while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..0x20)) {
-                self.at += 1;
-            }
-            bytes.extend_from_slice(&self.text[start..self.at]);
+            bytes.extend_from_slice(self.plain_text());
             match self.peek().ok_or(SyntaxError::End)? {
                 b'"' => break self.at += 1,
                 b'\\' => self.escape(&mut bytes)?,
                 control => return Err(SyntaxError::Byte(control, "in string literal")),
             }
         }
-        Ok(match String::from_utf8(bytes) {
+        Ok(Cow::Owned(match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        })
+        }))
+    }
+
+    /// The bytes up to where a string ends or is more than what it says.
+    fn plain_text(&mut self) -> &'a [u8] {
+        let rest = &self.text[self.at..];
+        let end = rest
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        let plain = &rest[..end.unwrap_or(rest.len())];
+        self.at += plain.len();
+        plain
     }
 
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), SyntaxError> {
@@ -341,7 +354,7 @@ mod tests {
     #[test]
     fn escapes_are_read() {
         let parsed = parse(br#""a\u00e9\ud83d\ude00\ud800x\n""#).unwrap();
-        assert_eq!(parsed, Document::String("aé😀\u{fffd}x\n".to_owned()));
+        assert_eq!(parsed, Document::String("aé😀\u{fffd}x\n".into()));
     }
 
     #[test]
@@ -350,8 +363,8 @@ mod tests {
         else {
             panic!()
         };
-        let keys: Vec<&str> = members.iter().map(|(key, _)| key.as_str()).collect();
+        let keys: Vec<&str> = members.iter().map(|(key, _)| &**key).collect();
         assert_eq!(keys, ["b", "a", "b"]);
-        assert_eq!(members[0].1, Document::Number("1.50".to_owned()));
+        assert_eq!(members[0].1, Document::Number("1.50".into()));
     }
 }

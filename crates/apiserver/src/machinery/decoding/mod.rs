@@ -173,7 +173,7 @@ pub fn decode(
 }
 
 /// An empty list, unlike none, is the wish to start over.
-fn resets_managers(document: &Document) -> bool {
+fn resets_managers(document: &Document<'_>) -> bool {
     let entries = document
         .member("metadata")
         .and_then(|meta| meta.member("managedFields"));
@@ -309,8 +309,8 @@ struct GivenType {
 }
 
 /// What the body says it is.
-fn given_type(document: &Document) -> Result<GivenType, String> {
-    let wrong = |found: &Document, field: &str| {
+fn given_type(document: &Document<'_>) -> Result<GivenType, String> {
+    let wrong = |found: &Document<'_>, field: &str| {
         let place = if field.is_empty() {
             "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
              Kind string \"json:\\\"kind,omitempty\\\"\" }"
@@ -334,13 +334,15 @@ fn given_type(document: &Document) -> Result<GivenType, String> {
     };
     for (key, value) in entries {
         // The decoder that looks for these two does not mind their case.
-        let target = match key.to_ascii_lowercase().as_str() {
-            "kind" => &mut given.kind,
-            "apiversion" => &mut given.api_version,
-            _ => continue,
+        let target = if key.eq_ignore_ascii_case("kind") {
+            &mut given.kind
+        } else if key.eq_ignore_ascii_case("apiVersion") {
+            &mut given.api_version
+        } else {
+            continue;
         };
         match value {
-            Document::String(text) => *target = text.clone(),
+            Document::String(text) => *target = text.clone().into_owned(),
             Document::Null => {}
             other => {
                 return Err(wrong(

@@ -4,6 +4,9 @@
 //! read, and only the first one is reported; a type that reads itself, such as a quantity, ends it
 //! all at once.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 use plimsoll_core::problem::quoted;
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
@@ -24,7 +27,7 @@ pub(super) struct Read {
 }
 
 /// Reads a document by its type.
-pub(super) fn read(document: &Document, id: StructId) -> Result<Read, String> {
+pub(super) fn read(document: &Document<'_>, id: StructId) -> Result<Read, String> {
     let mut reader = Reader::default();
     let definition = schema().get(id);
     let object = match document {
@@ -59,7 +62,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn value(&mut self, document: &Document, ty: &'static Type) -> Result<Value, Fatal> {
+    fn value(&mut self, document: &Document<'_>, ty: &'static Type) -> Result<Value, Fatal> {
         let found = match document {
             Document::Null => ty,
             _ => ty.pointee(),
@@ -88,7 +91,7 @@ impl Reader {
                     Some(Value::Null)
                 }
             },
-            (Shape::String, Document::String(text)) => Some(Value::from(text.as_str())),
+            (Shape::String, Document::String(text)) => Some(Value::from(&**text)),
             (Shape::Bool, Document::Bool(value)) => Some(Value::from(*value)),
             (Shape::Int(bits), Document::Number(text)) => integer(text, *bits),
             (Shape::Float, Document::Number(text)) => float(text),
@@ -102,7 +105,7 @@ impl Reader {
 
     fn object(
         &mut self,
-        members: &[(String, Document)],
+        members: &[(Cow<'_, str>, Document<'_>)],
         fields: &'static Struct,
     ) -> Result<Value, Fatal> {
         let mut object = Map::new();
@@ -134,26 +137,31 @@ impl Reader {
         self.push_key(field.name);
     }
 
-    fn map(&mut self, members: &[(String, Document)], of: &'static Type) -> Result<Value, Fatal> {
+    fn map(
+        &mut self,
+        members: &[(Cow<'_, str>, Document<'_>)],
+        of: &'static Type,
+    ) -> Result<Value, Fatal> {
         let mut object = Map::new();
         let path = self.path.len();
         for (key, value) in members {
-            if object.contains_key(key) {
+            if object.contains_key(&**key) {
                 self.save_strict("duplicate field", key);
             }
             self.push_key(key);
             let value = self.value(value, of)?;
-            object.insert(key.clone(), value);
+            object.insert(key.clone().into_owned(), value);
             self.path.truncate(path);
         }
         Ok(Value::Object(object))
     }
 
-    fn list(&mut self, items: &[Document], of: &'static Type) -> Result<Value, Fatal> {
+    fn list(&mut self, items: &[Document<'_>], of: &'static Type) -> Result<Value, Fatal> {
         let mut list = Vec::with_capacity(items.len());
         let path = self.path.len();
         for (index, item) in items.iter().enumerate() {
-            self.path.push_str(&format!("[{index}]"));
+            // Writing into a text cannot fail.
+            let _ = write!(self.path, "[{index}]");
             list.push(self.value(item, of)?);
             self.path.truncate(path);
         }
@@ -161,8 +169,8 @@ impl Reader {
     }
 
     /// The types that read themselves from a number or a text. Their errors end the decoding.
-    fn self_reading(&mut self, document: &Document, shape: &Shape) -> Result<Value, Fatal> {
-        let wrong = |document: &Document, go_name: &str| {
+    fn self_reading(&mut self, document: &Document<'_>, shape: &Shape) -> Result<Value, Fatal> {
+        let wrong = |document: &Document<'_>, go_name: &str| {
             let (value, place) = (document.go_kind(), self.place());
             let value = match document {
                 Document::Number(text) if go_name == "int32" => format!("number {text}"),
@@ -172,7 +180,7 @@ impl Reader {
         };
         match (shape, document) {
             (_, Document::Null) => Ok(Value::Null),
-            (Shape::IntOrString, Document::String(text)) => Ok(Value::from(text.as_str())),
+            (Shape::IntOrString, Document::String(text)) => Ok(Value::from(&**text)),
             (Shape::IntOrString, Document::Number(text)) => {
                 integer(text, 32).ok_or_else(|| wrong(document, "int32"))
             }
@@ -183,7 +191,7 @@ impl Reader {
             (Shape::MicroTime, Document::String(text)) => {
                 time::normalize(text, Precision::Micros).map(Value::from)
             }
-            (_, Document::String(text)) => Ok(Value::from(text.as_str())),
+            (_, Document::String(text)) => Ok(Value::from(&**text)),
             _ => Err(wrong(document, "string")),
         }
     }
@@ -243,18 +251,18 @@ fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 /// What an error calls the value: numbers that do not fit an integer are shown.
-fn value_name(document: &Document, shape: &Shape) -> String {
+fn value_name(document: &Document<'_>, shape: &Shape) -> String {
     match (document, shape) {
         (Document::Number(text), Shape::Int(_) | Shape::Float) => format!("number {text}"),
         _ => document.go_kind().to_owned(),
     }
 }
 
-fn quantity(document: &Document) -> Result<Value, Fatal> {
+fn quantity(document: &Document<'_>) -> Result<Value, Fatal> {
     let token = match document {
         Document::Null => return Ok(Value::from("0")),
         Document::String(text) => format!("\"{text}\""),
-        Document::Number(text) => text.clone(),
+        Document::Number(text) => text.clone().into_owned(),
         Document::Bool(value) => value.to_string(),
         Document::Array(_) => "[]".to_owned(),
         Document::Object(_) => "{}".to_owned(),
@@ -279,18 +287,18 @@ fn float(text: &str) -> Option<Value> {
 }
 
 /// Any JSON as it stands; of keys that stand twice the last one counts.
-pub(super) fn untyped(document: &Document) -> Value {
+pub(super) fn untyped(document: &Document<'_>) -> Value {
     match document {
         Document::Null => Value::Null,
         Document::Bool(value) => Value::from(*value),
         Document::Number(text) => integer(text, 64)
             .or_else(|| float(text))
             .unwrap_or(Value::Null),
-        Document::String(text) => Value::from(text.as_str()),
+        Document::String(text) => Value::from(&**text),
         Document::Array(items) => items.iter().map(untyped).collect(),
         Document::Object(members) => members
             .iter()
-            .map(|(key, value)| (key.clone(), untyped(value)))
+            .map(|(key, value)| (key.clone().into_owned(), untyped(value)))
             .collect(),
     }
 }

@@ -12,7 +12,7 @@ use super::typed::untyped;
 use crate::machinery::patch::request::json_word;
 
 /// Parses the first document of a text; an empty text is null.
-pub(super) fn parse(body: &[u8]) -> Result<Document, String> {
+pub(super) fn parse(body: &[u8]) -> Result<Document<'static>, String> {
     let parsed = document::parse(body);
     match (parsed.documents.first(), parsed.problems.first()) {
         (None, Some(problem)) => Err(format!("error converting YAML to JSON: {problem}")),
@@ -63,23 +63,23 @@ fn find_duplicates(node: &Node, found: &mut Vec<String>) {
     }
 }
 
-fn to_document(node: &Node) -> Document {
+fn to_document(node: &Node) -> Document<'static> {
     match &node.content {
         Content::Scalar { text, value } => match value {
             ScalarValue::Null => Document::Null,
             ScalarValue::Bool(value) => Document::Bool(*value),
-            ScalarValue::Text => Document::String(text.clone()),
+            ScalarValue::Text => Document::String(text.clone().into()),
             // Numbers that JSON has not, such as infinity, have no digits to show.
             _ => match node.to_json("", &mut Vec::new()) {
-                Value::Number(number) => Document::Number(number.to_string()),
-                _ => Document::String(text.clone()),
+                Value::Number(number) => Document::Number(number.to_string().into()),
+                _ => Document::String(text.clone().into()),
             },
         },
         Content::Sequence(items) => Document::Array(items.iter().map(to_document).collect()),
         Content::Mapping(entries) => {
             let members = entries
                 .iter()
-                .map(|e| (e.key.clone(), to_document(&e.value)));
+                .map(|e| (e.key.clone().into(), to_document(&e.value)));
             Document::Object(members.collect())
         }
     }

@@ -14,12 +14,20 @@ pub fn canonicalize(id: StructId, value: &mut Value) {
         _ => Map::new(),
     };
     let definition = schema().get(id);
-    given.retain(|name, value| {
-        definition.field(name).is_some_and(|field| {
+    let mut is_clean = true;
+    for (name, value) in &mut given {
+        is_clean &= definition.field(name).is_some_and(|field| {
             canonicalize_type(&field.ty, value);
             !is_left_out(field, value)
-        })
-    });
+        });
+    }
+    // Most objects have nothing to be left out, and taking members out of a map is dear.
+    if !is_clean {
+        given.retain(|name, value| {
+            let field = definition.field(name);
+            field.is_some_and(|field| !is_left_out(field, value))
+        });
+    }
     for field in definition.printed_fields() {
         if !given.contains_key(field.name)
             && let Some(zero) = zero_field(field)

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::machines::{Machine, on_every_machine, pod};
 use crate::cgroup::fake::FakeMachine;
 use crate::cgroup::testing::{Waiting, eventually};
-use crate::cgroup::{Cgroups, Enforcement, EventKind, NodeCgroups, Refusal};
+use crate::cgroup::{Cgroups, Enforcement, EventKind, NodeCgroups, Refusal, is_systemd_running};
 
 fn config() -> NodeConfig {
     let mut config = NodeConfig::defaults(Profile::Kubernetes136);
@@ -212,6 +212,14 @@ fn machines_without_the_controllers_for_limits_are_refused() {
     assert!(matches!(refusal, Refusal::NotMounted { .. }), "{refusal}");
     let refusal = Cgroups::detect(Path::new("/nowhere"), Driver::Cgroupfs, "/").unwrap_err();
     assert!(matches!(refusal, Refusal::ReadMounts { .. }), "{refusal}");
+}
+
+#[test]
+fn systemd_is_known_by_its_directory() {
+    let machine = FakeMachine::new(Version::V2);
+    assert!(!is_systemd_running(machine.root()));
+    machine.write("run/systemd/system/unit", "");
+    assert!(is_systemd_running(machine.root()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
-use plimsoll_core::cgroup::{MemoryQos, oom_score_adj};
+use plimsoll_core::cgroup::{MemoryQos, WeightFormula, oom_score_adj};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::resources::Bytes;
 use serde_json::json;
@@ -67,6 +67,8 @@ on_every_machine! {
             assert_eq!(read("pids.max"), "100");
             let path = machine.cgroups.path(&name);
             let config = pod_config(&pod, &SETTINGS);
+            let files = machine.cgroups.host().render(&config, WeightFormula::Kubelet);
+            assert_eq!(machine.cgroups.read_back(&path, &config).unwrap(), files);
             let rewritten = machine.cgroups.write(&path, &config).unwrap();
             assert!(rewritten.is_empty(), "{rewritten:?}");
             let found = machine.cgroups.read_config(&path).unwrap();

@@ -59,6 +59,17 @@ pub enum Error {
         #[source]
         source: Source,
     },
+    /// Somebody else may be answering, or this machine does not know who vouches for the registry.
+    #[error("image {image}: registry {registry} cannot be trusted")]
+    Untrusted {
+        /// Its whole name.
+        image: String,
+        /// Who was asked.
+        registry: String,
+        /// What is wrong with its certificate.
+        #[source]
+        source: Source,
+    },
     /// The registry's answer makes no sense.
     #[error("image {image}: registry {registry} gave an unexpected answer")]
     Answer {
@@ -185,6 +196,11 @@ impl Error {
                 registry,
                 source,
             },
+            Kind::Untrusted => Error::Untrusted {
+                image,
+                registry,
+                source,
+            },
             Kind::Answer => Error::Answer {
                 image,
                 registry,
@@ -200,6 +216,7 @@ enum Kind {
     Unauthorized,
     TooManyRequests,
     Unreachable,
+    Untrusted,
     Answer,
 }
 
@@ -207,6 +224,7 @@ fn kind(error: &OciDistributionError) -> Kind {
     match error {
         OciDistributionError::UnauthorizedError { .. }
         | OciDistributionError::AuthenticationFailure(_) => Kind::Unauthorized,
+        OciDistributionError::RequestError(request) if is_about_trust(request) => Kind::Untrusted,
         OciDistributionError::RequestError(_) | OciDistributionError::IoError(_) => {
             Kind::Unreachable
         }
@@ -230,6 +248,23 @@ fn kind(error: &OciDistributionError) -> Kind {
         }
         _ => Kind::Answer,
     }
+}
+
+/// Whether a refused certificate is at the bottom of it.
+fn is_about_trust(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
+            return true;
+        }
+        // What an io::Error wraps is not among its sources.
+        let wrapped = error.downcast_ref().and_then(io::Error::get_ref);
+        if wrapped.is_some_and(|wrapped| is_about_trust(wrapped)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn kind_of_code(code: &OciErrorCode) -> Kind {
@@ -305,6 +340,20 @@ mod tests {
         check(server(429), too_many);
         check(server(502), unreachable);
         check(server(418), odd);
+    }
+
+    #[test]
+    fn a_refused_certificate_is_told_from_a_broken_line() {
+        let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        assert!(is_about_trust(&refused));
+        let wrapped = io::Error::other(io::Error::other(refused));
+        assert!(is_about_trust(&wrapped));
+        assert!(!is_about_trust(&io::Error::other(
+            rustls::Error::DecryptError
+        )));
+        assert!(!is_about_trust(&io::Error::from(
+            io::ErrorKind::ConnectionRefused
+        )));
     }
 
     #[test]

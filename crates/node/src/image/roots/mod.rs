@@ -27,6 +27,7 @@ use super::tree::{self, Usage};
 use super::unpack::copy_attributes;
 pub use measurement::Measurement;
 use measurement::Measurements;
+use overlay::Overlay;
 
 const FACTS: &str = "root.json";
 const MERGED: &str = "merged";
@@ -81,8 +82,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub struct Roots {
     directory: PathBuf,
-    /// Whether overlayfs works here, once that was tried.
-    overlay_works: Arc<OnceLock<bool>>,
+    /// How overlayfs works here, if it does, once that was tried.
+    overlay: Arc<OnceLock<Option<Overlay>>>,
     measurements: Arc<Measurements>,
 }
 
@@ -90,7 +91,7 @@ impl Roots {
     pub(super) fn new(directory: PathBuf) -> Roots {
         Roots {
             directory,
-            overlay_works: Arc::default(),
+            overlay: Arc::default(),
             measurements: Arc::default(),
         }
     }
@@ -161,20 +162,20 @@ impl Roots {
     /// Pretends that overlayfs does not work, so that tests need not be root.
     #[cfg(test)]
     pub(super) fn only_copies(&self) {
-        let known = self.overlay_works.set(false);
+        let known = self.overlay.set(None);
         assert_eq!(known, Ok(()), "decided before");
     }
 
-    fn overlay_works(&self, store: &Store) -> bool {
-        *self.overlay_works.get_or_init(|| {
-            let works = store
+    fn overlay(&self, store: &Store) -> Option<Overlay> {
+        *self.overlay.get_or_init(|| {
+            let detected = store
                 .workspace(&BTreeSet::new())
                 .map_err(io::Error::other)
-                .and_then(|workspace| overlay::try_out(&workspace.path("trial")));
-            if let Err(error) = &works {
+                .and_then(|workspace| Overlay::detect(&workspace.path("trial")));
+            if let Err(error) = &detected {
                 tracing::warn!(%error, "overlayfs cannot be mounted; images are copied instead");
             }
-            works.is_ok()
+            detected.ok()
         })
     }
 }
@@ -197,7 +198,10 @@ impl Store {
         let merged = directory.join(MERGED);
         if matches!(facts.kind, Kind::Overlay) {
             let layers = layer_paths(&self.layers, &facts.layers);
-            overlay::mount(&directory, &merged, &layers).doing("mount overlayfs at", &merged)?;
+            let overlay = self.roots.overlay(self).unwrap_or_default();
+            overlay
+                .mount(&directory, &merged, &layers)
+                .doing("mount overlayfs at", &merged)?;
         }
         Ok(merged)
     }
@@ -222,7 +226,7 @@ impl Store {
         let merged = unfinished.join(MERGED);
         file::make_directory(&merged)?;
         let paths = layer_paths(&self.layers, &layers);
-        let kind = if self.roots.overlay_works(self) {
+        let kind = if self.roots.overlay(self).is_some() {
             overlay::lay_out(&unfinished, paths.first().map(PathBuf::as_path))
                 .doing("make", &unfinished)?;
             Kind::Overlay

@@ -18,6 +18,10 @@ pub(super) const UPPER: &str = "upper";
 /// Overlayfs' own.
 const WORK: &str = "work";
 
+/// Overlayfs' note in its own directory that a volatile mount was not ended cleanly. It refuses to
+/// mount again while the note is there, also after clean ends.
+const VOLATILE_NOTE: &str = "work/incompat/volatile";
+
 /// The kernel takes options of up to one page.
 const LONGEST_OPTIONS: usize = 4000;
 
@@ -32,55 +36,94 @@ pub(super) fn lay_out(directory: &Path, uppermost: Option<&Path>) -> io::Result<
     }
 }
 
-/// Mounts layers, uppermost first, below the writable layer. What is mounted stays.
-pub(super) fn mount(directory: &Path, merged: &Path, layers: &[PathBuf]) -> io::Result<()> {
-    if is_mounted(merged)? {
-        return Ok(());
-    }
-    // Overlayfs wants at least one directory below.
-    let nothing = directory.join("nothing");
-    let mut lower = layers.to_vec();
-    if lower.is_empty() {
-        match rustix::fs::mkdir(&nothing, Mode::from(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => lower.push(nothing),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let mut data = options(directory, &lower);
-    // Many layers under a long path do not fit; open files have short names.
-    let mut held_open = Vec::new();
-    if data.len() > LONGEST_OPTIONS {
-        for layer in &mut lower {
-            let file = tree::open_directory(CWD, layer.as_path())?;
-            *layer = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-            held_open.push(file);
-        }
-        data = options(directory, &lower);
-    }
-    let data = CString::new(data)?;
-    let flags = MountFlags::empty();
-    Ok(rustix::mount::mount(
-        "overlay",
-        merged,
-        "overlay",
-        flags,
-        Some(data.as_c_str()),
-    )?)
+/// How overlayfs is mounted here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Overlay {
+    /// Nothing is forced to disk, least of all everything of the file system below at each
+    /// unmount. What a power failure takes was ephemeral: no container outlives one. Linux can do
+    /// so since 5.10.
+    is_volatile: bool,
 }
 
-fn options(directory: &Path, lower: &[PathBuf]) -> Vec<u8> {
-    let mut options = b"lowerdir=".to_vec();
-    for (number, layer) in lower.iter().enumerate() {
-        if number > 0 {
-            options.push(b':');
-        }
-        escape(layer, &mut options);
+impl Overlay {
+    /// Finds out by mounting one in a new directory.
+    pub(super) fn detect(directory: &Path) -> io::Result<Overlay> {
+        rustix::fs::mkdir(directory, Mode::RWXU)?;
+        let volatile = Overlay { is_volatile: true };
+        let lasting = Overlay { is_volatile: false };
+        let tried = volatile.try_out(&directory.join("volatile"));
+        tried.map(|()| volatile).or_else(|_| {
+            let tried = lasting.try_out(&directory.join("lasting"));
+            tried.map(|()| lasting)
+        })
     }
-    options.extend(b",upperdir=");
-    escape(&directory.join(UPPER), &mut options);
-    options.extend(b",workdir=");
-    escape(&directory.join(WORK), &mut options);
-    options
+
+    fn try_out(self, directory: &Path) -> io::Result<()> {
+        let (layer, merged) = (directory.join("layer"), directory.join("merged"));
+        for path in [directory, &layer, &merged] {
+            rustix::fs::mkdir(path, Mode::RWXU)?;
+        }
+        lay_out(directory, None)?;
+        self.mount(directory, &merged, &[layer])?;
+        unmount(&merged)
+    }
+
+    /// Mounts layers, uppermost first, below the writable layer. What is mounted stays.
+    pub(super) fn mount(
+        self,
+        directory: &Path,
+        merged: &Path,
+        layers: &[PathBuf],
+    ) -> io::Result<()> {
+        if is_mounted(merged)? {
+            return Ok(());
+        }
+        tree::remove(&directory.join(WORK).join(VOLATILE_NOTE))?;
+        // Overlayfs wants at least one directory below.
+        let nothing = directory.join("nothing");
+        let mut lower = layers.to_vec();
+        if lower.is_empty() {
+            match rustix::fs::mkdir(&nothing, Mode::from(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => lower.push(nothing),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut data = self.options(directory, &lower);
+        // Many layers under a long path do not fit; open files have short names.
+        let mut held_open = Vec::new();
+        if data.len() > LONGEST_OPTIONS {
+            for layer in &mut lower {
+                let file = tree::open_directory(CWD, layer.as_path())?;
+                *layer = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                held_open.push(file);
+            }
+            data = self.options(directory, &lower);
+        }
+        let data = CString::new(data)?;
+        let flags = MountFlags::empty();
+        let data = Some(data.as_c_str());
+        Ok(rustix::mount::mount(
+            "overlay", merged, "overlay", flags, data,
+        )?)
+    }
+
+    fn options(self, directory: &Path, lower: &[PathBuf]) -> Vec<u8> {
+        let mut options = b"lowerdir=".to_vec();
+        for (number, layer) in lower.iter().enumerate() {
+            if number > 0 {
+                options.push(b':');
+            }
+            escape(layer, &mut options);
+        }
+        options.extend(b",upperdir=");
+        escape(&directory.join(UPPER), &mut options);
+        options.extend(b",workdir=");
+        escape(&directory.join(WORK), &mut options);
+        if self.is_volatile {
+            options.extend(b",volatile");
+        }
+        options
+    }
 }
 
 fn escape(path: &Path, options: &mut Vec<u8>) {
@@ -110,24 +153,14 @@ pub(super) fn unmount(merged: &Path) -> io::Result<()> {
     }
 }
 
-/// Mounts and unmounts an overlay in a new directory.
-pub(super) fn try_out(directory: &Path) -> io::Result<()> {
-    let (layer, merged) = (directory.join("layer"), directory.join("merged"));
-    for path in [directory, &layer, &merged] {
-        rustix::fs::mkdir(path, Mode::RWXU)?;
-    }
-    lay_out(directory, None)?;
-    mount(directory, &merged, &[layer])?;
-    unmount(&merged)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_with_special_characters_are_escaped() {
-        let options = options(Path::new("/a,b"), &["/x:y".into(), "/z".into()]);
+        let layers = ["/x:y".into(), "/z".into()];
+        let options = Overlay::default().options(Path::new("/a,b"), &layers);
         assert_eq!(
             String::from_utf8(options).unwrap(),
             r"lowerdir=/x\:y:/z,upperdir=/a\,b/upper,workdir=/a\,b/work"

@@ -1,9 +1,9 @@
 //! Unpacks the tar of a layer into a directory, as overlayfs wants layers.
 //!
 //! Layers come from strangers. Whatever a tar says, nothing outside the directory is touched
-//! ([`place`]): paths and links are resolved as if the directory were the root of all files. No
+//! (`place`): paths and links are resolved as if the directory were the root of all files. No
 //! device nodes are made, and of extended attributes only those that programs rely on
-//! ([`attributes`]).
+//! (`attributes`).
 //!
 //! A layer says by names (whiteouts) what it hides of the layers below. Overlayfs says the same
 //! with a character device 0/0 in place of a hidden file and an attribute on a directory that

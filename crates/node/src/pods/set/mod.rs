@@ -2,13 +2,24 @@
 //!
 //! [`Pods`] is told of pods by their sources and keeps a worker for each. What a source says of a
 //! pod is a wish; whether it is granted, and how far it has come, is in the [`Reports`].
+//!
+//! Reading order: this file, `entry` (one pod), `table` (all of them, and who waits for whom),
+//! `resizes` (who gets more), `relist` (what the runtime has), `mirrors` (images of static pods),
+//! `reading` (what others ask).
 
-use std::collections::BTreeMap;
+mod entry;
+mod mirrors;
+mod reading;
+mod relist;
+mod resizes;
+mod table;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::runtime::Runtime;
@@ -17,8 +28,14 @@ use super::image::Images;
 use super::note::{Note, reason};
 use super::reports::Reports;
 use super::status::Forced;
-use super::worker::{Desired, End, Record, Shared, Worker, grace};
+use super::worker::{Shared, grace};
 use super::{Clock, Host, Settings, anatomy};
+
+use entry::{Entry, Kill};
+use table::Table;
+
+pub use mirrors::MirrorWork;
+pub use table::Source;
 
 /// All pods of the node. Cheap to clone; clones share them.
 #[derive(Clone, Debug)]
@@ -27,19 +44,10 @@ pub struct Pods(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    entries: Mutex<BTreeMap<String, Entry>>,
+    table: Mutex<Table>,
     tasks: TaskTracker,
-}
-
-/// A pod and its worker.
-#[derive(Debug)]
-struct Entry {
-    desired: watch::Sender<Desired>,
-    record: Arc<Record>,
-    stopped: watch::Receiver<bool>,
-    finished: watch::Receiver<bool>,
-    /// Whether its source has it no more.
-    is_orphan: bool,
+    /// Told when static pods or their images in the API change.
+    mirrors_changed: Notify,
 }
 
 /// That a pod could not be stopped in time.
@@ -76,8 +84,9 @@ impl Pods {
         };
         Pods(Arc::new(Inner {
             shared: Arc::new(shared),
-            entries: Mutex::default(),
+            table: Mutex::default(),
             tasks: TaskTracker::new(),
+            mirrors_changed: Notify::new(),
         }))
     }
 
@@ -86,35 +95,84 @@ impl Pods {
         &self.0.shared.reports
     }
 
-    /// Takes a pod that a source has, new or changed.
-    pub fn apply(&self, pod: Pod) {
-        let uid = anatomy::uid(&pod).to_owned();
-        let pod = Arc::new(pod);
-        let mut entries = self.entries();
-        match entries.get_mut(&uid) {
-            Some(entry) => {
-                entry.is_orphan = false;
-                entry.change(pod, None, false);
-            }
-            None => {
-                let entry = self.start(pod);
-                entries.insert(uid, entry);
-            }
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.shared.clock
+    }
+
+    /// Takes everything that a source has; what it had before and has no more is stopped.
+    pub fn replace(&self, source: Source, mut pods: Vec<Pod>) {
+        pods.sort_by_key(|pod| pod.metadata.creation_timestamp.clone());
+        let kept: Vec<String> = pods.iter().map(|p| anatomy::uid(p).to_owned()).collect();
+        let gone = self.table().replaced(source, &kept);
+        for uid in gone {
+            self.remove(&uid);
         }
+        for pod in pods {
+            self.apply(source, pod);
+        }
+        self.table().set_ready(source);
+        self.0.mirrors_changed.notify_one();
+    }
+
+    /// Takes a pod that a source has, new or changed.
+    pub fn apply(&self, source: Source, pod: Pod) {
+        let pod = Arc::new(pod);
+        if anatomy::mirror_hash(&pod).is_some() {
+            let mut table = self.table();
+            table.mirrors.insert(table::full_name(&pod), pod);
+            drop(table);
+            self.0.mirrors_changed.notify_one();
+            self.reports().poke();
+            return;
+        }
+        let mut table = self.table();
+        let uid = anatomy::uid(&pod).to_owned();
+        // The same pod or another of its name may still be ending.
+        if table.has_to_wait(&pod) {
+            table.waiting.insert(table::full_name(&pod), (source, pod));
+            return;
+        }
+        match table.entries.get_mut(&uid) {
+            Some(entry) => {
+                if entry.take(pod) {
+                    self.retry_resizes(&mut table);
+                }
+            }
+            None => self.start(&mut table, source, pod),
+        }
+    }
+
+    /// Takes that a source has a pod no more, and how it was at last.
+    pub fn removed(&self, pod: Pod) {
+        let uid = anatomy::uid(&pod).to_owned();
+        if let Some(entry) = self.table().entries.get_mut(&uid) {
+            entry.take(Arc::new(pod));
+        }
+        self.remove(&uid);
     }
 
     /// Takes that a source has a pod no more: it is stopped, cleaned up and forgotten.
     pub fn remove(&self, uid: &str) {
-        let mut entries = self.entries();
-        if let Some(entry) = entries.get_mut(uid) {
+        let mut table = self.table();
+        table.waiting.retain(|_, (_, pod)| anatomy::uid(pod) != uid);
+        let is_mirror = |pod: &Arc<Pod>| anatomy::uid(pod) == uid;
+        if let Some(name) = table
+            .mirrors
+            .iter()
+            .find_map(|(name, pod)| is_mirror(pod).then(|| name.clone()))
+        {
+            table.mirrors.remove(&name);
+            self.0.mirrors_changed.notify_one();
+            return;
+        }
+        if let Some(entry) = table.entries.get_mut(uid) {
             entry.is_orphan = true;
-            let pod = Arc::clone(&entry.desired.borrow().pod);
-            entry.change(pod, None, true);
-            if *entry.finished.borrow() {
-                entries.remove(uid);
-                self.0.shared.reports.remove(uid);
+            entry.end(Kill::default());
+            if entry.is_finished() {
+                self.forget(&mut table, uid);
             }
         }
+        self.retry_resizes(&mut table);
     }
 
     /// Stops a pod, for the sake of others or because it may not stay; returns once nothing of it
@@ -126,18 +184,17 @@ impl Pods {
         forced: Option<Forced>,
     ) -> Result<(), KillTimeout> {
         let (pod, mut stopped) = {
-            let mut entries = self.entries();
-            let Some(entry) = entries.get_mut(uid) else {
+            let mut table = self.table();
+            let Some(entry) = table.entries.get_mut(uid) else {
                 return Ok(());
             };
-            let pod = Arc::clone(&entry.desired.borrow().pod);
-            let end = Kill { grace_secs, forced };
-            entry.change(Arc::clone(&pod), Some(end), true);
-            (pod, entry.stopped.clone())
+            entry.end(Kill { grace_secs, forced });
+            (entry.pod(), entry.stopped.clone())
         };
         // Half as much again as the pod is given, and ten seconds at least, for the runtime.
         let given = grace_secs.unwrap_or_else(|| grace::of_pod(&pod)).max(0);
-        let patience = Duration::from_secs(u64::try_from(given + given / 2).unwrap_or(0).max(10));
+        let patience = given.saturating_add(given / 2).max(10);
+        let patience = Duration::from_secs(u64::try_from(patience).unwrap_or_default());
         let waited = tokio::time::timeout(patience, stopped.wait_for(|stopped| *stopped)).await;
         if waited.is_ok() {
             return Ok(());
@@ -152,81 +209,61 @@ impl Pods {
 
     /// Has the worker of a pod look at it.
     pub fn wake(&self, uid: &str) {
-        if let Some(entry) = self.entries().get(uid) {
+        if let Some(entry) = self.table().entries.get(uid) {
             entry.record.wake();
         }
     }
 
-    fn start(&self, pod: Arc<Pod>) -> Entry {
-        let end = initial_end(&pod);
-        let (desired, receiver) = watch::channel(Desired { pod, end });
-        let (stopped_sender, stopped) = watch::channel(false);
-        let (finished_sender, finished) = watch::channel(false);
-        let worker = Worker::new(Arc::clone(&self.0.shared), receiver, stopped_sender);
-        let record = worker.record();
-        let pods = self.clone();
-        let uid = record.uid();
+    /// Watches the runtime, and tries again what had to wait, until told to stop. Then workers
+    /// are let go; what runs goes on running.
+    pub async fn run(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.watch_runtime() => {}
+        }
+        let mut table = self.table();
+        table.waiting.clear();
+        table.entries.clear();
+    }
+
+    /// Admits a pod and starts its worker. One that is not admitted has failed; its worker only
+    /// makes sure that nothing of it is there.
+    fn start(&self, table: &mut Table, source: Source, pod: Arc<Pod>) {
+        let uid = anatomy::uid(&pod).to_owned();
+        let (entry, worker) = Entry::new(&self.0.shared, source, pod, table.active_pods());
+        let (pods, finished) = (self.clone(), entry.finished_sender());
+        table.entries.insert(uid.clone(), entry);
         self.0.tasks.spawn(async move {
             worker.run().await;
-            finished_sender.send_replace(true);
-            pods.forget_orphan(&uid);
+            finished.send_replace(true);
+            pods.finished(&uid);
         });
-        Entry {
-            desired,
-            record,
-            stopped,
-            finished,
-            is_orphan: false,
+    }
+
+    /// A worker has nothing left to do.
+    fn finished(&self, uid: &str) {
+        let mut table = self.table();
+        if table.entries.get(uid).is_some_and(|entry| entry.is_orphan) {
+            self.forget(&mut table, uid);
+        }
+        self.retry_resizes(&mut table);
+        self.0.mirrors_changed.notify_one();
+    }
+
+    /// Forgets a pod, and starts whoever waited for its end.
+    fn forget(&self, table: &mut Table, uid: &str) {
+        let Some(entry) = table.entries.remove(uid) else {
+            return;
+        };
+        self.0.shared.reports.remove(uid);
+        let name = table::full_name(&entry.pod());
+        if let Some((source, pod)) = table.waiting.remove(&name) {
+            self.start(table, source, pod);
         }
     }
 
-    /// Forgets a finished pod that no source has any more.
-    fn forget_orphan(&self, uid: &str) {
-        let mut entries = self.entries();
-        if entries.get(uid).is_some_and(|entry| entry.is_orphan) {
-            entries.remove(uid);
-            self.0.shared.reports.remove(uid);
-        }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
-        let entries = self.0.entries.lock();
-        entries.unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How a pod is stopped.
-#[derive(Clone, Debug, Default)]
-struct Kill {
-    grace_secs: Option<i64>,
-    forced: Option<Forced>,
-}
-
-/// Whether a pod that was just found is to end right away.
-fn initial_end(pod: &Pod) -> Option<End> {
-    let is_over = anatomy::is_deleted(pod) || anatomy::is_terminal_phase(anatomy::phase(pod));
-    is_over.then(|| End {
-        grace_secs: grace::shorten(None, pod, None),
-        forced: None,
-    })
-}
-
-impl Entry {
-    /// Changes what the pod should be. Once it is to end that stays so, and its grace period only
-    /// becomes shorter.
-    fn change(&mut self, pod: Arc<Pod>, kill: Option<Kill>, is_to_end: bool) {
-        self.desired.send_modify(|desired| {
-            let wants_end = is_to_end || initial_end(&pod).is_some() || desired.end.is_some();
-            if wants_end {
-                let kill = kill.unwrap_or_default();
-                let current = desired.end.take();
-                let current_secs = current.as_ref().map(|end| end.grace_secs);
-                desired.end = Some(End {
-                    grace_secs: grace::shorten(current_secs, &pod, kill.grace_secs),
-                    forced: current.and_then(|end| end.forced).or(kill.forced),
-                });
-            }
-            desired.pod = pod;
-        });
+    fn table(&self) -> MutexGuard<'_, Table> {
+        let table = self.0.table.lock();
+        table.unwrap_or_else(PoisonError::into_inner)
     }
 }

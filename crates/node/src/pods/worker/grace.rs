@@ -17,7 +17,7 @@ const DEFAULT_SECS: i64 = 30;
 /// The least a pod is given.
 const MIN_POD_SECS: i64 = 1;
 /// The least the runtime is told to give, so that no container dies needlessly by force.
-pub(super) const MIN_STOP: Duration = Duration::from_secs(2);
+pub(crate) const MIN_STOP: Duration = Duration::from_secs(2);
 
 /// What the pod says itself.
 pub(crate) fn of_pod(pod: &Pod) -> i64 {
@@ -55,9 +55,9 @@ pub(super) fn of_container(pod: &Pod, container: &Container, reason: KillReason)
 pub(super) struct Deadline(watch::Receiver<Instant>);
 
 impl Deadline {
-    /// A deadline so many seconds ahead, and the means to bring it nearer.
-    pub(super) fn ahead(secs: i64) -> (watch::Sender<Instant>, Deadline) {
-        let (sender, receiver) = watch::channel(Instant::now() + seconds(secs));
+    /// A deadline, and the means to bring it nearer.
+    pub(super) fn at(time: Instant) -> (watch::Sender<Instant>, Deadline) {
+        let (sender, receiver) = watch::channel(time);
         (sender, Deadline(receiver))
     }
 

@@ -6,10 +6,11 @@
 //! up, whatever else it is told.
 //!
 //! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
-//! (one container), `stop` (towards the end), `grace` (how long that may take).
+//! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take).
 
 pub(crate) mod grace;
 mod record;
+mod resize;
 mod start;
 mod stop;
 mod sync;
@@ -17,7 +18,7 @@ mod sync;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -31,6 +32,7 @@ use super::reports::Reports;
 use super::status::{Forced, Stage};
 use super::{Clock, Host, Settings, anatomy};
 
+pub(crate) use grace::MIN_STOP;
 pub(crate) use record::Record;
 
 /// After a failure that has no time of its own, a pod is looked at again after so long.
@@ -81,6 +83,10 @@ pub(crate) struct Worker {
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,
     back_off: BackOff,
+    /// Whether what ran before the agent was restarted has been taken over.
+    has_adopted: bool,
+    /// For which pod everything was last made ready, and when.
+    prepared: Option<(Arc<Pod>, Instant)>,
     /// Told once nothing of the pod runs any more.
     stopped: watch::Sender<bool>,
 }
@@ -97,18 +103,22 @@ enum Next {
 }
 
 impl Worker {
-    /// A worker; `stopped` is told once nothing of the pod runs any more.
+    /// A worker; `stopped` is told once nothing of the pod runs any more. A pod that is over before
+    /// it began has its last status already.
     pub(crate) fn new(
         shared: Arc<Shared>,
         desired: watch::Receiver<Desired>,
         stopped: watch::Sender<bool>,
+        settled: Option<PodStatus>,
     ) -> Worker {
         let pod = Arc::clone(&desired.borrow().pod);
         let back_off = BackOff::new(shared.settings.max_restart_back_off);
         Worker {
-            record: Arc::new(Record::new(shared, pod)),
+            record: Arc::new(Record::new(shared, pod, settled)),
             desired,
             back_off,
+            has_adopted: false,
+            prepared: None,
             stopped,
         }
     }

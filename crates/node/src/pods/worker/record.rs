@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) stage: Stage,
     /// That it is ended from outside.
     pub(crate) forced: Option<Forced>,
+    /// Whether the status is its last and stays as it is.
+    is_settled: bool,
 }
 
 impl State {
@@ -67,10 +69,13 @@ impl State {
 
 impl Record {
     /// A record of a pod nothing is known of but what the API has.
-    pub(super) fn new(shared: Arc<Shared>, pod: Arc<Pod>) -> Record {
+    pub(super) fn new(shared: Arc<Shared>, pod: Arc<Pod>, settled: Option<PodStatus>) -> Record {
+        let is_settled = settled.is_some();
+        let known = settled.or_else(|| pod.status.clone());
         let state = State {
             observed: Observed::default(),
-            status: pod.status.clone().unwrap_or_default(),
+            status: known.unwrap_or_default(),
+            is_settled,
             failures: BTreeMap::new(),
             health: Results::new(),
             actuated: Actuated::as_allocated(&pod),
@@ -120,6 +125,14 @@ impl Record {
     /// Computes the status anew and reports it; answers its phase.
     pub(crate) fn publish(&self) -> String {
         let mut state = self.state();
+        let may_run = state.stage < Stage::Terminated;
+        // A last status stays, unless something of the pod is found to run after all.
+        let is_any_running = state.observed.running().next().is_some();
+        state.is_settled &= !is_any_running;
+        if state.is_settled {
+            self.report(&state, may_run, false);
+            return state.status.phase.clone().unwrap_or_default();
+        }
         let host_ips = self.shared.host.host_ips();
         let status = status::compute(status::Input {
             pod: &state.pod,
@@ -136,7 +149,6 @@ impl Record {
             now: self.shared.clock.now(),
         });
         state.status = status;
-        let may_run = state.stage < Stage::Terminated;
         self.report(&state, may_run, false);
         state.status.phase.clone().unwrap_or_default()
     }
@@ -145,8 +157,15 @@ impl Record {
     pub(super) fn close(&self) {
         let mut state = self.state();
         let pod = Arc::clone(&state.pod);
-        status::close(&pod, &mut state.status);
+        if !state.is_settled {
+            status::close(&pod, &mut state.status);
+        }
         self.report(&state, false, true);
+    }
+
+    /// Reports the last status again, because the pod's object has changed.
+    pub(crate) fn repeat(&self) {
+        self.report(&self.state(), false, true);
     }
 
     /// The reported pod carries the status that the API has, as far as is known.
@@ -154,10 +173,5 @@ impl Record {
         let reports = &self.shared.reports;
         reports.put(&state.pod, state.status.clone(), may_run, is_finished);
         self.reported.notify_one();
-    }
-
-    /// Uid of the pod.
-    pub(crate) fn uid(&self) -> String {
-        anatomy::uid(&self.state().pod).to_owned()
     }
 }

@@ -153,7 +153,23 @@ impl Worker {
         started.map_err(|error| fail("RunContainerError", error.chain(), Some(&id)))?;
         let note = Note::normal(reason::STARTED, "Container started");
         self.tell(pod, container, note, Some(&id));
+        let log = Path::new(&place.config.log_directory).join(&config.log_path);
+        self.link_log(pod, container, &id, &log).await;
         self.run_post_start(pod, container, &id, place).await
+    }
+
+    /// Makes a link to the log where those look who collect logs of all containers.
+    async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
+        let Some(folder) = &self.shared().settings.container_logs_dir else {
+            return;
+        };
+        let link = folder.join(link_name(pod, &container.name, id));
+        // A link to nothing would only have to be removed again.
+        if tokio::fs::metadata(log).await.is_ok()
+            && let Err(error) = tokio::fs::symlink(log, &link).await
+        {
+            tracing::warn!(link = %link.display(), %error, "cannot link a log");
+        }
     }
 
     /// Runs the hook after the start, if there is one. If it fails the container is stopped.
@@ -238,6 +254,16 @@ impl Worker {
     }
 }
 
+/// The name of the link to a log, cut to what file systems take.
+pub(crate) fn link_name(pod: &Pod, container: &str, id: &str) -> String {
+    const SUFFIX: &str = ".log";
+    const MAX_BYTES: usize = 255;
+    let (namespace, pod) = (anatomy::namespace(pod), anatomy::name(pod));
+    let mut name = format!("{pod}_{namespace}_{container}-{id}");
+    name.truncate(name.floor_char_boundary(MAX_BYTES - SUFFIX.len()));
+    name + SUFFIX
+}
+
 /// One more than the highest number of a log in the folder; zero if there is none.
 async fn count_of_logs(folder: &Path) -> u32 {
     let mut count = 0;
@@ -258,6 +284,16 @@ async fn count_of_logs(folder: &Path) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_to_logs_have_names_that_fit() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "web", "namespace": "ns"},
+        }))
+        .unwrap();
+        assert_eq!(link_name(&pod, "a", "123"), "web_ns_a-123.log");
+        assert_eq!(link_name(&pod, &"a".repeat(300), "123").len(), 255);
+    }
 
     #[tokio::test]
     async fn logs_tell_how_often_a_forgotten_container_was_started() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::pods::anatomy;
 use crate::pods::hook::Hook;
@@ -30,11 +31,14 @@ impl Worker {
     /// Stops everything of the pod, for good. What fails is tried again until it works.
     pub(super) async fn terminate(&mut self) {
         let pod = self.record.pod();
+        // However often it has to be tried, there is one grace period.
+        let begun = Instant::now();
         loop {
+            let seen = self.observe(&pod).await;
             self.take_over_end();
             self.record.publish();
-            let stopped = match self.observe(&pod).await {
-                Ok(()) => self.stop_for_good(&pod).await,
+            let stopped = match seen {
+                Ok(()) => self.stop_for_good(&pod, begun).await,
                 Err(_) => Err("its state cannot be read".to_owned()),
             };
             match stopped {
@@ -52,32 +56,37 @@ impl Worker {
         self.shared().host.pods_changed();
     }
 
-    /// Takes over why and how the pod is to end.
+    /// Takes over why and how the pod is to end. What has come to its own end, as by running out of
+    /// memory, was not ended by anybody else.
     fn take_over_end(&mut self) -> Option<i64> {
         let desired = self.desired.borrow_and_update().clone();
-        let mut state = self.record.state();
-        state.pod = desired.pod;
-        state.stage = state.stage.max(Stage::Terminating);
+        {
+            let mut state = self.record.state();
+            state.pod = desired.pod;
+            state.stage = state.stage.max(Stage::Terminating);
+        }
         let end = desired.end?;
-        if state.forced.is_none() {
-            state.forced = end.forced;
+        if end.forced.is_some() && self.record.state().forced.is_none() {
+            let is_over = anatomy::is_terminal_phase(&self.record.publish());
+            if !is_over {
+                self.record.state().forced = end.forced;
+            }
         }
         Some(end.grace_secs)
     }
 
-    async fn stop_for_good(&mut self, pod: &Arc<Pod>) -> Result<(), String> {
+    async fn stop_for_good(&mut self, pod: &Arc<Pod>, begun: Instant) -> Result<(), String> {
         let grace_secs = self.take_over_end();
         let (nearer, deadline) = match grace_secs {
             Some(secs) => {
-                let (nearer, deadline) = Deadline::ahead(secs);
+                let (nearer, deadline) = Deadline::at(begun + grace::seconds(secs));
                 (Some(nearer), Some(deadline))
             }
             None => (None, None),
         };
-        let begun = tokio::time::Instant::now();
         let mut desired = self.desired.clone();
         let result = {
-            let stop = self.stop_all(pod, deadline);
+            let stop = self.stop_all(pod, begun, deadline);
             tokio::pin!(stop);
             loop {
                 tokio::select! {
@@ -121,6 +130,7 @@ impl Worker {
     pub(super) async fn stop_all(
         &self,
         pod: &Arc<Pod>,
+        begun: Instant,
         deadline: Option<Deadline>,
     ) -> Result<(), String> {
         let observed = self.record.state().observed.clone();
@@ -144,7 +154,7 @@ impl Worker {
                         Some(container) => grace::of_container(pod, container, KillReason::Other),
                         None => grace::of_pod(pod),
                     };
-                    Deadline::ahead(secs).1
+                    Deadline::at(begun + grace::seconds(secs)).1
                 });
                 let result = self.stop_container(stopping, deadline, Some(order)).await;
                 order.stopped(&seen.name);
@@ -184,7 +194,7 @@ impl Worker {
             name: &kill.name,
             message: kill.message.clone(),
         };
-        let (_, deadline) = Deadline::ahead(secs);
+        let (_, deadline) = Deadline::at(Instant::now() + grace::seconds(secs));
         self.stop_container(stopping, deadline, None).await
     }
 
@@ -267,7 +277,7 @@ impl Worker {
                     name: &reset.name,
                     message: "killing".to_owned(),
                 };
-                let (_, deadline) = Deadline::ahead(0);
+                let (_, deadline) = Deadline::at(Instant::now());
                 self.stop_container(stopping, deadline, None).await?;
             }
             self.shared().runtime.remove_container(&reset.id).await?;

@@ -27,6 +27,10 @@ impl Worker {
         if let Err(next) = self.observe(&pod).await {
             return next;
         }
+        if !std::mem::replace(&mut self.has_adopted, true) {
+            self.adopt_resources(&pod);
+        }
+        self.follow_resize(&pod);
         if let Some(forced) = self.exceeded_deadline(&pod) {
             let note = Note::warning(reason::DEADLINE_EXCEEDED, forced.message.clone());
             self.shared().host.record(&pod, note);
@@ -69,8 +73,17 @@ impl Worker {
         }
     }
 
-    /// Network, cgroup, directories and volumes, which containers need.
-    async fn prepare(&mut self, pod: &Pod) -> Result<(), Next> {
+    /// Network, cgroup, directories and volumes, which containers need. What was made ready for the
+    /// same pod a moment ago still is.
+    async fn prepare(&mut self, pod: &Arc<Pod>) -> Result<(), Next> {
+        let fresh = self.shared().settings.resync / 2;
+        let is_ready = self
+            .prepared
+            .as_ref()
+            .is_some_and(|(known, at)| Arc::ptr_eq(known, pod) && at.elapsed() < fresh);
+        if is_ready {
+            return Ok(());
+        }
         let host = Arc::clone(&self.shared().host);
         if !anatomy::uses_host_network(pod)
             && let Some(problem) = host.network_problem().await
@@ -83,6 +96,9 @@ impl Worker {
             prepared = host.prepare(pod) => prepared,
             () = ended(self.desired.clone()) => return Err(Next::Again),
         };
+        if prepared.is_ok() {
+            self.prepared = Some((Arc::clone(pod), Instant::now()));
+        }
         prepared.map_err(|error| {
             let note = match &error {
                 PrepareError::Cgroup { source, .. } => Note::warning(
@@ -116,7 +132,7 @@ impl Worker {
         }
         let has_to_stop = plan.kills_pod && !self.record.state().observed.is_idle();
         if has_to_stop {
-            if let Err(error) = self.stop_all(pod, None).await {
+            if let Err(error) = self.stop_all(pod, Instant::now(), None).await {
                 tracing::warn!(%error, "cannot stop the pod");
                 return self.in_a(RETRY);
             }
@@ -145,10 +161,14 @@ impl Worker {
             };
         }
         self.remove_init_containers(pod, 1).await;
+        let has_resized = !plan.resize.is_empty() && !plan.sandbox.is_new;
+        let has_failed = has_resized && !self.resize(pod, &plan.resize).await;
         if plan.start.is_empty() && !plan.sandbox.is_new {
-            return match plan.kill.is_empty() && !has_to_stop {
-                true => self.in_a(self.resync()),
-                false => Next::Again,
+            let is_at_rest = plan.kill.is_empty() && !has_to_stop && !has_resized;
+            return match (has_failed, is_at_rest) {
+                (true, _) => self.in_a(RETRY),
+                (false, true) => self.in_a(self.resync()),
+                (false, false) => Next::Again,
             };
         }
         let config = match host.sandbox_config(pod, plan.sandbox.attempt).await {

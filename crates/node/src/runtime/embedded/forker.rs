@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::job::{Job, Reply};
+use super::layout::{ContainerDir, SandboxDir};
 use super::transport;
 
 /// How long a process may take to start before it is given up.
@@ -126,6 +127,14 @@ impl Forker {
 
     /// Has a process forked and waits until it runs; returns its number.
     pub(super) fn start(&self, job: &Job) -> Result<i32, ForkError> {
+        match self.try_start(job) {
+            // The helper may have died with the task still unread.
+            Err(ForkError::Silent) if !has_begun(job) => self.try_start(job),
+            done => done,
+        }
+    }
+
+    fn try_start(&self, job: &Job) -> Result<i32, ForkError> {
         let socket = self.fork(job, &[])?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let mut line = String::new();
@@ -135,6 +144,15 @@ impl Forker {
             Reply::Failed { message } => Err(ForkError::Refused(message)),
             Reply::Exited { .. } => Err(ForkError::Silent),
         }
+    }
+}
+
+/// Whether a process has taken the task: the first thing it does is to leave a note of itself.
+fn has_begun(job: &Job) -> bool {
+    match job {
+        Job::Pause(job) => SandboxDir::new(&job.dir).pause().exists(),
+        Job::Monitor(job) => ContainerDir::new(&job.dir).monitor().exists(),
+        Job::Exec(_) => true,
     }
 }
 

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::Cgroup;
-
 /// One task for a helper process. The first file of the message is the control socket, over which
 /// [`Reply`] and [`Resize`] go as lines of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,8 +22,6 @@ pub(super) enum Job {
 pub(super) struct PauseJob {
     /// The directory of the sandbox.
     pub(super) dir: PathBuf,
-    /// Where the process goes.
-    pub(super) cgroup: Cgroup,
     /// Which namespaces are its own; others stay the machine's.
     pub(super) network: bool,
     pub(super) ipc: bool,
@@ -43,7 +39,8 @@ pub(super) struct MonitorJob {
     pub(super) id: String,
     /// The directory of the container.
     pub(super) dir: PathBuf,
-    pub(super) cgroup: Cgroup,
+    /// The path of its cgroup.
+    pub(super) cgroup: String,
     pub(super) log_path: Option<PathBuf>,
     pub(super) terminal: bool,
     /// Whether standard input is kept open for those who attach.
@@ -70,7 +67,8 @@ pub(super) struct ExecJob {
     pub(super) id: String,
     /// The directory of the container.
     pub(super) dir: PathBuf,
-    pub(super) cgroup: Cgroup,
+    /// The path of its cgroup.
+    pub(super) cgroup: String,
     pub(super) command: Vec<String>,
     pub(super) terminal: bool,
 }

@@ -8,8 +8,10 @@
 //! addresses/                one file per address that is given out
 //! ```
 
+use std::fs::Permissions;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The whole directory.
@@ -33,10 +35,13 @@ impl Layout {
         }
     }
 
-    /// Makes the directories that hold all others.
+    /// Makes the directories that hold all others. They are closed to users: configurations hold
+    /// the values of secrets.
     pub(super) fn create(&self) -> io::Result<()> {
+        std::fs::create_dir_all(&self.root)?;
         for dir in [self.sandboxes(), self.containers()] {
-            std::fs::create_dir_all(dir)?;
+            std::fs::create_dir_all(&dir)?;
+            std::fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
         }
         Ok(())
     }

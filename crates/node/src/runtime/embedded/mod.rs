@@ -2,13 +2,13 @@
 //!
 //! A sandbox is a set of namespaces held by a small process; a container is made by libcontainer and
 //! watched over by a monitor, a process of its own that outlives the agent. Both are forked by a
-//! helper ([`helper_main`]), because libcontainer must run in a process of one thread. All that
+//! helper (`helper_main`), because libcontainer must run in a process of one thread. All that
 //! matters is on disk, so that an agent that comes back, even after `kill -9`, finds everything as
-//! it is: see [`layout`] for what lies where, and [`recover`] for how it is read.
+//! it is: see `layout` for what lies where, and `recover` for how it is read.
 //!
-//! Reading order: [`images`] (where root file systems come from), [`job`] and [`helper`] (what runs
-//! outside), [`spec`] (from CRI's configuration to OCI's), [`cgroup`], [`network`], then the verbs
-//! in [`sandbox`], [`container`] and [`streams`].
+//! Reading order: `images` (where root file systems come from), `job` and `helper` (what runs
+//! outside), `spec` (from CRI's configuration to OCI's), `cgroup`, `network`, then the verbs
+//! in `sandbox`, `container` and `streams`.
 
 mod cgroup;
 mod container;
@@ -36,7 +36,7 @@ mod streams;
 mod table;
 mod transport;
 mod verbs;
-mod watch;
+mod watcher;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -49,12 +49,13 @@ use plimsoll_core::cgroup::{
     CgroupName, CgroupPath, Driver, Runtime as CgroupNaming, container_path,
 };
 use rustix::fs::{FlockOperation, flock};
+use tokio::sync::watch;
 
 pub use helper::helper_main;
 pub use images::{ImageConfig, Images};
 pub use network::NetworkOptions;
 
-use cgroup::Trees;
+use cgroup::Machine;
 use forker::Forker;
 use layout::Layout;
 use network::Network;
@@ -92,11 +93,13 @@ struct Inner {
     layout: Layout,
     images: Arc<dyn Images>,
     cgroup_driver: Driver,
-    trees: Trees,
+    machine: Machine,
     rights: Rights,
     network: Network,
     table: Table,
     forker: Forker,
+    /// Counts what has ended by itself.
+    changes: watch::Sender<u64>,
 }
 
 /// How long an earlier agent's helper may take to let go of the directory.
@@ -120,7 +123,8 @@ impl Embedded {
         let lock = take_lock(&layout.lock())
             .await
             .map_err(|error| Error::failed(doing(), error))?;
-        let trees = Trees::read().map_err(|error| Error::failed("find cgroups", error))?;
+        let machine = Machine::detect(cgroup_driver)
+            .map_err(|error| Error::failed("find the machine's cgroups", error))?;
         let rights = Rights::read().map_err(|error| Error::failed("read own rights", error))?;
         let network = Network::new(network, layout.clone())?;
         let forker = Forker::new(helper, lock)
@@ -129,11 +133,12 @@ impl Embedded {
             layout,
             images,
             cgroup_driver,
-            trees,
+            machine,
             rights,
             network,
             table: Table::default(),
             forker,
+            changes: watch::Sender::new(0),
         };
         let runtime = Embedded {
             inner: Arc::new(inner),
@@ -143,7 +148,19 @@ impl Embedded {
     }
 }
 
+impl Embedded {
+    /// Changes whenever a container or the process of a sandbox has ended, so that nobody has to
+    /// ask again and again.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+}
+
 impl Inner {
+    fn note_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
     /// The cgroup in which a sandbox and its containers have theirs.
     fn parent_cgroup(&self, text: &str) -> CgroupPath {
         CgroupName::parse(text, self.cgroup_driver).to_path(self.cgroup_driver)

@@ -14,8 +14,6 @@ pub(super) struct SandboxRecord {
     /// Nanoseconds since 1970, as all times here.
     pub(super) created_at: i64,
     pub(super) pause: ProcessId,
-    /// The cgroup of all its containers, as a path.
-    pub(super) cgroup_parent: String,
     /// The cgroup of its own process.
     pub(super) cgroup: String,
     /// Its addresses; none with the machine's network.
@@ -34,6 +32,8 @@ pub(super) struct ContainerRecord {
     pub(super) rootfs: PathBuf,
     /// Roots of images that are mounted as volumes.
     pub(super) image_volumes: Vec<String>,
+    /// `None` if nobody wants it.
+    pub(super) log_path: Option<PathBuf>,
     /// The number of the signal that asks it to stop.
     pub(super) stop_signal: i32,
     pub(super) cgroup: String,

@@ -69,7 +69,7 @@ impl Embedded {
             Ok(Some((config, record))) => {
                 let is_ready = !record.is_stopped && record.pause.is_alive();
                 let name = report::sandbox_name(&config);
-                self.inner.table.reserve("sandbox", &name, id)?;
+                self.take_name("sandbox", &name, id);
                 let sandbox = Arc::new(Sandbox {
                     id: id.to_owned(),
                     dir,
@@ -109,7 +109,7 @@ impl Embedded {
         };
         if let Ok(sandbox) = self.inner.table.sandbox(&record.sandbox) {
             let name = report::container_name(&config, &sandbox.config);
-            self.inner.table.reserve("container", &name, id)?;
+            self.take_name("container", &name, id);
         }
         let container = Arc::new(Container {
             id: id.to_owned(),
@@ -130,6 +130,13 @@ impl Embedded {
             self.watch_container(&container, monitor);
         }
         Ok(())
+    }
+
+    /// Names were free when they were taken; should one be there twice all the same, both stay.
+    fn take_name(&self, what: &str, name: &str, id: &str) {
+        if let Err(error) = self.inner.table.reserve(what, name, id) {
+            tracing::warn!(id, %error, "two have one name");
+        }
     }
 
     /// Finds out where a container is in its life; returns its monitor if it has one.

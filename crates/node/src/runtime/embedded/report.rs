@@ -1,7 +1,6 @@
 //! Sandboxes and containers as CRI describes them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::record::SandboxRecord;
 use super::spec::sandbox_options;
@@ -102,9 +101,10 @@ fn container_state(phase: &Phase) -> ContainerState {
     }
 }
 
-pub(super) fn container_status(container: &Container, log_path: &Path) -> ContainerStatus {
+pub(super) fn container_status(container: &Container) -> ContainerStatus {
     let config = container.config();
     let phase = container.phase();
+    let log_path = container.record.log_path.as_ref();
     let mut status = ContainerStatus {
         id: container.id.clone(),
         metadata: config.metadata,
@@ -115,7 +115,9 @@ pub(super) fn container_status(container: &Container, log_path: &Path) -> Contai
         labels: config.labels,
         annotations: config.annotations,
         mounts: config.mounts,
-        log_path: log_path.display().to_string(),
+        log_path: log_path
+            .map(|path| path.display().to_string())
+            .unwrap_or_default(),
         resources: Some(ContainerResources {
             linux: config.linux.and_then(|linux| linux.resources),
         }),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_core::cgroup::{HugePageSize, ResourceConfig, WeightFormula};
 use plimsoll_core::resources::Bytes;
 
-use super::cgroup::{Cgroup, Trees, WriteError};
+use super::cgroup::{Cgroup, Machine};
+use crate::cgroup::Error;
 use crate::runtime::wire::LinuxContainerResources;
 
 /// What a cgroup should have for a container.
@@ -44,12 +45,12 @@ fn parse_page_size(text: &str) -> Option<HugePageSize> {
 
 /// Writes the limits of a container into its cgroup.
 pub(super) fn apply(
-    trees: &Trees,
+    machine: &Machine,
     cgroup: &Cgroup,
     resources: &LinuxContainerResources,
-) -> Result<(), WriteError> {
-    let mut files = trees
-        .host
+) -> Result<(), Error> {
+    let mut files = machine
+        .host()
         .render(&resource_config(resources), WeightFormula::Runtime);
     if !resources.cpuset_mems.is_empty() {
         files.insert("cpuset.mems".to_owned(), resources.cpuset_mems.clone());

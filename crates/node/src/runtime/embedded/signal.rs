@@ -1,4 +1,6 @@
-//! Signals by name.
+//! Signals by name and number.
+
+use rustix::process::Signal;
 
 /// Names and numbers, without `SIG`.
 const NAMES: [(&str, i32); 31] = [
@@ -49,14 +51,31 @@ pub(super) fn number(text: &str) -> i32 {
     let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
     if let Some(offset) = bare.strip_prefix("RTMIN") {
         let offset = offset.trim_start_matches('+').parse().unwrap_or(0);
-        return RTMIN + offset;
+        let number = RTMIN.saturating_add(offset);
+        return if number <= RTMAX {
+            number
+        } else {
+            libc::SIGTERM
+        };
     }
     let found = NAMES.iter().find(|(name, _)| *name == bare);
     found.map_or(libc::SIGTERM, |(_, number)| *number)
 }
 
-/// The first real-time signal that programs may use.
+/// The first and the last real-time signal that programs may use; the two before them are the C
+/// library's own.
 const RTMIN: i32 = 34;
+const RTMAX: i32 = 64;
+
+/// A signal by its number; SIGTERM if there is none.
+#[expect(unsafe_code, reason = "no safe crate makes real-time signals")]
+pub(super) fn from_number(number: i32) -> Signal {
+    if (RTMIN..=RTMAX).contains(&number) {
+        // SAFETY: it is a signal of the kernel's, and not one that the C library uses itself.
+        return unsafe { Signal::from_raw_unchecked(number) };
+    }
+    Signal::from_named_raw(number).unwrap_or(Signal::TERM)
+}
 
 #[cfg(test)]
 mod tests {
@@ -72,10 +91,13 @@ mod tests {
             ("9", 9),
             ("SIGRTMIN+3", 37),
             ("RTMIN", 34),
+            ("RTMIN+99", 15),
             ("SIGNOTHING", 15),
             ("99", 15),
         ] {
             assert_eq!(number(text), want, "{text}");
+            assert_eq!(from_number(want).as_raw(), want, "{text}");
         }
+        assert_eq!(from_number(32), Signal::TERM);
     }
 }

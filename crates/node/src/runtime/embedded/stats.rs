@@ -30,7 +30,7 @@ impl Embedded {
         if !matches!(container.phase(), Phase::Running(_)) {
             return Ok(stats);
         }
-        let cgroup = self.inner.trees.cgroup(&container.record.cgroup);
+        let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
         let usage = blocking("read the use of a container", move || Ok(cgroup.usage())).await?;
         if let Some(usage) = usage {
             let timestamp = now_nanos();

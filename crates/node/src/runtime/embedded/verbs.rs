@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
 
-use super::{Embedded, NAME, container, report};
+use super::{Embedded, NAME, report};
 use crate::runtime::wire::{
     AttachRequest, AuthConfig, Container, ContainerConfig, ContainerFilter, ContainerStats,
     ContainerStatus, ExecRequest, ExecSyncResponse, Image, ImageFsInfoResponse, ImageSpec,
@@ -16,6 +16,16 @@ use crate::runtime::{Error, Ports, Runtime, Session};
 
 /// The version of the runtime interface that is spoken.
 const API_VERSION: &str = "v1";
+
+/// Work that goes on when its caller loses patience: what is half done nobody would find again.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::spawn(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::failed("come to an end", error)),
+    }
+}
 
 #[async_trait]
 impl Runtime for Embedded {
@@ -58,12 +68,16 @@ impl Runtime for Embedded {
     }
 
     async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
-        self.make_sandbox(config).await
+        let (runtime, config) = (self.clone(), config.clone());
+        to_the_end(async move { runtime.make_sandbox(&config).await }).await
     }
 
     async fn stop_pod_sandbox(&self, id: &str) -> Result<(), Error> {
         match self.inner.table.sandbox(id) {
-            Ok(sandbox) => self.stop_sandbox(&sandbox).await,
+            Ok(sandbox) => {
+                let runtime = self.clone();
+                to_the_end(async move { runtime.stop_sandbox(&sandbox).await }).await
+            }
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
@@ -71,7 +85,10 @@ impl Runtime for Embedded {
 
     async fn remove_pod_sandbox(&self, id: &str) -> Result<(), Error> {
         match self.inner.table.sandbox(id) {
-            Ok(sandbox) => self.remove_sandbox(&sandbox).await,
+            Ok(sandbox) => {
+                let runtime = self.clone();
+                to_the_end(async move { runtime.remove_sandbox(&sandbox).await }).await
+            }
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
@@ -99,11 +116,13 @@ impl Runtime for Embedded {
         sandbox_config: &PodSandboxConfig,
     ) -> Result<String, Error> {
         let sandbox = self.inner.table.sandbox(sandbox)?;
-        self.make_container(&sandbox, config, sandbox_config).await
+        let (runtime, config, pod) = (self.clone(), config.clone(), sandbox_config.clone());
+        to_the_end(async move { runtime.make_container(&sandbox, &config, &pod).await }).await
     }
 
     async fn start_container(&self, id: &str) -> Result<(), Error> {
-        self.run_container(&self.inner.table.container(id)?).await
+        let (runtime, container) = (self.clone(), self.inner.table.container(id)?);
+        to_the_end(async move { runtime.run_container(&container).await }).await
     }
 
     async fn stop_container(&self, id: &str, grace: Duration) -> Result<(), Error> {
@@ -116,20 +135,17 @@ impl Runtime for Embedded {
 
     async fn remove_container(&self, id: &str) -> Result<(), Error> {
         match self.inner.table.container(id) {
-            Ok(container) => self.delete_container(&container).await,
+            Ok(container) => {
+                let runtime = self.clone();
+                to_the_end(async move { runtime.delete_container(&container).await }).await
+            }
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     async fn container_status(&self, id: &str) -> Result<ContainerStatus, Error> {
-        let container = self.inner.table.container(id)?;
-        let sandbox = self.inner.table.sandbox(&container.record.sandbox)?;
-        let log_path = container::log_path(&sandbox.config, &container.config());
-        Ok(report::container_status(
-            &container,
-            &log_path.unwrap_or_default(),
-        ))
+        Ok(report::container_status(&*self.inner.table.container(id)?))
     }
 
     async fn list_containers(&self, filter: &ContainerFilter) -> Result<Vec<Container>, Error> {

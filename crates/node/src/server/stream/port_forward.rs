@@ -80,7 +80,7 @@ pub(super) async fn serve(
             () = &mut stall => break,
         }
     }
-    connection.close().await;
+    connection.close(&[], idle).await;
 }
 
 /// Takes a stream; both of a pair when it is the second.

@@ -74,11 +74,8 @@ pub(super) async fn open(
 
 impl RemoteCommand {
     /// Says goodbye.
-    pub(super) async fn close(self) {
-        for input in &self.inputs {
-            input.reset().await;
-        }
-        self.connection.close().await;
+    pub(super) async fn close(self, idle: Duration) {
+        self.connection.close(&self.inputs, idle).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! A process and a client joined, whatever the client speaks.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +108,7 @@ pub(super) async fn serve(
                 hand_on(resize, process.resize)
             );
             // The end of the input is not the end of the process.
-            std::future::pending::<()>().await;
+            std::future::pending::<Infallible>().await
         };
         let output = async {
             let (exit, (), ()) = tokio::join!(
@@ -119,18 +120,21 @@ pub(super) async fn serve(
         };
         tokio::select! {
             exit = output => exit,
-            () = input => Err(Error::Invalid("the input ended the session".to_owned())),
+            never = input => match never {},
         }
     };
-    let ended = tokio::select! {
-        ended = ended => ended,
-        () = link.gone.cancelled() => return,
-        () = link.activity.stall(idle) => return,
+    let told = async {
+        let status = Status::of(kind, &ended.await);
+        if let Some(status) = status.encode(form) {
+            let _ = error.send(status).await;
+        }
+        error.finish().await;
     };
-    if let Some(status) = Status::of(kind, &ended).encode(form) {
-        let _ = error.send(status).await;
+    tokio::select! {
+        () = told => {}
+        () = link.gone.cancelled() => {}
+        () = link.activity.stall(idle) => {}
     }
-    error.finish().await;
 }
 
 /// What the client says, until it says no more. When the process does not listen any more, the

@@ -119,7 +119,7 @@ impl Server {
                     match opened {
                         Ok((client, connection)) => {
                             session::serve(process, client, &kind, idle).await;
-                            connection.close().await;
+                            connection.close(idle).await;
                         }
                         Err(error) => tracing::debug!(%error, "a command was not begun"),
                     }
@@ -136,7 +136,7 @@ impl Server {
                     let (client, connection) =
                         websocket::open(upgraded, protocol, encoding, wanted).await;
                     session::serve(process, client, &kind, idle).await;
-                    connection.close().await;
+                    connection.close(idle).await;
                 };
                 self.streams.spawn(&mut request, serve)?;
                 Ok(web_socket(protocol, &key))

@@ -153,19 +153,24 @@ async fn next_size(
 }
 
 impl Connection {
-    /// Says goodbye and waits a little for the client to do so.
-    pub(super) async fn close(mut self) {
-        let farewell = async {
-            // Without a reason, clients take it for an accident.
-            let normally = CloseFrame {
-                code: CloseCode::Normal,
-                reason: "".into(),
-            };
+    /// Says goodbye when all that was said before has been taken, which may last as long as
+    /// something moves; then waits a little for the client to do so.
+    pub(super) async fn close(mut self, idle: Duration) {
+        // Without a reason, clients take it for an accident.
+        let normally = CloseFrame {
+            code: CloseCode::Normal,
+            reason: "".into(),
+        };
+        let taken = async {
             let _ = self.outgoing.send(Message::Close(Some(normally))).await;
-            self.link.gone.cancelled().await;
             let _ = (&mut self.writer).await;
         };
-        let _ = timeout(FAREWELL, farewell).await;
+        tokio::select! {
+            () = taken => {}
+            () = self.link.gone.cancelled() => {}
+            () = self.link.activity.stall(idle) => return,
+        }
+        let _ = timeout(FAREWELL, self.link.gone.cancelled()).await;
     }
 }
 

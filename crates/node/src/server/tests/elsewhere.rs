@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::exec::pods;
-use super::face::{Face, FakeNode, read, soon};
+use super::face::{DEADLINE, Face, FakeNode, read, soon};
 use super::runtime::FakeRuntime;
 use crate::runtime::{Ports, Session};
 use crate::server::stream::spdy::{Connection, Limits, Role, Stream};
@@ -136,7 +136,7 @@ async fn a_client_of_the_fifth_protocol_is_translated_for_the_runtime() {
             "causes":[{"reason":"ExitCode","message":"4"}]}}"#;
         error.output.send(status.into()).await.unwrap();
         error.output.reset().await;
-        connection.close().await;
+        connection.close(&[], DEADLINE).await;
     });
     let face = Arc::new(face);
     let params = AttachParams::default().stdin(true);

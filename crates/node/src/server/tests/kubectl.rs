@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use super::exec::{at_the_node, face};
 use super::face::{Face, FakeNode, soon};
 use super::runtime::FakeRuntime;
-use crate::runtime::{Connection, Error, Ports};
+use crate::runtime::{Connection, Error, Ports, TerminalSize};
 
 /// Answers what kubectl asks before it gets to the point, and passes that on.
 async fn front(face: Arc<Face>, speaks: Speaks) -> SocketAddr {
@@ -47,7 +47,7 @@ async fn front(face: Arc<Face>, speaks: Speaks) -> SocketAddr {
 
 async fn answer(face: &Face, speaks: Speaks, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if let Some(upgrade) = request.headers().get("upgrade") {
-        assert_eq!(upgrade, speaks.name());
+        assert!(upgrade == "SPDY/3.1" || speaks == Speaks::Newest);
     }
     let found: Value = match request.uri().path() {
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
@@ -106,28 +106,20 @@ async fn pass_on(face: &Face, mut request: Request<Incoming>) -> Response<Full<B
     answer
 }
 
-/// What kubectl speaks; older ones know SPDY only.
-#[derive(Clone, Copy, Debug)]
+/// What kubectl speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
     Spdy,
-    WebSockets,
+    /// WebSockets, if it is new enough.
+    Newest,
 }
 
-impl Speaks {
-    fn name(self) -> &'static str {
-        match self {
-            Speaks::Spdy => "SPDY/3.1",
-            Speaks::WebSockets => "websocket",
-        }
-    }
-}
-
-const BOTH: [Speaks; 2] = [Speaks::Spdy, Speaks::WebSockets];
+const BOTH: [Speaks; 2] = [Speaks::Spdy, Speaks::Newest];
 
 fn kubectl(front: SocketAddr, speaks: Speaks, args: &[&str]) -> Command {
     let web_sockets = match speaks {
         Speaks::Spdy => "false",
-        Speaks::WebSockets => "true",
+        Speaks::Newest => "true",
     };
     let mut command = Command::new("kubectl");
     command
@@ -215,6 +207,66 @@ async fn an_interrupted_kubectl_ends_its_command() {
         child.kill().await.unwrap();
         soon(process.exit.closed()).await;
     }
+}
+
+#[tokio::test]
+#[ignore = "tier: tools"]
+async fn a_terminal_of_kubectl_reaches_the_command() {
+    for speaks in BOTH {
+        let (face, mut processes) = face().await;
+        let front = front(Arc::new(face), speaks).await;
+        let (near, far) = terminal(100, 30);
+        let args = ["exec", "-it", "web", "-c", "app", "--", "sh"];
+        let mut command = kubectl(front, speaks, &args);
+        command.stdin(far.try_clone().unwrap());
+        command.stdout(far.try_clone().unwrap()).stderr(far);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut process = soon(processes.recv()).await.unwrap();
+        assert!(process.request.tty && process.request.stdin && !process.request.stderr);
+        let size = TerminalSize {
+            width: 100,
+            height: 30,
+        };
+        assert_eq!(soon(process.sizes.recv()).await, Some(size));
+        let mut near = tokio::fs::File::from_std(near);
+        near.write_all(b"typed\r").await.unwrap();
+        near.flush().await.unwrap();
+        let mut typed = [0; 6];
+        let inside = process.stdin.as_mut().unwrap();
+        soon(inside.read_exact(&mut typed)).await.unwrap();
+        assert_eq!(&typed, b"typed\r");
+        let mut out = process.stdout.take().unwrap();
+        out.write_all(b"answer\r\n").await.unwrap();
+        drop(out);
+        process.exit.send(Ok(0)).unwrap();
+        let status = soon(child.wait()).await.unwrap();
+        assert_eq!(status.code(), Some(0));
+        let mut shown = vec![0; 4096];
+        let count = soon(near.read(&mut shown)).await.unwrap();
+        let shown = String::from_utf8_lossy(&shown[..count]);
+        assert!(shown.contains("answer\r\n"), "{shown:?}");
+    }
+}
+
+/// A terminal of that size: the side that a person sits at, and the program's.
+fn terminal(width: u16, height: u16) -> (std::fs::File, std::fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+    let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&near).unwrap();
+    unlockpt(&near).unwrap();
+    let name = ptsname(&near, Vec::new()).unwrap();
+    let size = Winsize {
+        ws_row: height,
+        ws_col: width,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&near, size).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let far = options.read(true).write(true).open(name.to_str().unwrap());
+    (std::fs::File::from(near), far.unwrap())
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Logs of containers, from real files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -152,8 +154,25 @@ async fn a_followed_log_ends_when_the_face_goes_away() {
     let start = std::time::Instant::now();
     log.face.stop.cancel();
     soon(&mut log.face.task).await.unwrap();
-    assert!(start.elapsed() < std::time::Duration::from_secs(4));
+    assert!(start.elapsed() < Duration::from_secs(4));
     assert!(soon(body.frame()).await.is_none());
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_is_not_followed_for() {
+    let log = Log::new(&line(1, "old")).await;
+    let runtime = &log.face.node.runtime;
+    let before = Arc::strong_count(runtime);
+    let mut body = log.follow("").await;
+    assert_eq!(until(&mut body, "old\n").await, "old\n");
+    assert!(Arc::strong_count(runtime) > before);
+    drop(body);
+    soon(async {
+        while Arc::strong_count(runtime) > before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

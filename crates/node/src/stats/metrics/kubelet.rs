@@ -71,6 +71,11 @@ fn by_runtime_buckets() -> Histogram {
     Histogram::new(std::iter::successors(Some(0.005), bucket).take(14))
 }
 
+/// One histogram for each set of labels.
+fn each<L: Clone + Eq + std::hash::Hash>(histogram: fn() -> Histogram) -> Histograms<L> {
+    Family::new_with_constructor(histogram)
+}
+
 macro_rules! metrics {
     ($($field:ident: $type:ty = $metric:expr, $name:literal, $help:literal;)+) => {
         /// Counters and durations of an agent.
@@ -107,21 +112,21 @@ metrics! {
     admission_rejections: Counters<Reason> = Default::default(),
         "admission_rejections_total",
         "Cumulative number pod admission rejections by the Kubelet.";
-    cgroup_operations: Histograms<Operation> = Family::new_with_constructor(by_default_buckets as fn() -> Histogram),
+    cgroup_operations: Histograms<Operation> = each(by_default_buckets),
         "cgroup_manager_duration_seconds",
         "Duration in seconds for cgroup manager operations. Broken down by method.";
     desired_pods: Family<Static, Gauge> = Default::default(),
         "desired_pods",
         "The number of pods the kubelet is being instructed to run. static is true if the \
          pod is not from the apiserver.";
-    eviction_stats_age: Histograms<EvictionSignal> = Family::new_with_constructor(by_default_buckets as fn() -> Histogram),
+    eviction_stats_age: Histograms<EvictionSignal> = each(by_default_buckets),
         "eviction_stats_age_seconds",
         "Time between when stats are collected, and when pod is evicted based on those \
          stats by eviction signal";
     evictions: Counters<EvictionSignal> = Default::default(),
         "evictions",
         "Cumulative number of pod evictions by eviction signal";
-    image_pulls: Histograms<ImageSize> = Family::new_with_constructor(by_pull_buckets as fn() -> Histogram),
+    image_pulls: Histograms<ImageSize> = each(by_pull_buckets),
         "image_pull_duration_seconds",
         "Duration in seconds to pull an image.";
     images_collected: Counters<Reason> = Default::default(),
@@ -163,14 +168,14 @@ metrics! {
     pod_worker_starts: Histogram = by_default_buckets(),
         "pod_worker_start_duration_seconds",
         "Duration in seconds from kubelet seeing a pod to starting a worker.";
-    pod_workers: Histograms<Operation> = Family::new_with_constructor(by_default_buckets as fn() -> Histogram),
+    pod_workers: Histograms<Operation> = each(by_default_buckets),
         "pod_worker_duration_seconds",
         "Duration in seconds to sync a single pod. Broken down by operation type: create, \
          update, or sync";
     preemptions: Counters<PreemptionSignal> = Default::default(),
         "preemptions",
         "Cumulative number of pod preemptions by preemption resource";
-    request_durations: Histograms<Request> = Family::new_with_constructor(by_default_buckets as fn() -> Histogram),
+    request_durations: Histograms<Request> = each(by_default_buckets),
         "http_requests_duration_seconds",
         "Duration in seconds to serve http requests";
     requests: Counters<Request> = Default::default(),
@@ -182,7 +187,7 @@ metrics! {
     running_pods: Gauge = Default::default(),
         "running_pods",
         "Number of pods that have a running pod sandbox";
-    runtime_durations: Histograms<Operation> = Family::new_with_constructor(by_runtime_buckets as fn() -> Histogram),
+    runtime_durations: Histograms<Operation> = each(by_runtime_buckets),
         "runtime_operations_duration_seconds",
         "Duration in seconds of runtime operations. Broken down by operation type.";
     runtime_errors: Counters<Operation> = Default::default(),

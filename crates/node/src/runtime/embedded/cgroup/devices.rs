@@ -95,15 +95,20 @@ impl Rule {
 impl Cgroup {
     /// Forbids all devices but those of the rules.
     pub(in super::super) fn allow_devices(&self, rules: &[Rule]) -> io::Result<()> {
+        let layout = self.all.layout();
         if self.is_v2() {
-            let dir = self.dir("devices").ok_or(io::ErrorKind::NotFound)?;
-            return devices_v2::attach(&dir, rules);
+            let directories = layout.directories(&self.path);
+            let directory = directories.first().ok_or(io::ErrorKind::NotFound)?;
+            return devices_v2::attach(directory, rules);
         }
-        let Some(deny) = self.file("devices.deny") else {
+        let Some(directory) = layout.directory("devices", &self.path) else {
             return Ok(());
         };
+        let (deny, allow) = (
+            directory.join("devices.deny"),
+            directory.join("devices.allow"),
+        );
         fs::write(&deny, "a")?;
-        let allow = deny.with_file_name("devices.allow");
         for rule in rules {
             fs::write(&allow, rule.line())?;
         }

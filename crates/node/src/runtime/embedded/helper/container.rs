@@ -75,7 +75,6 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
         stdin = job.stdin.then(copy).transpose()?;
         terminal = Some(master);
     }
-    job.cgroup.add_to_named_trees(pid).map_err(in_words)?;
     propagation::narrow(pid, &job.narrowed)?;
     container.start().map_err(|error| chain(&error))?;
     match failures.wait() {

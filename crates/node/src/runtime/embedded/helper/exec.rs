@@ -16,6 +16,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 
+use super::super::cgroup::Machine;
 use super::super::job::{ExecJob, Reply, Resize};
 use super::super::layout::ContainerDir;
 use super::Control;
@@ -29,11 +30,15 @@ pub(super) fn run(
     job: &ExecJob,
     control: &mut Control,
     streams: Vec<OwnedFd>,
+    machine: &Machine,
 ) -> Result<(), String> {
     let _ = rustix::thread::set_name(c"exec");
     let causes = Causes::keep().map_err(|error| error.to_string())?;
+    let visit = machine.cgroup(&job.cgroup).visit_named_trees();
+    let visit = visit.map_err(|error| format!("enter cgroup {}: {error}", job.cgroup))?;
     let process = start(job, streams).map_err(|message| causes.explain(message))?;
     control.send(&Reply::Started { pid: process.pid });
+    visit.leave();
     let code = process.attend(control).map_err(|error| error.to_string())?;
     control.send(&Reply::Exited { code });
     Ok(())
@@ -64,9 +69,6 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     let dir = ContainerDir::new(&job.dir);
     let in_words = |error: io::Error| error.to_string();
     let process = write_process(job, &dir)?;
-    // What this process is in, the command will be in.
-    let own = rustix::process::getpid().as_raw_pid();
-    job.cgroup.add_to_named_trees(own).map_err(in_words)?;
     let (program, failures) = Program::new().map_err(in_words)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)

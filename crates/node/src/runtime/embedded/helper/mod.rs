@@ -8,6 +8,7 @@
 //! Tasks: [`pause`] holds the namespaces of a sandbox, [`monitor`] runs a container and keeps its
 //! log and exit code, [`exec`] runs a command in a container.
 
+mod binary;
 mod causes;
 mod container;
 mod exec;
@@ -25,10 +26,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use plimsoll_core::cgroup::Driver;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{set_child_subreaper, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin, stdout};
 
+use super::cgroup::Machine;
 use super::job::{Job, Reply};
 use super::transport;
 use fork::{Children, fork, set_children};
@@ -42,6 +45,7 @@ const OOM_SCORE_ADJ: &str = "-998";
 /// of [`Options::helper`](super::Options::helper). Standard input is the socket that tasks come
 /// from, standard output the lock on the runtime's directory.
 pub fn helper_main() -> ExitCode {
+    binary::protect();
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -62,6 +66,8 @@ fn serve() -> io::Result<()> {
     set_child_subreaper(rustix::process::Pid::from_raw(1))?;
     set_children(Children::Forgotten);
     silence()?;
+    // How pods' cgroups are named does not matter here: tasks bring paths.
+    let machine = Machine::detect(Driver::Cgroupfs).map_err(io::Error::other)?;
     // In a forked process both are taken out, which leaves them as they are here.
     let (mut jobs, mut lock) = (Some(jobs), Some(lock));
     while let Some(socket) = &jobs {
@@ -75,7 +81,7 @@ fn serve() -> io::Result<()> {
             drop(jobs.take());
             set_children(Children::Kept);
             let _ = setsid();
-            run(job, files, Lock(lock.take()))
+            run(job, files, Lock(lock.take()), &machine)
         })?;
     }
     Ok(())
@@ -102,7 +108,7 @@ impl Lock {
 }
 
 /// Does a task in the process made for it.
-fn run(job: Job, files: Vec<OwnedFd>, lock: Lock) -> i32 {
+fn run(job: Job, files: Vec<OwnedFd>, lock: Lock, machine: &Machine) -> i32 {
     let mut files = files.into_iter();
     let Some(control) = files.next() else {
         return 1;
@@ -110,10 +116,10 @@ fn run(job: Job, files: Vec<OwnedFd>, lock: Lock) -> i32 {
     let mut control = Control(Some(UnixStream::from(control)));
     let done = match job {
         Job::Pause(job) => pause::run(&job, &mut control, lock),
-        Job::Monitor(job) => monitor::run(&job, &mut control, lock),
+        Job::Monitor(job) => monitor::run(&job, &mut control, lock, machine),
         Job::Exec(job) => {
             drop(lock);
-            exec::run(&job, &mut control, files.collect())
+            exec::run(&job, &mut control, files.collect(), machine)
         }
     };
     match done {

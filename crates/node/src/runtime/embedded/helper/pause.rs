@@ -1,7 +1,6 @@
 //! The process that holds the namespaces of a sandbox.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use libcontainer::namespaces::Namespaces;
@@ -21,16 +20,9 @@ use super::{Control, Lock, protect_from_oom};
 const NOBODY: u32 = 65535;
 
 /// Makes the namespaces, says so and stays until it is killed.
-pub(super) fn run(job: &PauseJob, control: &mut Control, lock: Lock) -> Result<(), String> {
-    let failed = |what: &str| {
-        let what = what.to_owned();
-        move |error: io::Error| format!("{what}: {error}")
-    };
+pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Result<(), String> {
     let _ = rustix::thread::set_name(c"pause");
     let pid = rustix::process::getpid().as_raw_pid();
-    job.cgroup
-        .add(pid)
-        .map_err(failed("enter the sandbox's cgroup"))?;
     protect_from_oom();
     enter_namespaces(job)?;
     if job.uts && !job.hostname.is_empty() {
@@ -45,9 +37,11 @@ pub(super) fn run(job: &PauseJob, control: &mut Control, lock: Lock) -> Result<(
         // A new namespace of processes begins with the next one.
         let child = fork(|| {
             control.close();
+            lock.release();
             stay(job)
         });
-        return announce(job, child.map_err(failed("fork"))?, control, lock);
+        let child = child.map_err(|error| format!("fork: {error}"))?;
+        return announce(job, child, control, lock);
     }
     announce(job, pid, control, lock)?;
     std::process::exit(stay(job));

@@ -114,6 +114,9 @@ impl Network {
         if let Some(ips) = self.cni.add(id, netns, config, &note).await? {
             return Ok(ips);
         }
+        if config.port_mappings.iter().any(|port| port.host_port > 0) {
+            tracing::warn!(sandbox = id, "the built-in network maps no host ports");
+        }
         let range = *lock(&self.range);
         let Some(range) = range else {
             return Ok(Vec::new());

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::accounts::User;
 use super::capabilities::capabilities;
 use super::{Input, SpecError, namespaces};
+use crate::runtime::wire::security_profile::ProfileType;
 use crate::runtime::wire::{LinuxContainerSecurityContext, SupplementalGroupsPolicy};
 
 const DEFAULT_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -28,7 +29,7 @@ pub(super) fn process(
         .as_ref()
         .and_then(|linux| linux.resources.as_ref());
     let oom_score_adj = resources.map_or(0, |resources| resources.oom_score_adj);
-    let json = json!({
+    let mut json = json!({
         "terminal": input.config.tty,
         "user": { "uid": user.uid, "gid": user.gid, "additionalGids": user.groups },
         "args": args(input)?,
@@ -38,7 +39,20 @@ pub(super) fn process(
         "noNewPrivileges": security.no_new_privs,
         "oomScoreAdj": input.rights.oom_score_adj(oom_score_adj),
     });
+    if let Some(profile) = apparmor_profile(security) {
+        json["apparmorProfile"] = json!(profile);
+    }
     Ok(Process { json, cwd })
+}
+
+/// A profile that the machine has loaded. Without AppArmor, containers that ask for one do not
+/// start; the runtime has no default profile of its own.
+fn apparmor_profile(security: &LinuxContainerSecurityContext) -> Option<&str> {
+    let profile = security.apparmor.as_ref()?;
+    (profile.profile_type() == ProfileType::Localhost).then(|| {
+        let name = profile.localhost_ref.as_str();
+        name.strip_prefix("localhost/").unwrap_or(name)
+    })
 }
 
 /// A command replaces the image's entry point and its arguments, arguments only the latter.

@@ -316,6 +316,24 @@ fn a_filter_of_its_own_is_refused_and_the_default_one_is_not() {
 }
 
 #[test]
+fn a_profile_of_the_machine_is_passed_on() {
+    let profile = |kind: security_profile::ProfileType| {
+        let config = with_security(|security| {
+            security.apparmor = Some(SecurityProfile {
+                profile_type: kind.into(),
+                localhost_ref: "localhost/web".to_owned(),
+            });
+        });
+        made(&config, &pod(), &image())["process"]["apparmorProfile"].clone()
+    };
+    assert_eq!(profile(security_profile::ProfileType::Localhost), "web");
+    assert_eq!(
+        profile(security_profile::ProfileType::RuntimeDefault),
+        Value::Null
+    );
+}
+
+#[test]
 fn the_machines_network_comes_with_its_name() {
     let pod = PodSandboxConfig {
         linux: Some(LinuxPodSandboxConfig {

@@ -127,7 +127,7 @@ impl Embedded {
         let job = ExecJob {
             id: container.id.clone(),
             dir: container.dir.path().to_owned(),
-            cgroup: self.inner.trees.cgroup(&container.record.cgroup),
+            cgroup: container.record.cgroup.clone(),
             command: command.to_vec(),
             terminal: wanted.terminal,
         };

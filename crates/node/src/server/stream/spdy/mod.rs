@@ -5,12 +5,18 @@
 //! would never hear anything beyond the first 64 KiB.
 //!
 //! Reading order: `frame` (what is sent), `header` and `dictionary` (its compressed part),
-//! `connection` (streams over frames).
+//! `connection` (streams over frames),
+//! `reader` and `writer` (its two directions).
 
 mod connection;
 mod dictionary;
 mod frame;
 mod header;
+mod reader;
+mod writer;
 
 pub(in crate::server) use connection::{Connection, Limits, Outflow, Role, Stream};
 pub(in crate::server) use header::Headers;
+
+#[cfg(test)]
+mod tests;

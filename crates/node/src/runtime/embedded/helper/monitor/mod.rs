@@ -8,6 +8,7 @@
 mod clients;
 mod streams;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -16,12 +17,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
+use super::super::cgroup::{Cgroup, Machine};
 use super::super::files::{self, Durability};
 use super::super::job::{MonitorJob, Reply};
 use super::super::layout::{ContainerDir, short_socket_path};
 use super::super::process_id::ProcessId;
 use super::super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::container::{self, Running};
+use super::fork::fork;
 use super::log::LogFile;
 use super::{Control, Lock, protect_from_oom};
 use clients::Clients;
@@ -35,7 +38,12 @@ const DRAIN: Duration = Duration::from_secs(1);
 const KILL: Duration = Duration::from_secs(10);
 
 /// Runs a container to its end.
-pub(super) fn run(job: &MonitorJob, control: &mut Control, mut lock: Lock) -> Result<(), String> {
+pub(super) fn run(
+    job: &MonitorJob,
+    control: &mut Control,
+    mut lock: Lock,
+    machine: &Machine,
+) -> Result<(), String> {
     let _ = rustix::thread::set_name(c"monitor");
     let dir = ContainerDir::new(&job.dir);
     let pid = rustix::process::getpid().as_raw_pid();
@@ -43,31 +51,39 @@ pub(super) fn run(job: &MonitorJob, control: &mut Control, mut lock: Lock) -> Re
         .and_then(|id| files::write_json(&dir.monitor(), &id, Durability::Process));
     note.map_err(|error| format!("write {}: {error}", dir.monitor().display()))?;
     lock.release();
-    let watched = start(job, &dir);
+    let cgroup = machine.cgroup(&job.cgroup);
+    let visit = cgroup.visit_named_trees();
+    let visit = visit.map_err(|error| format!("enter cgroup {}: {error}", job.cgroup))?;
+    let started = start(job, &dir, &cgroup);
+    if let Ok(monitor) = &started {
+        control.send(&Reply::Started { pid: monitor.pid });
+        control.close();
+    }
     // libcontainer gives its own process the container's score on the way.
     protect_from_oom();
-    let mut monitor = match watched {
+    visit.leave();
+    let mut monitor = match started {
         Ok(monitor) => monitor,
         Err(message) => {
             note_exit(&dir, START_ERROR_CODE, START_ERROR, &message)?;
-            clean_up(job);
+            clean_up(&dir, &cgroup);
             return Err(message);
         }
     };
-    control.send(&Reply::Started { pid: monitor.pid });
-    control.close();
     let code = monitor.watch().map_err(|error| error.to_string())?;
     if !job.has_pid_namespace {
-        job.cgroup.kill_all(KILL);
+        // What cannot be killed now is tried again when the cgroup is removed.
+        let _ = cgroup.kill_all(KILL);
     }
     monitor.drain();
-    let reason = match job.cgroup.oom_kills() {
+    let reason = match cgroup.oom_kills() {
         0 => "",
         _ => OOM_KILLED,
     };
     note_exit(&dir, code, reason, "")?;
     monitor.say_goodbye();
-    clean_up(job);
+    // The agent waits for the end of this process, not of what can be done later.
+    let _ = fork(|| clean_up(&dir, &cgroup));
     Ok(())
 }
 
@@ -78,24 +94,24 @@ fn note_exit(dir: &ContainerDir, code: i32, reason: &str, message: &str) -> Resu
         reason: reason.to_owned(),
         message: message.to_owned(),
     };
-    files::write_json(&dir.exit(), &exit, Durability::Machine)
+    files::write_json(&dir.exit(), &exit, Durability::Process)
         .map_err(|error| format!("write {}: {error}", dir.exit().display()))
 }
 
-/// Nothing of the container is left behind but its files.
-fn clean_up(job: &MonitorJob) {
-    if job.cgroup.kill_all(KILL) {
-        let _ = job.cgroup.remove();
-    }
-    let _ = std::fs::remove_file(ContainerDir::new(&job.dir).socket());
+/// Nothing of the container is left behind but its files, and how it ended is kept for good.
+fn clean_up(dir: &ContainerDir, cgroup: &Cgroup) -> i32 {
+    let _ = std::fs::remove_file(dir.socket());
+    let removed = cgroup.remove(KILL).is_ok();
+    let kept = File::open(dir.exit()).and_then(|file| file.sync_data());
+    i32::from(!removed || kept.is_err())
 }
 
-fn start(job: &MonitorJob, dir: &ContainerDir) -> Result<Monitor, String> {
+fn start(job: &MonitorJob, dir: &ContainerDir, cgroup: &Cgroup) -> Result<Monitor, String> {
     let log = job.log_path.as_deref().map(LogFile::open).transpose();
     let log = log.map_err(|error| format!("open the log {:?}: {error}", job.log_path))?;
     let running = container::start(job)?;
     watch_over(job, dir, log, running).map_err(|error| {
-        job.cgroup.kill_all(KILL);
+        let _ = cgroup.kill_all(KILL);
         format!("watch over the container: {error}")
     })
 }

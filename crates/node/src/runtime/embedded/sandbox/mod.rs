@@ -1,13 +1,12 @@
 //! The verbs of sandboxes.
 
-use std::fs;
+mod contents;
+
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prost::Message;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::Signal;
 use tokio::sync::watch;
 
@@ -21,6 +20,9 @@ use super::table::{Sandbox, lock};
 use super::{Embedded, blocking, new_id, report};
 use crate::runtime::Error;
 use crate::runtime::wire::{NamespaceMode, PodSandboxConfig};
+use contents::{hostname, lay_out, unmount_shm};
+
+pub(super) use contents::{node_name, read_config};
 
 /// How long the process of a sandbox may take to die.
 const KILL: Duration = Duration::from_secs(10);
@@ -47,40 +49,37 @@ impl Embedded {
         dir: &SandboxDir,
         config: &PodSandboxConfig,
     ) -> Result<(), Error> {
-        let linux = config.linux.clone().unwrap_or_default();
-        let parent = self.inner.parent_cgroup(&linux.cgroup_parent);
-        let cgroup_path = self.inner.cgroup_path(&parent, id);
-        let options = sandbox_options(config);
-        let is_own = |mode: NamespaceMode| mode != NamespaceMode::Node;
-        let job = PauseJob {
-            dir: dir.path().to_owned(),
-            cgroup: self.inner.trees.cgroup(cgroup_path.as_str()),
-            network: is_own(options.network()),
-            ipc: is_own(options.ipc()),
-            uts: is_own(options.network()),
-            pid: options.pid() == NamespaceMode::Pod,
-            hostname: hostname(config),
-            sysctls: linux.sysctls,
-        };
-        let (runtime, made, own) = (self.clone(), dir.clone(), config.clone());
+        let cgroup = self.inner.machine.cgroup(&self.sandbox_cgroup(id, config));
+        let job = pause_job(dir, config);
         let has_network = job.network;
-        let pause = blocking("make a sandbox", move || {
-            runtime.start_pause(&made, &own, &job)
-        })
-        .await?;
-        let ips = if has_network {
-            let netns = Path::new("/proc")
-                .join(pause.pid.to_string())
-                .join("ns/net");
-            self.inner.network.attach(id, &netns, config).await?
-        } else {
-            Vec::new()
+        let (runtime, place) = (self.clone(), cgroup.clone());
+        let (own_dir, own_config) = (dir.clone(), config.clone());
+        let started = blocking("make a sandbox", move || {
+            let made = place.create();
+            made.map_err(|error| Error::failed("make a sandbox", error))?;
+            runtime.start_pause(&own_dir, &own_config, &job)
+        });
+        let pause = started.await?;
+        let pid = pause.pid;
+        let cgroup_path = cgroup.path.to_string();
+        // The kernel takes its time to move a process; the network is set up meanwhile.
+        let move_process = blocking("move the sandbox's process", move || {
+            let entered = cgroup.enter(pid.unsigned_abs());
+            entered.map_err(|error| Error::failed("make a sandbox", error))
+        });
+        let set_up_network = async {
+            if has_network {
+                let netns = netns_of(pid);
+                self.inner.network.attach(id, &netns, config).await
+            } else {
+                Ok(Vec::new())
+            }
         };
+        let ((), ips) = tokio::try_join!(move_process, set_up_network)?;
         let record = SandboxRecord {
             created_at: now_nanos(),
             pause,
-            cgroup_parent: parent.to_string(),
-            cgroup: cgroup_path.to_string(),
+            cgroup: cgroup_path,
             ips,
             is_stopped: false,
         };
@@ -99,6 +98,14 @@ impl Embedded {
         Ok(())
     }
 
+    /// The cgroup of a sandbox's own process.
+    fn sandbox_cgroup(&self, id: &str, config: &PodSandboxConfig) -> String {
+        let linux = config.linux.as_ref();
+        let parent = linux.map_or("", |linux| &linux.cgroup_parent);
+        let parent = self.inner.parent_cgroup(parent);
+        self.inner.cgroup_path(&parent, id).to_string()
+    }
+
     /// Lays the sandbox's files out and starts its process.
     fn start_pause(
         &self,
@@ -108,9 +115,6 @@ impl Embedded {
     ) -> Result<ProcessId, Error> {
         let doing = || format!("lay out sandbox {}", dir.path().display());
         lay_out(dir, config, job).map_err(|error| Error::failed(doing(), error))?;
-        job.cgroup
-            .create()
-            .map_err(|error| Error::failed(format!("make cgroup {}", job.cgroup.path), error))?;
         self.inner
             .forker
             .start(&Job::Pause(job.clone()))
@@ -126,6 +130,8 @@ impl Embedded {
     }
 
     async fn stop_sandbox_locked(&self, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        // From here on nothing is started in it.
+        sandbox.is_ready.send_replace(false);
         for container in self.inner.table.containers_of(&sandbox.id) {
             self.end_container(&container, Duration::ZERO).await?;
         }
@@ -134,10 +140,8 @@ impl Embedded {
             return Ok(());
         }
         if !super::spec::is_host_network(&sandbox.config) {
-            let netns = Path::new("/proc")
-                .join(record.pause.pid.to_string())
-                .join("ns/net");
-            let netns = record.pause.is_alive().then_some(netns);
+            let is_there = record.pause.is_alive();
+            let netns = is_there.then(|| netns_of(record.pause.pid));
             self.inner
                 .network
                 .detach(&sandbox.id, netns.as_deref(), &sandbox.config)
@@ -153,7 +157,6 @@ impl Embedded {
         files::write_json(&sandbox.dir.record(), &record, Durability::Process)
             .map_err(|error| Error::failed(format!("note sandbox {}", sandbox.id), error))?;
         *lock(&sandbox.record) = record;
-        sandbox.is_ready.send_replace(false);
         Ok(())
     }
 
@@ -174,9 +177,10 @@ impl Embedded {
                 .map_err(failed("end the process"))?;
         }
         if let Some(cgroup) = cgroup {
-            let cgroup = self.inner.trees.cgroup(cgroup);
-            cgroup.kill_all(KILL);
-            cgroup.remove().map_err(failed("remove the cgroup"))?;
+            let cgroup = self.inner.machine.cgroup(cgroup);
+            cgroup.remove(KILL).map_err(|error| {
+                Error::failed(format!("take down sandbox {}", dir.path().display()), error)
+            })?;
         }
         unmount_shm(dir).map_err(failed("unmount /dev/shm"))
     }
@@ -209,9 +213,7 @@ impl Embedded {
                 "cannot give the network back"
             );
         }
-        let linux = config.linux.unwrap_or_default();
-        let parent = self.inner.parent_cgroup(&linux.cgroup_parent);
-        let cgroup = self.inner.cgroup_path(&parent, id).to_string();
+        let cgroup = self.sandbox_cgroup(id, &config);
         let (runtime, dir) = (self.clone(), dir.clone());
         let done = blocking("discard a sandbox", move || {
             let pause = files::read_json(&dir.pause()).ok().flatten();
@@ -228,97 +230,22 @@ impl Embedded {
     }
 }
 
-/// The configuration of a sandbox, as it was made.
-pub(super) fn read_config(dir: &SandboxDir) -> io::Result<PodSandboxConfig> {
-    let content = files::read(&dir.config())?.ok_or(io::ErrorKind::NotFound)?;
-    PodSandboxConfig::decode(content.as_slice()).map_err(io::Error::other)
-}
-
-fn hostname(config: &PodSandboxConfig) -> String {
-    match config.hostname.as_str() {
-        "" => node_name(),
-        name => name.to_owned(),
+fn pause_job(dir: &SandboxDir, config: &PodSandboxConfig) -> PauseJob {
+    let options = sandbox_options(config);
+    let is_own = |mode: NamespaceMode| mode != NamespaceMode::Node;
+    PauseJob {
+        dir: dir.path().to_owned(),
+        network: is_own(options.network()),
+        ipc: is_own(options.ipc()),
+        // The machine's name goes with its network.
+        uts: is_own(options.network()),
+        pid: options.pid() == NamespaceMode::Pod,
+        hostname: hostname(config),
+        sysctls: config.linux.clone().unwrap_or_default().sysctls,
     }
 }
 
-/// The machine's own name.
-pub(super) fn node_name() -> String {
-    rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned()
-}
-
-fn lay_out(dir: &SandboxDir, config: &PodSandboxConfig, job: &PauseJob) -> io::Result<()> {
-    fs::create_dir_all(dir.path())?;
-    fs::create_dir_all(dir.empty())?;
-    files::write(&dir.config(), &config.encode_to_vec(), Durability::Process)?;
-    let hostname = if job.uts {
-        job.hostname.clone()
-    } else {
-        node_name()
-    };
-    fs::write(dir.hostname(), format!("{hostname}\n"))?;
-    fs::write(
-        dir.hosts(),
-        files::read(Path::new("/etc/hosts"))?.unwrap_or_default(),
-    )?;
-    fs::write(dir.resolv_conf(), resolv_conf(config)?)?;
-    if job.ipc {
-        fs::create_dir_all(dir.shm())?;
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("shm", dir.shm(), "tmpfs", flags, c"mode=1777,size=65536k")?;
-    }
-    Ok(())
-}
-
-/// Name servers of a sandbox; the machine's if it names none.
-fn resolv_conf(config: &PodSandboxConfig) -> io::Result<Vec<u8>> {
-    let dns = config.dns_config.clone().unwrap_or_default();
-    if dns.servers.is_empty() && dns.searches.is_empty() && dns.options.is_empty() {
-        return Ok(files::read(Path::new("/etc/resolv.conf"))?.unwrap_or_default());
-    }
-    let mut text = String::new();
-    if !dns.searches.is_empty() {
-        text.push_str(&format!("search {}\n", dns.searches.join(" ")));
-    }
-    for server in &dns.servers {
-        text.push_str(&format!("nameserver {server}\n"));
-    }
-    if !dns.options.is_empty() {
-        text.push_str(&format!("options {}\n", dns.options.join(" ")));
-    }
-    Ok(text.into_bytes())
-}
-
-fn unmount_shm(dir: &SandboxDir) -> io::Result<()> {
-    match unmount(dir.shm(), UnmountFlags::DETACH) {
-        // Not mounted, or not there.
-        Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runtime::wire::DnsConfig;
-
-    #[test]
-    fn name_servers_are_written_as_the_resolver_reads_them() {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let config = PodSandboxConfig {
-            dns_config: Some(DnsConfig {
-                servers: owned(&["10.0.0.10", "10.0.0.11"]),
-                searches: owned(&["a.svc", "svc"]),
-                options: owned(&["ndots:5"]),
-            }),
-            ..Default::default()
-        };
-        let text = String::from_utf8(resolv_conf(&config).unwrap()).unwrap();
-        assert_eq!(
-            text,
-            "search a.svc svc\nnameserver 10.0.0.10\nnameserver 10.0.0.11\noptions ndots:5\n"
-        );
-    }
+/// The network of a process.
+fn netns_of(pid: i32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/ns/net"))
 }

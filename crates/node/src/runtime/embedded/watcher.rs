@@ -43,13 +43,16 @@ fn register(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 impl Embedded {
     /// Notes when the process of a sandbox ends.
     pub(super) fn watch_sandbox(&self, sandbox: &Arc<Sandbox>) {
-        let sandbox = Arc::clone(sandbox);
+        let (runtime, sandbox) = (Arc::downgrade(&self.inner), Arc::clone(sandbox));
         tokio::spawn(async move {
             let pause = sandbox.record().pause;
             if let Err(error) = ended(&pause).await {
                 tracing::error!(sandbox = sandbox.id, %error, "cannot watch the sandbox");
             }
             sandbox.is_ready.send_replace(false);
+            if let Some(runtime) = runtime.upgrade() {
+                runtime.note_change();
+            }
         });
     }
 
@@ -65,10 +68,12 @@ impl Embedded {
                 return;
             };
             let runtime = Embedded { inner };
-            let noted = tokio::task::spawn_blocking(move || runtime.note_end(&container));
+            let noter = runtime.clone();
+            let noted = tokio::task::spawn_blocking(move || noter.note_end(&container));
             if let Ok(Err(error)) = noted.await {
                 tracing::error!(%error, "cannot note the end of a container");
             }
+            runtime.inner.note_change();
         });
     }
 
@@ -101,10 +106,8 @@ impl Embedded {
             };
             files::write_json(&container.dir.exit(), &exit, Durability::Process)?;
         }
-        let cgroup = self.inner.trees.cgroup(&container.record.cgroup);
-        if cgroup.kill_all(KILL) {
-            cgroup.remove()?;
-        }
+        let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
+        cgroup.remove(KILL).map_err(io::Error::other)?;
         self.note_end(container)
     }
 
@@ -113,10 +116,8 @@ impl Embedded {
             container = container.id,
             "the monitor of the container is gone"
         );
-        let cgroup = self.inner.trees.cgroup(&container.record.cgroup);
-        if cgroup.kill_all(KILL) {
-            cgroup.remove()?;
-        }
+        let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
+        cgroup.remove(KILL).map_err(io::Error::other)?;
         let exit = ExitRecord {
             code: UNKNOWN_CODE,
             finished_at: now_nanos(),

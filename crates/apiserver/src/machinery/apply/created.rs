@@ -1,0 +1,140 @@
+//! The fields of a new object, straight in the form that is stored.
+//!
+//! Whoever creates an object owns all of it, so that there is nothing to compare and nobody to take
+//! fields from: one walk gives what comparing with an empty object would give. Most objects are
+//! written once and changed seldom; this is their share of server-side apply.
+
+use serde_json::{Map, Value};
+
+use super::atom::Atom;
+use super::path::{PathElement, is_equal};
+use super::set::FieldSet;
+use super::typed::{group, is_hollow, items_of, member_of};
+
+/// The FieldsV1 of all that `new` has and `empty` has not, but for what is `excluded` and for what
+/// nobody owns.
+///
+/// `empty` is the object with nothing set; `new` has been validated.
+pub(super) fn fields_of_created(
+    atom: Atom,
+    empty: &Value,
+    new: &Value,
+    excluded: &FieldSet,
+    never_owned: &FieldSet,
+) -> Map<String, Value> {
+    let mut fields = fields_within(atom, Some(empty), new, Some(excluded));
+    disown(&mut fields, never_owned);
+    fields
+}
+
+/// What is owned at and below a place.
+struct Owned {
+    itself: bool,
+    within: Map<String, Value>,
+}
+
+fn owned_at(atom: Atom, empty: Option<&Value>, new: &Value, excluded: Option<&FieldSet>) -> Owned {
+    let is_leaf = atom.is_leaf() || is_hollow(empty) && is_hollow(Some(new));
+    let is_changed = |empty: &Value| is_leaf && !is_equal(empty, new);
+    Owned {
+        itself: empty.is_none_or(is_changed),
+        within: match is_leaf {
+            true => Map::new(),
+            false => fields_within(atom, empty, new, excluded),
+        },
+    }
+}
+
+fn fields_within(
+    atom: Atom,
+    empty: Option<&Value>,
+    new: &Value,
+    excluded: Option<&FieldSet>,
+) -> Map<String, Value> {
+    let mut fields = Map::new();
+    if let Atom::List { .. } = atom {
+        let Some(inner) = atom.item() else {
+            return fields;
+        };
+        // No list has items when nothing is set, so that each item is new.
+        for (element, items) in group(atom, items_of(Some(new))).1 {
+            let within = match items.as_slice() {
+                [only] => owned_at(inner, None, only, None).within,
+                // Items that share a key are owned as one.
+                _ => Map::new(),
+            };
+            let owned = Owned {
+                itself: true,
+                within,
+            };
+            put(&mut fields, element.render(), owned);
+        }
+        return fields;
+    }
+    for (name, value) in new.as_object().into_iter().flatten() {
+        let (is_excluded, excluded) = excluded.map_or((false, None), |set| inside(set, name));
+        let Some(inner) = atom.member(name).filter(|_| !is_excluded) else {
+            continue;
+        };
+        let owned = owned_at(inner, member_of(empty, name), value, excluded);
+        put(&mut fields, field_key(name), owned);
+    }
+    fields
+}
+
+fn put(fields: &mut Map<String, Value>, key: String, owned: Owned) {
+    let Owned { itself, mut within } = owned;
+    if within.is_empty() && !itself {
+        return;
+    }
+    if itself && !within.is_empty() {
+        within.insert(".".to_owned(), Value::Object(Map::new()));
+    }
+    fields.insert(key, Value::Object(within));
+}
+
+/// Whether a set has a field, and what it has within.
+fn inside<'a>(set: &'a FieldSet, name: &str) -> (bool, Option<&'a FieldSet>) {
+    let is_it = |element: &PathElement| matches!(element, PathElement::Field(own) if own == name);
+    let is_member = set.members.iter().any(is_it);
+    let within = set.children.iter().find(|(element, _)| is_it(element));
+    (is_member, within.map(|(_, within)| within))
+}
+
+fn field_key(name: &str) -> String {
+    let mut key = String::with_capacity(name.len() + 2);
+    key.push_str("f:");
+    key.push_str(name);
+    key
+}
+
+/// Takes the members of a set out; what is within them stays.
+fn disown(fields: &mut Map<String, Value>, set: &FieldSet) {
+    for element in &set.members {
+        let key = element.render();
+        let is_bare = match fields.get_mut(&key) {
+            Some(Value::Object(within)) => {
+                within.remove(".");
+                within.is_empty()
+            }
+            _ => false,
+        };
+        if is_bare {
+            fields.remove(&key);
+        }
+    }
+    for (element, others) in &set.children {
+        let key = element.render();
+        if let Some(Value::Object(within)) = fields.get_mut(&key) {
+            let was_empty = within.is_empty();
+            disown(within, others);
+            // A field that is owned without anything within is written in the same way as one
+            // that has lost all there was within.
+            if within.is_empty() && !was_empty {
+                fields.remove(&key);
+            } else if within.len() == 1 && within.contains_key(".") {
+                within.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What is used, measured again and again, for those who ask and for those who decide.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plimsoll_client::clock::Clock;
+use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path};
+use plimsoll_core::eviction::summary::Summary;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::timestamp::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::host::NodeHost;
+use super::options::{Options, RuntimeChoice};
+use crate::cgroup::parse_own_cgroup;
+use crate::pods::{Pods, anatomy, spec};
+use crate::runtime;
+use crate::runtime::wire::{
+    Container, ContainerFilter, ContainerState, FilesystemUsage, PodSandbox, PodSandboxFilter,
+    PodSandboxState,
+};
+use crate::stats::metrics::{KubeletMetrics, PodCounts};
+use crate::stats::{self, Collector, RootFs, RuntimeFs, VolumeMeasure};
+use crate::volumes::MountedVolume;
+
+/// How often everything is measured.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Measures the node.
+#[derive(Debug)]
+pub(super) struct Meter {
+    host: Arc<NodeHost>,
+    pods: Pods,
+    collector: Mutex<Collector>,
+    pub(super) metrics: KubeletMetrics,
+    naming: CgroupNaming,
+    clock: Clock,
+    started: Timestamp,
+    proc_self: PathBuf,
+}
+
+impl Meter {
+    pub(super) fn new(
+        host: Arc<NodeHost>,
+        pods: Pods,
+        options: &Options,
+        runtime_name: &str,
+    ) -> Meter {
+        let clock = Clock::system();
+        let started = clock.now();
+        let cgroups = host.cgroups.cgroups();
+        let configured = |text: &str| {
+            (!text.is_empty())
+                .then(|| CgroupPath::parse(text).ok())
+                .flatten()
+        };
+        let own = std::fs::read_to_string(options.system_root.join("proc/self/cgroup"));
+        let own = own
+            .ok()
+            .and_then(|text| parse_own_cgroup(&text, cgroups.version()));
+        let kubelet = configured(&options.config.kubelet_cgroups).or(own);
+        // The embedded runtime is a part of the agent.
+        let embedded = match options.runtime {
+            RuntimeChoice::Embedded(_) => kubelet.clone(),
+            RuntimeChoice::Cri { .. } => None,
+        };
+        let settings = stats::Settings {
+            node_name: options.node_name.clone(),
+            mount_root: options.system_root.clone(),
+            root_dir: options.directories.root.clone(),
+            kubepods: host.cgroups.all_pods_path(),
+            qos_tiers: host.cgroups.tier_paths(),
+            runtime: configured(&options.config.runtime_cgroups).or(embedded),
+            misc: configured(&options.config.system_cgroups),
+            kubelet,
+            started,
+            kept_files: stats::Settings::affordable_files(),
+        };
+        let metrics = KubeletMetrics::new(&options.node_name, cgroups.version());
+        let collector = Collector::new(settings, cgroups.layout().clone());
+        Meter {
+            collector: Mutex::new(collector),
+            metrics,
+            naming: match runtime_name {
+                "cri-o" => CgroupNaming::CriO,
+                _ => CgroupNaming::Containerd,
+            },
+            clock,
+            started,
+            proc_self: options.system_root.join("proc/self"),
+            host,
+            pods,
+        }
+    }
+
+    /// Measures until told to stop.
+    pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            self.measure().await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    /// Measures everything once.
+    pub(super) async fn measure(self: &Arc<Self>) {
+        let inventory = match self.inventory().await {
+            Ok(inventory) => inventory,
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "the runtime does not say what there is");
+                return;
+            }
+        };
+        let meter = Arc::clone(self);
+        let sampled = tokio::task::spawn_blocking(move || {
+            let mut collector = meter.collector();
+            collector.set_inventory(inventory);
+            collector.sample(meter.clock.now());
+        });
+        if let Err(error) = sampled.await {
+            tracing::error!(%error, "measuring failed");
+        }
+    }
+
+    /// What was measured last.
+    pub(super) fn summary(&self) -> Summary {
+        self.collector().summary()
+    }
+
+    /// Of that, cpu and memory.
+    pub(super) fn cpu_and_memory(&self) -> Summary {
+        self.collector().cpu_and_memory()
+    }
+
+    /// `/metrics/resource`.
+    pub(super) fn resource_metrics(&self) -> String {
+        self.collector().resource_metrics()
+    }
+
+    /// `/metrics/cadvisor`.
+    pub(super) fn cadvisor_metrics(&self) -> String {
+        self.collector().cadvisor_metrics(self.clock.now())
+    }
+
+    /// `/metrics`.
+    pub(super) fn agent_metrics(&self) -> String {
+        let reports = self.pods.reports().all();
+        let of = |is_static: bool, counted: &dyn Fn(&crate::pods::reports::Report) -> bool| {
+            let fits = |report: &&crate::pods::reports::Report| {
+                anatomy::is_static(&report.pod) == is_static && counted(report)
+            };
+            reports.iter().filter(fits).count()
+        };
+        let counts = |counted: &dyn Fn(&crate::pods::reports::Report) -> bool| PodCounts {
+            from_api: of(false, counted),
+            from_files: of(true, counted),
+        };
+        self.metrics.set_desired_pods(counts(&|_| true));
+        self.metrics
+            .set_active_pods(counts(&|report| report.may_run));
+        self.metrics.set_mirror_pods(of(true, &|_| true));
+        let summary = self.summary();
+        self.metrics.set_running_pods(summary.pods.len());
+        let running = summary.pods.iter().map(|pod| pod.containers.len()).sum();
+        self.metrics.set_containers("running", running);
+        self.metrics.text(&summary, &self.proc_self, self.started)
+    }
+
+    fn collector(&self) -> MutexGuard<'_, Collector> {
+        self.collector
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn inventory(&self) -> Result<stats::Inventory, runtime::Error> {
+        let runtime = &self.host.runtime;
+        let sandboxes = runtime
+            .list_pod_sandboxes(&PodSandboxFilter::default())
+            .await?;
+        let containers = runtime.list_containers(&ContainerFilter::default()).await?;
+        let layers = self.writable_layers().await?;
+        let file_systems = runtime.image_fs_info().await?;
+        let mut pods = Vec::new();
+        for report in self.pods.reports().all() {
+            let uid = anatomy::uid(&report.pod);
+            let newest = sandboxes.iter().filter(|sandbox| is_ready_of(sandbox, uid));
+            let Some(sandbox) = newest.max_by_key(|sandbox| sandbox.created_at) else {
+                continue;
+            };
+            let running: Vec<&Container> = containers
+                .iter()
+                .filter(|container| is_running_in(container, &sandbox.id))
+                .collect();
+            pods.extend(self.pod(&report.pod, sandbox, &running, &layers));
+        }
+        let first = |list: Vec<FilesystemUsage>| list.into_iter().next().map(runtime_fs);
+        Ok(stats::Inventory {
+            pods,
+            image_fs: first(file_systems.image_filesystems),
+            container_fs: first(file_systems.container_filesystems),
+        })
+    }
+
+    async fn writable_layers(&self) -> Result<BTreeMap<String, FilesystemUsage>, runtime::Error> {
+        let stats = self.host.runtime.list_container_stats().await?.into_iter();
+        let layer = |stats: crate::runtime::wire::ContainerStats| {
+            Some((stats.attributes?.id, stats.writable_layer?))
+        };
+        Ok(stats.filter_map(layer).collect())
+    }
+
+    fn pod(
+        &self,
+        pod: &k8s_openapi::api::core::v1::Pod,
+        sandbox: &PodSandbox,
+        containers: &[&Container],
+        layers: &BTreeMap<String, FilesystemUsage>,
+    ) -> Option<stats::Pod> {
+        let view = PodView::from_api(pod).ok()?;
+        let cgroups = self.host.cgroups.cgroups();
+        let cgroup = cgroups.path(&cgroups.pod_name(&view).ok()?);
+        let facts = &self.host.facts;
+        let logs = spec::pod_log_directory(&facts.pod_logs_dir, pod);
+        let uid = anatomy::uid(pod);
+        let container = |container: &&Container| {
+            let name = container
+                .metadata
+                .as_ref()
+                .map(|metadata| metadata.name.clone());
+            let name = name.unwrap_or_default();
+            stats::Container {
+                id: container.id.clone(),
+                image: container
+                    .image
+                    .as_ref()
+                    .map(|i| i.image.clone())
+                    .unwrap_or_default(),
+                cgroup: container_path(&cgroup, cgroups.driver(), self.naming, &container.id),
+                started: Some(Timestamp::from_nanos(container.created_at)),
+                log_directory: Some(logs.join(&name)),
+                root_fs: layers.get(&container.id).map_or(RootFs::Unknown, reported),
+                name,
+            }
+        };
+        let volumes = self.host.volumes.mounted(uid);
+        Some(stats::Pod {
+            uid: view.uid.clone(),
+            name: anatomy::name(pod).to_owned(),
+            namespace: anatomy::namespace(pod).to_owned(),
+            started: Some(Timestamp::from_nanos(sandbox.created_at)),
+            sandbox: Some(stats::Sandbox {
+                id: sandbox.id.clone(),
+                cgroup: Some(container_path(
+                    &cgroup,
+                    cgroups.driver(),
+                    self.naming,
+                    &sandbox.id,
+                )),
+                ..stats::Sandbox::default()
+            }),
+            containers: containers.iter().map(container).collect(),
+            volumes: volumes
+                .iter()
+                .map(|(name, volume)| measured(pod, name, volume))
+                .collect(),
+            log_directory: Some(logs),
+            etc_hosts: Some(facts.pod_dir(uid).join("etc-hosts")),
+            cgroup,
+        })
+    }
+}
+
+fn is_ready_of(sandbox: &PodSandbox, uid: &str) -> bool {
+    let metadata = sandbox.metadata.as_ref();
+    sandbox.state() == PodSandboxState::SandboxReady && metadata.is_some_and(|m| m.uid == uid)
+}
+
+fn is_running_in(container: &Container, sandbox: &str) -> bool {
+    container.pod_sandbox_id == sandbox && container.state() == ContainerState::ContainerRunning
+}
+
+fn reported(usage: &FilesystemUsage) -> RootFs {
+    RootFs::Reported {
+        used_bytes: usage.used_bytes.as_ref().map(|bytes| bytes.value),
+        inodes_used: usage.inodes_used.as_ref().map(|inodes| inodes.value),
+        time: Some(Timestamp::from_nanos(usage.timestamp)),
+    }
+}
+
+fn runtime_fs(usage: FilesystemUsage) -> RuntimeFs {
+    RuntimeFs {
+        mount_point: usage
+            .fs_id
+            .map(|id| id.mountpoint.into())
+            .unwrap_or_default(),
+        used_bytes: usage.used_bytes.map(|bytes| bytes.value),
+        inodes_used: usage.inodes_used.map(|inodes| inodes.value),
+        time: Some(Timestamp::from_nanos(usage.timestamp)),
+    }
+}
+
+/// Volumes with a file system of their own are measured as such; disk volumes that are the pod's
+/// own count for its ephemeral storage.
+fn measured(
+    pod: &k8s_openapi::api::core::v1::Pod,
+    name: &str,
+    volume: &MountedVolume,
+) -> stats::Volume {
+    let has_own_file_system = volume.is_in_memory || volume.plugin == "kubernetes.io~local-volume";
+    let counted = ["empty-dir", "configmap", "downward-api"];
+    let plugin = volume
+        .plugin
+        .strip_prefix("kubernetes.io~")
+        .unwrap_or(volume.plugin);
+    let claim = volume.claim.clone();
+    stats::Volume {
+        name: name.to_owned(),
+        path: volume.path.clone(),
+        measure: match has_own_file_system {
+            true => VolumeMeasure::FileSystem,
+            false => VolumeMeasure::Directory,
+        },
+        is_ephemeral: counted.contains(&plugin) && !volume.is_in_memory,
+        claim: claim.map(|claim| (claim, anatomy::namespace(pod).to_owned())),
+    }
+}

@@ -1,0 +1,223 @@
+//! Whether the node takes a pod.
+//!
+//! The scheduler has decided already, but it may have been wrong by now, or somebody may have bound
+//! the pod by hand. A pod that is not taken has failed for good: nothing is tried again. Checks
+//! come in upstream's order and the first that fails gives the reason. Matches v1.36
+//! pkg/kubelet/lifecycle/predicate.go; critical pods do not drive others away.
+
+mod sysctl;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{AppArmorProfile, Pod};
+use plimsoll_core::admission::node_admit::{self, PressureRule};
+use plimsoll_core::object::node::{NodeCondition, NodeView};
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::resource_rules::is_extended;
+use plimsoll_core::object::taint::{ComparisonOperators, TaintFilter, first_untolerated};
+use plimsoll_core::resources::ResourceName;
+use plimsoll_core::scheduling::cluster::NodeState;
+use plimsoll_core::scheduling::plugin::Rejection as PluginRejection;
+use plimsoll_core::scheduling::plugins::{
+    node_affinity, node_name, node_ports, node_resources_fit,
+};
+use plimsoll_core::scheduling::pod::SchedulingPod;
+use plimsoll_core::scheduling::profile::AddedAffinity;
+
+use super::anatomy;
+
+/// What of the node decides.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The node; `None` while nothing is known of it.
+    pub node: Option<Arc<NodeView>>,
+    /// What the node is short of at the moment.
+    pub pressure: BTreeSet<NodeCondition>,
+    /// Who is kept out by that.
+    pub pressure_rule: PressureRule,
+    /// Whether tolerations may compare numbers.
+    pub comparison: ComparisonOperators,
+    /// Sysctls beyond the safe ones (`allowedUnsafeSysctls`), names or prefixes with `*`.
+    pub allowed_unsafe_sysctls: Vec<String>,
+    /// Whether AppArmor profiles can be enforced.
+    pub has_app_armor: bool,
+    /// Whether the runtime knows `supplementalGroupsPolicy: Strict`.
+    pub has_strict_groups: bool,
+    /// Whether the node is about to be switched off.
+    pub is_shutting_down: bool,
+}
+
+/// Why the node does not take a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Goes to `status.reason`.
+    pub reason: String,
+    /// Goes to `status.message`, behind the words of a rejection.
+    pub message: String,
+}
+
+fn reject<T>(reason: impl Into<String>, message: impl Into<String>) -> Result<T, Rejection> {
+    Err(Rejection {
+        reason: reason.into(),
+        message: message.into(),
+    })
+}
+
+/// Admits the pod beside the others, or says why not.
+pub fn admit<'a>(
+    pod: &Pod,
+    others: impl IntoIterator<Item = &'a Pod>,
+    facts: &Facts,
+) -> Result<(), Rejection> {
+    let malformed = |problems: Vec<_>| Rejection {
+        reason: "UnexpectedAdmissionError".to_owned(),
+        message: format!("the pod is malformed: {problems:?}"),
+    };
+    let view = PodView::from_api(pod).map_err(malformed)?;
+    if let Err(refused) = node_admit::admit(
+        &view,
+        &facts.pressure,
+        facts.pressure_rule,
+        facts.comparison,
+    ) {
+        return reject(refused.reason, refused.message);
+    }
+    sysctl::admit(pod, &facts.allowed_unsafe_sysctls)?;
+    let Some(node) = &facts.node else {
+        return reject("InvalidNodeInfo", "Kubelet cannot get node info.");
+    };
+    admit_platform(pod, facts)?;
+    let scheduling = SchedulingPod::from_api(pod).map_err(malformed)?;
+    let mut state = NodeState::new(Arc::clone(node));
+    for other in others {
+        if let Ok(other) = SchedulingPod::from_api(other) {
+            state.add_pod(Arc::new(other));
+        }
+    }
+    admit_fit(&scheduling, &state)?;
+    let taints = (&node.taints, &view.tolerations);
+    let untolerated =
+        first_untolerated(taints.0, taints.1, TaintFilter::NoExecute, facts.comparison);
+    if !anatomy::is_static(pod) && untolerated.is_some() {
+        return predicate(
+            "TaintToleration",
+            "node(s) had taints that the pod didn't tolerate",
+        );
+    }
+    admit_app_armor(pod, facts)?;
+    if facts.is_shutting_down {
+        return reject(
+            "NodeShutdown",
+            "Pod was rejected as the node is shutting down.",
+        );
+    }
+    Ok(())
+}
+
+/// Pods for other systems, or that want what the runtime cannot do.
+fn admit_platform(pod: &Pod, facts: &Facts) -> Result<(), Rejection> {
+    const OS_LABEL: &str = "kubernetes.io/os";
+    let label = pod.metadata.labels.as_ref().and_then(|l| l.get(OS_LABEL));
+    if label.is_some_and(|os| os != "linux") {
+        return reject(
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        );
+    }
+    let spec = anatomy::spec(pod);
+    let os = spec.and_then(|spec| spec.os.as_ref());
+    if os.is_some_and(|os| os.name != "linux") {
+        return reject(
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        );
+    }
+    let security = spec.and_then(|spec| spec.security_context.as_ref());
+    let policy = security.and_then(|s| s.supplemental_groups_policy.as_deref());
+    if policy == Some("Strict") && !facts.has_strict_groups {
+        return reject(
+            "SupplementalGroupsPolicyNotSupported",
+            "SupplementalGroupsPolicy=Strict is not supported in this node",
+        );
+    }
+    Ok(())
+}
+
+fn predicate<T>(name: &str, description: &str) -> Result<T, Rejection> {
+    reject(name, format!("Predicate {name} failed: {description}"))
+}
+
+/// Resources, node affinity, node name, host ports.
+fn admit_fit(pod: &SchedulingPod, node: &NodeState) -> Result<(), Rejection> {
+    // Extended resources that the node does not know are those of the cluster.
+    let is_ignored =
+        |name: &ResourceName| is_extended(name) && !node.allocatable.scalars.contains_key(name);
+    if let Some(refused) = node_resources_fit::rejection(pod, node, is_ignored)
+        && let Some(reason) = refused.reasons.first()
+    {
+        return Err(insufficient(reason, pod, node));
+    }
+    let refusals: [Option<PluginRejection>; 3] = [
+        node_affinity::filter(pod, &AddedAffinity::default(), &node.view),
+        node_name::filter(pod, &node.view),
+        node_ports::filter(pod, node),
+    ];
+    match refusals.into_iter().flatten().next() {
+        None => Ok(()),
+        Some(refused) => {
+            let name = refused.plugin.map_or("", |plugin| plugin.as_str());
+            let description = refused.reasons.first().map_or("", |reason| reason.as_ref());
+            predicate(name, description)
+        }
+    }
+}
+
+/// The plugin's reason with the numbers behind it.
+fn insufficient(reason: &str, pod: &SchedulingPod, node: &NodeState) -> Rejection {
+    let name = reason.strip_prefix("Insufficient ").unwrap_or("pods");
+    let count = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
+    let (requested, used, capacity) = match name {
+        "pods" => (1, count, node.allowed_pods),
+        name => {
+            let name = ResourceName::from(name);
+            (
+                pod.requests.incoming.get(&name),
+                node.requested().get(&name),
+                node.allocatable.get(&name),
+            )
+        }
+    };
+    Rejection {
+        reason: format!("OutOf{name}"),
+        message: format!(
+            "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
+        ),
+    }
+}
+
+/// Profiles that cannot be enforced are not ignored. A pod that was admitted once stays.
+fn admit_app_armor(pod: &Pod, facts: &Facts) -> Result<(), Rejection> {
+    let is_new = matches!(anatomy::phase(pod), "" | "Pending");
+    let is_confined = |profile: &AppArmorProfile| profile.type_ != "Unconfined";
+    let of_pod = anatomy::spec(pod).and_then(|spec| {
+        let security = spec.security_context.as_ref()?;
+        security.app_armor_profile.clone()
+    });
+    let wants = of_pod.as_ref().is_some_and(is_confined)
+        || anatomy::parts(pod).any(|part| {
+            let security = part.container.security_context.as_ref();
+            let own = security.and_then(|security| security.app_armor_profile.as_ref());
+            own.is_some_and(is_confined)
+        });
+    if is_new && wants && !facts.has_app_armor {
+        return reject(
+            "AppArmor",
+            "Cannot enforce AppArmor: AppArmor is not enabled on the host",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

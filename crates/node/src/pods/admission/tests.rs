@@ -1,0 +1,199 @@
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn facts() -> Facts {
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": "n", "labels": {"disk": "ssd"}},
+        "spec": {"taints": [{"key": "gone", "effect": "NoExecute"},
+                            {"key": "busy", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {
+            "cpu": "2", "memory": "1Gi", "ephemeral-storage": "1Gi", "pods": "2",
+            "example.org/gpu": "1",
+        }},
+    }))
+    .unwrap();
+    Facts {
+        node: Some(Arc::new(NodeView::from_api(&node).unwrap())),
+        pressure: BTreeSet::new(),
+        pressure_rule: PressureRule::V1_36,
+        comparison: ComparisonOperators::Disabled,
+        allowed_unsafe_sysctls: vec!["net.core.*".to_owned()],
+        has_app_armor: false,
+        has_strict_groups: false,
+        is_shutting_down: false,
+    }
+}
+
+fn pod(requests: Value, spec: Value) -> Pod {
+    let mut pod = json!({"metadata": {"name": "p", "uid": "u"}, "spec": spec});
+    pod["spec"]["containers"] = json!([{"name": "a", "resources": {"requests": requests}}]);
+    let tolerations = &mut pod["spec"]["tolerations"];
+    if tolerations.is_null() {
+        *tolerations = json!([{"operator": "Exists"}]);
+    }
+    serde_json::from_value(pod).unwrap()
+}
+
+fn check(pod: &Pod, others: &[Pod], expected: Option<(&str, &str)>) {
+    let verdict = admit(pod, others, &facts()).err();
+    let verdict = verdict
+        .as_ref()
+        .map(|rejection| (rejection.reason.as_str(), rejection.message.as_str()));
+    assert_eq!(verdict, expected);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_numbers() {
+    let other = pod(json!({"cpu": "1500m"}), json!({}));
+    check(
+        &pod(json!({"cpu": "500m"}), json!({})),
+        std::slice::from_ref(&other),
+        None,
+    );
+    check(
+        &pod(json!({"cpu": "501m"}), json!({})),
+        std::slice::from_ref(&other),
+        Some((
+            "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 501, used: 1500, capacity: 2000",
+        )),
+    );
+    check(
+        &pod(json!({"memory": "2Gi", "cpu": "9"}), json!({})),
+        &[],
+        Some((
+            "OutOfcpu",
+            "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000",
+        )),
+    );
+    check(
+        &pod(json!({}), json!({})),
+        &[other.clone(), other.clone()],
+        Some((
+            "OutOfpods",
+            "Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
+        )),
+    );
+    check(
+        &pod(json!({"example.org/gpu": "2"}), json!({})),
+        &[],
+        Some((
+            "OutOfexample.org/gpu",
+            "Node didn't have enough resource: example.org/gpu, requested: 2, used: 0, capacity: 1",
+        )),
+    );
+    check(
+        &pod(json!({"example.org/other": "2"}), json!({})),
+        &[],
+        None,
+    );
+}
+
+#[test]
+fn pods_for_other_nodes_are_refused() {
+    check(
+        &pod(json!({}), json!({"nodeSelector": {"disk": "hdd"}})),
+        &[],
+        Some((
+            "NodeAffinity",
+            "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+        )),
+    );
+    check(
+        &pod(json!({}), json!({"nodeName": "m"})),
+        &[],
+        Some((
+            "NodeName",
+            "Predicate NodeName failed: node(s) didn't match the requested node name",
+        )),
+    );
+    check(
+        &pod(json!({}), json!({"os": {"name": "windows"}})),
+        &[],
+        Some((
+            "PodOSNotSupported",
+            "Failed to admit pod as the OS field doesn't match node OS",
+        )),
+    );
+}
+
+#[test]
+fn only_taints_that_drive_pods_away_count_and_static_pods_stay() {
+    let intolerant = pod(json!({}), json!({"tolerations": []}));
+    check(
+        &intolerant,
+        &[],
+        Some((
+            "TaintToleration",
+            "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate",
+        )),
+    );
+    let mut from_file = intolerant;
+    let source = (anatomy::CONFIG_SOURCE.to_owned(), "file".to_owned());
+    from_file.metadata.annotations = Some([source].into());
+    check(&from_file, &[], None);
+    let tolerant = json!({"tolerations": [{"key": "gone", "operator": "Exists"}]});
+    check(&pod(json!({}), tolerant), &[], None);
+}
+
+#[test]
+fn sysctls_are_safe_or_allowed() {
+    let with = |name: &str, host_network: bool| {
+        pod(
+            json!({}),
+            json!({
+                "hostNetwork": host_network,
+                "securityContext": {"sysctls": [{"name": name, "value": "1"}]},
+            }),
+        )
+    };
+    check(&with("net.ipv4.tcp_syncookies", false), &[], None);
+    check(&with("net/core/somaxconn", false), &[], None);
+    let forbidden = |message| Some(("SysctlForbidden", message));
+    check(
+        &with("kernel.msgmax", false),
+        &[],
+        forbidden("forbidden sysctl: \"kernel.msgmax\" not allowlisted"),
+    );
+    check(
+        &with("net.ipv4.tcp_syncookies", true),
+        &[],
+        forbidden(
+            "forbidden sysctl: \"net.ipv4.tcp_syncookies\" not allowed with host net enabled",
+        ),
+    );
+}
+
+#[test]
+fn pressure_comes_first_and_a_shutdown_last() {
+    let mut facts = facts();
+    facts.pressure.insert(NodeCondition::MemoryPressure);
+    facts.is_shutting_down = true;
+    let small = pod(
+        json!({}),
+        json!({"tolerations": [{"key": "gone", "operator": "Exists"}]}),
+    );
+    let reason = |pod: &Pod, facts: &Facts| admit(pod, [], facts).unwrap_err().reason;
+    assert_eq!(reason(&small, &facts), "Evicted");
+    let burstable = pod(json!({"cpu": "1"}), json!({}));
+    assert_eq!(reason(&burstable, &facts), "NodeShutdown");
+    facts.node = None;
+    assert_eq!(reason(&burstable, &facts), "InvalidNodeInfo");
+}
+
+#[test]
+fn a_profile_that_cannot_be_enforced_is_not_ignored() {
+    let confined = json!({"securityContext": {"appArmorProfile": {"type": "RuntimeDefault"}}});
+    check(
+        &pod(json!({}), confined),
+        &[],
+        Some((
+            "AppArmor",
+            "Cannot enforce AppArmor: AppArmor is not enabled on the host",
+        )),
+    );
+    let free = json!({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}});
+    check(&pod(json!({}), free), &[], None);
+}

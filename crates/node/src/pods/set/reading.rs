@@ -1,0 +1,63 @@
+//! What others want to know of pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::eviction::container_gc::PodState;
+use plimsoll_core::object::identity::PodUid;
+
+use super::Pods;
+use super::entry::Entry;
+
+impl Pods {
+    /// All pods that sources have, with their latest status.
+    pub fn list(&self) -> Vec<Pod> {
+        let table = self.table();
+        let entries = table.entries.values();
+        entries
+            .filter(|entry| !entry.is_orphan)
+            .map(|entry| {
+                let status = entry.record.state().status.clone();
+                Pod {
+                    status: Some(status),
+                    ..Pod::clone(&entry.wanted)
+                }
+            })
+            .collect()
+    }
+
+    /// The pod of that uid, with the resources allocated to it.
+    pub fn get(&self, uid: &str) -> Option<Arc<Pod>> {
+        self.table().entries.get(uid).map(Entry::pod)
+    }
+
+    /// Pods that hold resources, with the resources allocated to them: those of QoS cgroups, and
+    /// those that can be evicted.
+    pub fn active(&self) -> Vec<Arc<Pod>> {
+        self.table().active_pods()
+    }
+
+    /// Whether all pods of all sources are known, so that whatever else the machine has belongs to
+    /// nobody.
+    pub fn are_all_known(&self) -> bool {
+        self.table().is_ready()
+    }
+
+    /// What may become of what pods leave behind.
+    pub fn garbage_states(&self) -> BTreeMap<PodUid, PodState> {
+        let table = self.table();
+        let entries = table.entries.iter();
+        entries
+            .map(|(uid, entry)| (PodUid::new(uid.clone()), garbage_state(entry)))
+            .collect()
+    }
+}
+
+/// What has ended keeps its logs and exit codes until its object goes.
+fn garbage_state(entry: &Entry) -> PodState {
+    match *entry.stopped.borrow() {
+        true => PodState::Ended,
+        false => PodState::Living,
+    }
+}

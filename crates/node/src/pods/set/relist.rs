@@ -1,0 +1,163 @@
+//! Watching the runtime.
+//!
+//! It is asked once for all pods, and only pods of which something has changed are looked at more
+//! closely. A runtime that tells when something has changed is asked then, and now and then in case
+//! something was lost; one that does not is asked every second.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Pods;
+use crate::pods::look;
+use crate::pods::spec::labels;
+use crate::runtime::Error;
+use crate::runtime::wire::{ContainerFilter, PodSandboxFilter};
+
+/// How often the runtime is asked while things change, or if it tells nothing.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How often it is asked if it tells of changes and all is quiet.
+const QUIET_PERIOD: Duration = Duration::from_secs(60);
+/// After so long without a change all is quiet.
+const QUIET_AFTER: Duration = Duration::from_secs(5);
+/// How often pods that want more resources are tried again.
+const RESIZE_PERIOD: Duration = Duration::from_secs(180);
+/// How long pods that nobody wants are given to end, in seconds.
+const ORPHAN_GRACE_SECS: i64 = 1;
+
+/// The state of each sandbox and container of a pod, by id.
+type Seen = BTreeMap<String, i32>;
+
+impl Pods {
+    /// Wakes workers when the runtime has news of their pods, and stops pods that nobody wants.
+    pub(super) async fn watch_runtime(&self) {
+        let mut told = self.0.shared.runtime.changes();
+        let mut known: BTreeMap<String, Seen> = BTreeMap::new();
+        let mut last_change = Instant::now();
+        let mut resize_due = Instant::now() + RESIZE_PERIOD;
+        loop {
+            match self.relist().await {
+                Ok(seen) => {
+                    if self.wake_changed(&known, &seen) {
+                        last_change = Instant::now();
+                    }
+                    self.stop_orphans(&seen);
+                    known = seen;
+                }
+                Err(error) => tracing::warn!(%error, "cannot list what runs"),
+            }
+            if Instant::now() >= resize_due {
+                self.retry_resizes(&mut self.table());
+                resize_due = Instant::now() + RESIZE_PERIOD;
+            }
+            let is_quiet = told.is_some() && last_change.elapsed() > QUIET_AFTER;
+            let period = if is_quiet { QUIET_PERIOD } else { PERIOD };
+            tokio::select! {
+                () = tokio::time::sleep(period) => {}
+                is_live = changed(told.as_mut()) => if !is_live {
+                    // Nothing more will be told: ask instead.
+                    told = None;
+                },
+            }
+        }
+    }
+
+    async fn relist(&self) -> Result<BTreeMap<String, Seen>, Error> {
+        let runtime = &self.0.shared.runtime;
+        let mut pods: BTreeMap<String, Seen> = BTreeMap::new();
+        let sandboxes = runtime
+            .list_pod_sandboxes(&PodSandboxFilter::default())
+            .await?;
+        for sandbox in sandboxes {
+            if let Some(uid) = sandbox.labels.get(labels::POD_UID) {
+                let pod = pods.entry(uid.clone()).or_default();
+                pod.insert(sandbox.id, sandbox.state);
+            }
+        }
+        let containers = runtime.list_containers(&ContainerFilter::default()).await?;
+        for container in containers {
+            if let Some(uid) = container.labels.get(labels::POD_UID) {
+                let pod = pods.entry(uid.clone()).or_default();
+                pod.insert(container.id, container.state);
+            }
+        }
+        Ok(pods)
+    }
+
+    /// Wakes the workers of pods of which something has changed; answers whether there were any.
+    fn wake_changed(&self, old: &BTreeMap<String, Seen>, new: &BTreeMap<String, Seen>) -> bool {
+        let gone = old.keys().filter(|uid| !new.contains_key(*uid));
+        let changed = new
+            .iter()
+            .filter(|(uid, seen)| old.get(*uid) != Some(seen))
+            .map(|(uid, _)| uid);
+        let mut is_any = false;
+        for uid in gone.chain(changed) {
+            is_any = true;
+            self.wake(uid);
+        }
+        is_any
+    }
+
+    /// Stops what runs for pods that no source has. Their sandboxes are left to be collected.
+    fn stop_orphans(&self, seen: &BTreeMap<String, Seen>) {
+        let mut table = self.table();
+        if !table.is_ready() {
+            return;
+        }
+        let orphans: Vec<String> = seen
+            .keys()
+            .filter(|uid| !table.entries.contains_key(*uid) && !table.stopping.contains(*uid))
+            .cloned()
+            .collect();
+        for uid in orphans {
+            table.stopping.insert(uid.clone());
+            let pods = self.clone();
+            self.0.tasks.spawn(async move {
+                if let Err(error) = pods.stop_orphan(&uid).await {
+                    tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
+                }
+                pods.table().stopping.remove(&uid);
+            });
+        }
+    }
+
+    async fn stop_orphan(&self, uid: &str) -> Result<(), Error> {
+        let runtime = &self.0.shared.runtime;
+        let observed = look::look(&**runtime, uid, &Default::default()).await?;
+        if observed.is_idle() {
+            return Ok(());
+        }
+        tracing::info!(uid, "stopping a pod that nobody wants");
+        let grace = Duration::from_secs(u64::try_from(ORPHAN_GRACE_SECS).unwrap_or_default());
+        for container in observed.running() {
+            let grace = grace.max(crate::pods::worker::MIN_STOP);
+            runtime.stop_container(&container.id, grace).await?;
+        }
+        for sandbox in observed.sandboxes.iter().filter(|sandbox| sandbox.is_ready) {
+            runtime.stop_pod_sandbox(&sandbox.id).await?;
+        }
+        let pod = Pod {
+            metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                uid: Some(uid.to_owned()),
+                ..Default::default()
+            },
+            ..Pod::default()
+        };
+        if let Err(error) = self.0.shared.host.clean_up(&pod).await {
+            tracing::warn!(uid, %error, "cannot clean up after a pod that nobody wants");
+        }
+        Ok(())
+    }
+}
+
+/// Waits for news, for ever if nothing is told; answers whether there may be more.
+async fn changed(told: Option<&mut watch::Receiver<u64>>) -> bool {
+    match told {
+        Some(told) => told.changed().await.is_ok(),
+        None => std::future::pending().await,
+    }
+}

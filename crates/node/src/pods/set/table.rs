@@ -1,0 +1,86 @@
+//! Who is there, and who waits for whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::entry::Entry;
+use crate::pods::anatomy;
+
+/// Where pods come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The API server.
+    Api,
+    /// Files on the node.
+    Files,
+}
+
+/// All pods.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// By uid.
+    pub(super) entries: BTreeMap<String, Entry>,
+    /// Pods that wait for another of their name to end, by full name.
+    pub(super) waiting: BTreeMap<String, (Source, Arc<Pod>)>,
+    /// Images of static pods in the API, by full name.
+    pub(super) mirrors: BTreeMap<String, Arc<Pod>>,
+    /// Uids of pods that nobody wants and that are being stopped.
+    pub(super) stopping: BTreeSet<String>,
+    ready: BTreeSet<Source>,
+}
+
+/// Namespace and name.
+pub(super) fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", anatomy::namespace(pod), anatomy::name(pod))
+}
+
+impl Table {
+    /// Uids of pods that a source has no more.
+    pub(super) fn replaced(&self, source: Source, kept: &[String]) -> Vec<String> {
+        let is_kept = |uid: &String| kept.contains(uid);
+        let entries = self.entries.iter();
+        let entries = entries
+            .filter(|(uid, entry)| entry.source == source && !entry.is_orphan && !is_kept(uid))
+            .map(|(uid, _)| uid.clone());
+        let waiting = self.waiting.values();
+        let waiting = waiting
+            .filter(|(own, pod)| *own == source && !is_kept(&anatomy::uid(pod).to_owned()))
+            .map(|(_, pod)| anatomy::uid(pod).to_owned());
+        let mirrors = self.mirrors.values().filter(|_| source == Source::Api);
+        let mirrors = mirrors
+            .map(|pod| anatomy::uid(pod).to_owned())
+            .filter(|uid| !is_kept(uid));
+        entries.chain(waiting).chain(mirrors).collect()
+    }
+
+    /// Notes that all pods of a source are known.
+    pub(super) fn set_ready(&mut self, source: Source) {
+        self.ready.insert(source);
+    }
+
+    /// Whether all pods of both sources are known, so that whatever else there is is nobody's.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.len() == 2
+    }
+
+    /// Whether the same pod, removed before, has not ended yet; or another static pod of its name.
+    pub(super) fn has_to_wait(&self, pod: &Pod) -> bool {
+        let uid = anatomy::uid(pod);
+        if let Some(entry) = self.entries.get(uid) {
+            return entry.is_orphan;
+        }
+        let name = full_name(pod);
+        let mut others = self.entries.values();
+        anatomy::is_static(pod)
+            && others.any(|entry| !entry.is_finished() && full_name(&entry.pod()) == name)
+    }
+
+    /// Pods that hold resources, with what is allocated to them.
+    pub(super) fn active_pods(&self) -> Vec<Arc<Pod>> {
+        let entries = self.entries.values();
+        let active = entries.filter(|entry| entry.is_active());
+        active.map(Entry::pod).collect()
+    }
+}

@@ -1,0 +1,337 @@
+//! One cluster of one node: `plimsoll up`, everything around it, and kubectl.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plimsoll_testkit::cgroup::Tree;
+use plimsoll_testkit::containerd::Containerd;
+use plimsoll_testkit::images::{Image, busybox_archive};
+use plimsoll_testkit::mount::unmount_below;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::kubectl::{self, Answer, kubectl};
+use crate::process::Process;
+use crate::waiting::until;
+
+/// The image that pods of tests run: busybox.
+pub(crate) const IMAGE: &str = "plimsoll.test/busybox:1";
+
+/// The name of the node.
+pub(crate) const NODE: &str = "n1";
+
+/// Who runs the containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runtime {
+    /// The agent itself.
+    Embedded,
+    /// A containerd that is started for the test.
+    Containerd,
+}
+
+/// Makes a test of a case for each runtime: `on_both_runtimes!(name)` runs the function `name`.
+macro_rules! on_both_runtimes {
+    ($($case:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[test]
+            #[ignore = "tier: root"]
+            fn $case() {
+                super::$case(&mut crate::cluster::Cluster::start(crate::cluster::Runtime::Embedded));
+            })+
+        }
+        mod containerd {
+            $(#[test]
+            #[ignore = "tier: root"]
+            fn $case() {
+                super::$case(&mut crate::cluster::Cluster::start(crate::cluster::Runtime::Containerd));
+            })+
+        }
+    };
+}
+pub(crate) use on_both_runtimes;
+
+/// Everything that a test of a node needs. All of it goes when dropped: first the processes, then
+/// what ran in the cgroups, then mounts and files.
+pub(crate) struct Cluster {
+    up: Process,
+    arguments: Vec<String>,
+    pub(crate) runtime: Runtime,
+    _containerd: Option<Containerd>,
+    cgroups: Tree,
+    network: Bridge,
+    folder: Folder,
+}
+
+impl Cluster {
+    /// A cluster with default settings whose node is ready.
+    pub(crate) fn start(runtime: Runtime) -> Self {
+        Self::start_with(runtime, |_| Vec::new())
+    }
+
+    /// With further arguments, which may name files in the folder given.
+    pub(crate) fn start_with(
+        runtime: Runtime,
+        arguments: impl FnOnce(&Path) -> Vec<String>,
+    ) -> Self {
+        let folder = Folder::new();
+        let cgroups = Tree::new();
+        let network = Bridge::new();
+        let further = arguments(folder.path());
+        let containerd = match runtime {
+            Runtime::Embedded => {
+                import_image(folder.path());
+                None
+            }
+            Runtime::Containerd => {
+                let containerd = Containerd::start();
+                containerd.import(&Image::busybox(), IMAGE);
+                Some(containerd)
+            }
+        };
+        let mut arguments = vec!["up".to_owned()];
+        arguments.extend(["--listen", "127.0.0.1:0", "--data-dir"].map(str::to_owned));
+        arguments.push(data_dir(folder.path()).display().to_string());
+        arguments.extend(node_arguments(NODE, cgroups.path(), &network));
+        if let Some(containerd) = &containerd {
+            arguments.extend(["--runtime".to_owned(), containerd.endpoint()]);
+        }
+        arguments.extend(further);
+        let up = Process::start(&folder.path().join("up.log"), &arguments);
+        let mut cluster = Cluster {
+            up,
+            arguments,
+            runtime,
+            _containerd: containerd,
+            cgroups,
+            network,
+            folder,
+        };
+        cluster.until_ready();
+        cluster
+    }
+
+    fn until_ready(&mut self) {
+        self.up.says("export KUBECONFIG=");
+        self.shows(
+            &format!(
+                "get node {NODE} -o jsonpath={{.status.conditions[?(@.type==\"Ready\")].status}}/{{.spec.taints}}"
+            ),
+            "True/",
+        );
+        self.shows("get serviceaccounts -o name", "serviceaccount/default\n");
+    }
+
+    /// Kills the agent and everything in its process without warning.
+    pub(crate) fn kill(&mut self) {
+        self.up.kill();
+    }
+
+    /// Stops it as Ctrl-C does.
+    pub(crate) fn interrupt(&mut self) {
+        let status = self.up.interrupt();
+        assert!(status.success(), "{status}: {}", self.up.log());
+    }
+
+    /// Starts it after one of these.
+    pub(crate) fn start_again(&mut self) {
+        self.up = Process::start(&self.folder.path().join("up-again.log"), &self.arguments);
+        self.until_ready();
+    }
+
+    /// A folder that goes with the cluster.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where it keeps its data.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        data_dir(self.folder.path())
+    }
+
+    /// The cgroup below which all its pods are.
+    pub(crate) fn cgroup_root(&self) -> &str {
+        self.cgroups.path()
+    }
+
+    /// The bridge of its pods.
+    pub(crate) fn network(&self) -> &Bridge {
+        &self.network
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.data_dir().join("admin.kubeconfig")
+    }
+
+    /// Runs kubectl, which has to succeed, and gives what it printed.
+    pub(crate) fn kubectl(&self, arguments: &str) -> String {
+        self.kubectl_with(arguments, "")
+    }
+
+    /// As [`Self::kubectl`], with some input.
+    pub(crate) fn kubectl_with(&self, arguments: &str, stdin: &str) -> String {
+        let answer = self.try_kubectl_with(arguments, stdin);
+        assert!(answer.is_fine(), "kubectl {arguments}: {answer:?}");
+        answer.stdout
+    }
+
+    /// Runs kubectl.
+    pub(crate) fn try_kubectl(&self, arguments: &str) -> Answer {
+        self.try_kubectl_with(arguments, "")
+    }
+
+    fn try_kubectl_with(&self, arguments: &str, stdin: &str) -> Answer {
+        kubectl(&self.kubeconfig(), arguments, stdin)
+    }
+
+    /// Starts kubectl with pipes on all sides.
+    pub(crate) fn start_kubectl(&self, arguments: &str) -> Child {
+        kubectl::start(&self.kubeconfig(), arguments)
+    }
+
+    /// Creates objects.
+    pub(crate) fn create(&self, manifest: &Value) {
+        self.kubectl_with("create -f -", &manifest.to_string());
+    }
+
+    /// The object as it is now.
+    pub(crate) fn get(&self, object: &str) -> Value {
+        let shown = self.kubectl(&format!("get {object} -o json"));
+        serde_json::from_str(&shown).expect("kubectl prints JSON")
+    }
+
+    /// Waits until kubectl prints exactly that.
+    pub(crate) fn shows(&self, arguments: &str, expected: &str) {
+        self.until(arguments, &format!("{expected:?}"), |shown| {
+            shown == expected
+        });
+    }
+
+    /// Waits until kubectl's output contains that.
+    pub(crate) fn mentions(&self, arguments: &str, part: &str) {
+        self.until(arguments, &format!("…{part}…"), |shown| {
+            shown.contains(part)
+        });
+    }
+
+    /// Waits until kubectl succeeds and its output is as asked, and gives the output.
+    pub(crate) fn until(
+        &self,
+        arguments: &str,
+        wanted: &str,
+        is_right: impl Fn(&str) -> bool,
+    ) -> String {
+        until(&format!("kubectl {arguments} shows {wanted}"), || {
+            let answer = self.try_kubectl(arguments);
+            if answer.is_fine() && is_right(&answer.stdout) {
+                return Ok(answer.stdout);
+            }
+            Err(answer.stdout + &answer.stderr)
+        })
+    }
+
+    /// Waits until the object is as asked, and gives it.
+    pub(crate) fn until_object(
+        &self,
+        object: &str,
+        wanted: &str,
+        is_right: impl Fn(&Value) -> bool,
+    ) -> Value {
+        until(&format!("{object} is {wanted}"), || {
+            let answer = self.try_kubectl(&format!("get {object} -o json"));
+            let value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+            if is_right(&value) {
+                return Ok(value);
+            }
+            Err(answer.stdout + &answer.stderr)
+        })
+    }
+
+    /// Waits until the object is gone.
+    pub(crate) fn is_gone(&self, object: &str) {
+        until(&format!("{object} is gone"), || {
+            let answer = self.try_kubectl(&format!("get {object} -o yaml"));
+            let is_gone = answer.stderr.contains("NotFound");
+            if is_gone { Ok(()) } else { Err(answer.stdout) }
+        });
+    }
+}
+
+/// A temporary folder in which agents mount things.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        unmount_below(self.0.path());
+    }
+}
+
+/// A bridge with a name and a range of addresses that nobody else has. The agent makes it.
+pub(crate) struct Bridge {
+    name: String,
+    subnet: String,
+}
+
+impl Bridge {
+    pub(crate) fn new() -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let id = std::process::id();
+        // Names of network cards have 15 characters at most.
+        Bridge {
+            name: format!("plt{id}x{serial}"),
+            subnet: format!("10.{}.{}.0/24", 90 + serial % 100, id % 256),
+        }
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // Fails where no pod has needed it.
+        let mut command = Command::new("ip");
+        let _ = command.args(["link", "delete", &self.name]).output();
+    }
+}
+
+/// What every node of a test is told.
+pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) -> Vec<String> {
+    let arguments = [
+        "--node-name",
+        name,
+        "--kubelet-listen",
+        "127.0.0.1:0",
+        "--healthz-listen",
+        "off",
+        "--keep-kernel-settings",
+        "--cgroup-root",
+        cgroup_root,
+        "--bridge",
+        &network.name,
+        "--pod-cidr",
+        &network.subnet,
+    ];
+    arguments.map(str::to_owned).to_vec()
+}
+
+fn data_dir(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
+fn import_image(folder: &Path) {
+    let archive = busybox_archive(folder, IMAGE);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(["image", "import", "--data-dir"]);
+    let output = command.arg(data_dir(folder)).arg(archive).output();
+    let output = output.expect("plimsoll starts");
+    assert!(output.status.success(), "{output:?}");
+}

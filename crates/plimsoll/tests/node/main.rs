@@ -1,0 +1,25 @@
+//! Whole nodes with real pods: `plimsoll up` and `plimsoll node`, seen from outside by kubectl, the
+//! kernel's files and the processes that run.
+//!
+//! Every test has a [`cluster::Cluster`] of its own, with its own cgroup, network and folders, so
+//! that tests neither see each other nor anything else on the machine. Most of them are run with
+//! both runtimes ([`cluster::Runtime`]).
+
+mod cluster;
+mod kubectl;
+mod manifest;
+mod process;
+#[path = "../flows/waiting.rs"]
+mod waiting;
+
+mod adoption;
+mod cgroups;
+mod images;
+mod lifecycle;
+mod limits;
+mod node_object;
+mod refusals;
+mod static_pods;
+mod streams;
+mod volumes;
+mod workloads;

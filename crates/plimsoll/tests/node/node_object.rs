@@ -1,0 +1,126 @@
+//! The node as the API shows it, and how other machines join.
+
+use std::process::Command;
+
+use plimsoll_testkit::cgroup::{Tree, is_unified, read};
+use plimsoll_testkit::images::busybox_archive;
+use serde_json::json;
+
+use crate::cluster::{Bridge, Cluster, IMAGE, NODE, Runtime, node_arguments};
+use crate::manifest::{WAIT, container, pod};
+use crate::process::Process;
+
+const CONFIGURATION: &str = "
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+maxPods: 17
+kubeReserved: { cpu: 100m, memory: 128Mi }
+systemReserved: { cpu: 50m, memory: 64Mi }
+evictionHard: { memory.available: 100Mi }
+";
+
+#[test]
+#[ignore = "tier: root"]
+fn reservations_are_taken_from_the_node() {
+    let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+        let file = folder.join("kubelet.yaml");
+        std::fs::write(&file, CONFIGURATION).expect("the folder is ours");
+        let file = file.display().to_string();
+        ["--config", &file, "--capacity", "cpu=2,memory=4Gi"]
+            .map(str::to_owned)
+            .to_vec()
+    });
+    let node = cluster.get(&format!("node {NODE}"));
+    let status = &node["status"];
+    assert_eq!(status["capacity"]["cpu"], "2");
+    assert_eq!(status["capacity"]["memory"], "4194304Ki");
+    assert_eq!(status["capacity"]["pods"], "17");
+    // 2 - 0.1 - 0.05 cores; 4Gi - 128Mi - 64Mi - 100Mi.
+    assert_eq!(status["allocatable"]["cpu"], "1850m");
+    assert_eq!(status["allocatable"]["memory"], "3895296Ki");
+    assert_eq!(status["allocatable"]["pods"], "17");
+    let kubepods = format!("{}/kubepods", cluster.cgroup_root());
+    let file = match is_unified() {
+        true => "memory.max",
+        false => "memory.limit_in_bytes",
+    };
+    // What evictions keep free is not taken from the limit.
+    let limit: u64 = (4096 - 128 - 64) << 20;
+    assert_eq!(read("memory", &kubepods, file), limit.to_string());
+    if !is_unified() {
+        assert_eq!(read("cpu", &kubepods, "cpu.shares"), "1894");
+    }
+    let info = &status["nodeInfo"];
+    assert_eq!(info["operatingSystem"], "linux");
+    assert!(
+        info["kubeletVersion"]
+            .as_str()
+            .unwrap()
+            .starts_with("v1.36.")
+    );
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], NODE);
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/os"], "linux");
+    let lease = format!("get lease {NODE} -n kube-node-lease -o jsonpath={{.spec.holderIdentity}}");
+    cluster.shows(&lease, NODE);
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn another_machine_joins_with_a_token() {
+    let cluster = Cluster::start(Runtime::Embedded);
+    let plimsoll = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let output = command.args(arguments).output().expect("plimsoll starts");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let kubeconfig = cluster.data_dir().join("admin.kubeconfig");
+    let kubeconfig = kubeconfig.display().to_string();
+    let invitation = plimsoll(&["token", "create", "--kubeconfig", &kubeconfig]);
+    let mut words = invitation.split_whitespace().map(str::to_owned);
+    assert_eq!(words.next().as_deref(), Some("plimsoll"));
+    let mut arguments: Vec<String> = words.collect();
+
+    let data = cluster.folder().join("second");
+    let data = data.display().to_string();
+    let archive = busybox_archive(cluster.folder(), IMAGE);
+    plimsoll(&[
+        "image",
+        "import",
+        "--data-dir",
+        &data,
+        &archive.display().to_string(),
+    ]);
+    let (cgroups, network) = (Tree::new(), Bridge::new());
+    arguments.extend(["--data-dir".to_owned(), data]);
+    arguments.extend(node_arguments("n2", cgroups.path(), &network));
+    let log = cluster.folder().join("node.log");
+    let mut second = Process::start(&log, &arguments);
+    second.says("node n2 is registered");
+    let ready = "get node n2 -o jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
+    cluster.shows(ready, "True");
+    let mut there = pod("there", &[container("main", WAIT)]);
+    there["spec"]["nodeName"] = json!("n2");
+    cluster.run(&there);
+    assert_eq!(cluster.kubectl("exec there -- hostname"), "there\n");
+    let mut here = pod("here", &[container("main", WAIT)]);
+    here["spec"]["nodeSelector"] = json!({ "kubernetes.io/hostname": NODE });
+    cluster.run(&here);
+
+    // It knows the cluster from now on, without the token.
+    let status = second.interrupt();
+    assert!(status.success(), "{status}");
+    let without: Vec<String> = without_invitation(&arguments);
+    let mut second = Process::start(&log, &without);
+    second.says("node n2 is registered");
+    let pod = cluster.until_running(&json!("there"));
+    assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0);
+    cluster.kubectl("delete pod there --wait=false");
+    cluster.is_gone("pod there");
+}
+
+fn without_invitation(arguments: &[String]) -> Vec<String> {
+    let from = arguments.iter().position(|word| word == "--data-dir");
+    let rest = &arguments[from.expect("it was given")..];
+    [&["node".to_owned()], rest].concat()
+}

@@ -1,0 +1,88 @@
+//! A `plimsoll` process of a test.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::waiting::until;
+
+/// Ends, by its id, when dropped. Its output goes to a log, which is shown if the test fails.
+pub(crate) struct Process {
+    child: Child,
+    arguments: Vec<String>,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Runs the command with these arguments. A log that is there already is written from anew.
+    pub(crate) fn start(log: &Path, arguments: &[String]) -> Self {
+        let _ = std::fs::remove_file(log);
+        Process {
+            child: launch(arguments, log),
+            arguments: arguments.to_vec(),
+            log: log.to_owned(),
+        }
+    }
+
+    /// What it has said so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until it has said that.
+    pub(crate) fn says(&mut self, text: &str) {
+        until(&format!("the process says {text:?}"), || {
+            let log = self.log();
+            if log.contains(text) {
+                return Ok(());
+            }
+            let ended = self.child.try_wait().ok().flatten();
+            assert!(ended.is_none(), "it ended ({ended:?}): {log}");
+            Err(log)
+        });
+    }
+
+    /// Asks it to stop, as Ctrl-C does, and waits until it has.
+    pub(crate) fn interrupt(&mut self) -> ExitStatus {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(id.expect("it has an id"), Signal::INT).expect("it runs");
+        until("it stops", || match self.child.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            _ => Err(self.log()),
+        })
+    }
+
+    /// Kills it without warning.
+    pub(crate) fn kill(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    #[expect(clippy::print_stderr, reason = "whoever reads of a failure needs it")]
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("--- log of plimsoll {}:\n{}", self.arguments[0], self.log());
+        }
+    }
+}
+
+fn launch(arguments: &[String], log: &Path) -> Child {
+    let file: File = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("the log opens");
+    let file_too = file.try_clone().expect("the log opens twice");
+    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(arguments)
+        .stdout(file)
+        .stderr(file_too)
+        .spawn()
+        .expect("plimsoll starts")
+}

@@ -1,0 +1,165 @@
+//! What cannot work is told in plain words, before anything is begun.
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use plimsoll_testkit::cgroup::{Tree, exists};
+use tempfile::TempDir;
+
+/// A machine on which `plimsoll up` is tried.
+struct Trial {
+    cgroups: Tree,
+    folder: TempDir,
+}
+
+/// What it said.
+#[derive(Debug)]
+struct Refusal {
+    code: Option<i32>,
+    stderr: String,
+}
+
+impl Trial {
+    fn new() -> Trial {
+        Trial {
+            cgroups: Tree::new(),
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        }
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").display().to_string()
+    }
+
+    fn up(&self, further: &[&str], prepare: impl FnOnce(&mut Command)) -> Refusal {
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["up", "--listen", "127.0.0.1:0", "--healthz-listen", "off"]);
+        command.args(["--keep-kernel-settings", "--node-name", "n1"]);
+        command.args(["--cgroup-root", self.cgroups.path()]);
+        if !further.contains(&"--data-dir") {
+            command.args(["--data-dir", &self.data()]);
+        }
+        if !further.contains(&"--kubelet-listen") {
+            command.args(["--kubelet-listen", "127.0.0.1:0"]);
+        }
+        command.args(further).current_dir("/");
+        prepare(&mut command);
+        let output = command.output().expect("plimsoll starts");
+        Refusal {
+            code: output.status.code(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Nothing was begun.
+    fn is_untouched(&self) {
+        let kubepods = format!("{}/kubepods", self.cgroups.path());
+        assert!(!exists(&kubepods), "cgroups were made");
+        assert!(
+            !Path::new(&self.data()).join("pki").exists(),
+            "a cluster was made"
+        );
+    }
+}
+
+impl Refusal {
+    fn is(&self, parts: &[&str]) {
+        assert_eq!(self.code, Some(1), "{}", self.stderr);
+        for part in parts {
+            assert!(
+                self.stderr.contains(part),
+                "{part:?} is missing: {}",
+                self.stderr
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn only_root_runs_pods() {
+    let trial = Trial::new();
+    let refusal = trial.up(&[], |command| {
+        command.uid(65534).gid(65534);
+    });
+    refusal.is(&["error: user: not root", "hint: run it as root (sudo)"]);
+    trial.is_untouched();
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_port_that_is_taken_is_named() {
+    let trial = Trial::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refusal = trial.up(&["--kubelet-listen", &address], |_| ());
+    refusal.is(&[&address, "hint: "]);
+    trial.is_untouched();
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_runtime_that_is_not_there_is_named() {
+    let trial = Trial::new();
+    let socket = trial.folder.path().join("no.sock").display().to_string();
+    let refusal = trial.up(&["--runtime", &format!("unix://{socket}")], |_| ());
+    refusal.is(&[&socket, "hint: "]);
+    trial.is_untouched();
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_data_directory_that_is_a_file_is_named() {
+    let trial = Trial::new();
+    std::fs::write(trial.data(), "not a directory").unwrap();
+    let refusal = trial.up(&[], |_| ());
+    refusal.is(&[&trial.data()]);
+    trial.is_untouched();
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_cgroup_root_that_is_not_there_is_named() {
+    let trial = Trial::new();
+    let refusal = trial.up(&["--cgroup-root", "/plimsoll-not-there"], |_| ());
+    // The last one given counts, or clap refuses two.
+    assert_ne!(refusal.code, Some(0), "{refusal:?}");
+    assert!(refusal.stderr.contains("cgroup"), "{refusal:?}");
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn more_reserved_than_there_is_is_refused() {
+    let trial = Trial::new();
+    let file = trial.folder.path().join("kubelet.yaml");
+    let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
+                kubeReserved: { memory: 100Ti }\n";
+    std::fs::write(&file, text).unwrap();
+    let refusal = trial.up(&["--config", &file.display().to_string()], |_| ());
+    refusal.is(&["memory"]);
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_machine_is_checked_before() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let check = |further: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command
+            .args(["check", "--node", "--data-dir"])
+            .arg(folder.path().join("data"));
+        command.args(further).output().expect("plimsoll starts")
+    };
+    let fine = check(&[]);
+    let told = String::from_utf8_lossy(&fine.stdout).into_owned();
+    for part in ["user", "cgroups", "swap"] {
+        assert!(told.contains(part), "{part} is missing: {told}");
+    }
+    let missing = check(&["--runtime", "unix:///plimsoll/no.sock"]);
+    assert_eq!(missing.status.code(), Some(1), "{missing:?}");
+    let told = String::from_utf8_lossy(&missing.stdout).into_owned();
+    assert!(told.contains("/plimsoll/no.sock"), "{told}");
+}

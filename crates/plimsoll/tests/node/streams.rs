@@ -1,0 +1,185 @@
+//! What kubectl asks of a running container: logs, commands, files, ports.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Child;
+
+use serde_json::json;
+
+use crate::cluster::{Cluster, on_both_runtimes};
+use crate::manifest::{WAIT, container, pod, sized};
+use crate::waiting::until;
+
+on_both_runtimes!(
+    logs_are_shown,
+    commands_run_in_containers,
+    containers_are_attached_to,
+    files_are_copied,
+    ports_are_forwarded,
+);
+
+/// A kubectl that is ended when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn logs_are_shown(cluster: &mut Cluster) {
+    let script = "echo one; echo two; echo three >&2; test -e /keep/again && exec tail -f /dev/null; touch /keep/again; exit 3";
+    let mut main = container("main", script);
+    main["volumeMounts"] = json!([{ "name": "keep", "mountPath": "/keep" }]);
+    let mut twice = pod("twice", &[main]);
+    twice["spec"]["volumes"] = json!([{ "name": "keep", "emptyDir": {} }]);
+    cluster.create(&twice);
+    cluster.until_object("pod twice", "restarted", |pod| {
+        let status = &pod["status"]["containerStatuses"][0];
+        status["restartCount"] == 1 && status["ready"] == true
+    });
+    cluster.shows("logs twice", "one\ntwo\nthree\n");
+    cluster.shows("logs twice --previous", "one\ntwo\nthree\n");
+    cluster.shows("logs twice --tail=1", "three\n");
+    cluster.shows("logs twice --limit-bytes=5", "one\nt");
+    let stamped = cluster.kubectl("logs twice --timestamps --tail=1");
+    let (stamp, line) = stamped.split_once(' ').expect("a time and a line");
+    assert!(stamp.starts_with("20") && line == "three\n", "{stamped}");
+    let problem = cluster.try_kubectl("logs twice -c nope").stderr;
+    assert!(
+        problem.contains("container nope is not valid for pod twice"),
+        "{problem}"
+    );
+
+    let talking = container(
+        "main",
+        "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.2; done",
+    );
+    cluster.run(&pod("talking", &[talking]));
+    let mut following = Running(cluster.start_kubectl("logs -f talking"));
+    let mut lines = BufReader::new(following.0.stdout.take().unwrap()).lines();
+    for number in 0..5 {
+        let line = lines.next().expect("it goes on").expect("text");
+        assert_eq!(line, format!("line {number}"));
+    }
+    // The end of the pod is the end of its log.
+    cluster.kubectl("delete pod talking --grace-period=1 --wait=false");
+    until("kubectl logs -f ends", || match following.0.try_wait() {
+        Ok(Some(status)) => Ok(assert!(status.success(), "{status}")),
+        _ => {
+            let _ = lines.next();
+            Err("it follows".to_owned())
+        }
+    });
+}
+
+fn commands_run_in_containers(cluster: &mut Cluster) {
+    cluster.run(&pod("p", &[sized("main", &json!({}))]));
+    assert_eq!(cluster.kubectl("exec p -- echo hello"), "hello\n");
+    let failed = cluster.try_kubectl("exec p -- sh -c 'echo out; echo err >&2; exit 42'");
+    assert_eq!(failed.code, Some(42), "{failed:?}");
+    assert_eq!(failed.stdout, "out\n");
+    assert_eq!(failed.stderr, "err\ncommand terminated with exit code 42\n");
+    let shouted = cluster.kubectl_with("exec -i p -- tr a-z A-Z", "some text\nand more\n");
+    assert_eq!(shouted, "SOME TEXT\nAND MORE\n");
+    let many = "0123456789abcdef\n".repeat(64 * 1024);
+    assert_eq!(cluster.kubectl_with("exec -i p -- cat", &many), many);
+    let missing = cluster.try_kubectl("exec p -- /does/not/exist");
+    assert!(!missing.is_fine(), "{missing:?}");
+    assert!(missing.stderr.contains("/does/not/exist"), "{missing:?}");
+    let where_it_runs = cluster.kubectl("exec p -- hostname");
+    assert_eq!(where_it_runs, "p\n");
+    // kubectl itself wants a terminal for -t; `script` gives it one.
+    let told = terminal(cluster, "exec -it p -- sh -c \"tty; stty size; exit 5\"");
+    assert!(told.contains("/dev/pts/"), "{told}");
+    assert!(
+        told.contains("command terminated with exit code 5"),
+        "{told}"
+    );
+}
+
+/// What kubectl prints on a terminal.
+fn terminal(cluster: &Cluster, arguments: &str) -> String {
+    let mut command = std::process::Command::new("script");
+    command.args([
+        "-q",
+        "-e",
+        "-c",
+        &format!("kubectl {arguments}"),
+        "/dev/null",
+    ]);
+    command.env("KUBECONFIG", cluster.data_dir().join("admin.kubeconfig"));
+    command.stdin(std::process::Stdio::null());
+    let output = command.output().expect("script runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn containers_are_attached_to(cluster: &mut Cluster) {
+    let mut main = container(
+        "main",
+        "echo ready; while read line; do echo got $line; done; echo over",
+    );
+    main["stdin"] = json!(true);
+    main["stdinOnce"] = json!(true);
+    let mut reader = pod("reader", &[main]);
+    reader["spec"]["restartPolicy"] = json!("Never");
+    cluster.run(&reader);
+    cluster.shows("logs reader", "ready\n");
+    let mut attached = Running(cluster.start_kubectl("attach -i reader"));
+    let mut input = attached.0.stdin.take().unwrap();
+    let mut lines = BufReader::new(attached.0.stdout.take().unwrap()).lines();
+    writeln!(input, "first").unwrap();
+    let mut next = || lines.next().expect("it goes on").expect("text");
+    let first = next();
+    assert_eq!(first, "got first");
+    writeln!(input, "second").unwrap();
+    assert_eq!(next(), "got second");
+    drop(input);
+    // Who was attached once and goes away takes the input with it.
+    cluster.until_phase("reader", "Succeeded");
+    cluster.shows("logs reader", "ready\ngot first\ngot second\nover\n");
+}
+
+fn files_are_copied(cluster: &mut Cluster) {
+    cluster.run(&pod(
+        "p",
+        &[container("main", &format!("mkdir /data; {WAIT}"))],
+    ));
+    let here = cluster.folder().join("here");
+    let back = cluster.folder().join("back");
+    std::fs::create_dir(&here).unwrap();
+    std::fs::write(here.join("a"), "one").unwrap();
+    std::fs::write(here.join("b"), vec![7; 300_000]).unwrap();
+    cluster.kubectl(&format!("cp {} p:/data/there", here.display()));
+    assert_eq!(cluster.kubectl("exec p -- cat /data/there/a"), "one");
+    cluster.kubectl(&format!("cp p:/data/there {}", back.display()));
+    assert_eq!(std::fs::read(back.join("b")).unwrap(), vec![7; 300_000]);
+}
+
+fn ports_are_forwarded(cluster: &mut Cluster) {
+    let serve = "mkdir /www; echo welcome > /www/index.html; exec httpd -f -p 8080 -h /www";
+    cluster.run(&pod("web", &[container("main", serve)]));
+    let mut forwarding = Running(cluster.start_kubectl("port-forward web :8080"));
+    let mut lines = BufReader::new(forwarding.0.stdout.take().unwrap()).lines();
+    let told = lines.next().expect("it tells the port").expect("text");
+    let port = told.strip_prefix("Forwarding from 127.0.0.1:");
+    let port = port.and_then(|rest| rest.split(' ').next()).expect(&told);
+    let port: u16 = port.parse().expect(&told);
+    for _ in 0..3 {
+        let answer = until("the pod answers", || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|e| e.to_string())?;
+            let asked = stream.write_all(b"GET / HTTP/1.0\r\n\r\n");
+            asked.map_err(|e| e.to_string())?;
+            let mut answer = String::new();
+            let read = stream.read_to_string(&mut answer);
+            read.map_err(|e| e.to_string())?;
+            if answer.is_empty() {
+                Err("nothing".to_owned())
+            } else {
+                Ok(answer)
+            }
+        });
+        assert!(answer.ends_with("welcome\n"), "{answer}");
+    }
+}

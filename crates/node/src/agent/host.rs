@@ -120,6 +120,20 @@ fn view(pod: &Pod) -> Result<PodView, HostError> {
     })
 }
 
+/// The pod with this container in place of its own of that name. While a pod is resized step by
+/// step, a container has not yet all that the pod asks for.
+fn with_container(pod: &Pod, container: &Container) -> Pod {
+    let mut pod = pod.clone();
+    let spec = pod.spec.get_or_insert_default();
+    let all = spec.init_containers.iter_mut().flatten();
+    for own in all.chain(&mut spec.containers) {
+        if own.name == container.name {
+            *own = container.clone();
+        }
+    }
+    pod
+}
+
 fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap_or_default()
 }
@@ -255,7 +269,7 @@ impl Host for NodeHost {
     }
 
     fn container_resources(&self, pod: &Pod, container: &Container) -> LinuxContainerResources {
-        let planned = PodView::from_api(pod).unwrap_or_default();
+        let planned = PodView::from_api(&with_container(pod, container)).unwrap_or_default();
         resources::linux_resources(&planned, &container.name, &self.facts.container_settings)
     }
 
@@ -317,5 +331,39 @@ impl Host for NodeHost {
 
     fn record(&self, pod: &Pod, note: Note) {
         self.tell(pod, &note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::PodSpec;
+
+    use super::*;
+
+    #[test]
+    fn a_container_that_is_resized_halfway_counts_as_it_is() {
+        let named = |name: &str, image: &str| Container {
+            name: name.to_owned(),
+            image: Some(image.to_owned()),
+            ..Container::default()
+        };
+        let pod = Pod {
+            spec: Some(PodSpec {
+                containers: vec![named("a", "old"), named("b", "old")],
+                init_containers: Some(vec![named("c", "old")]),
+                ..PodSpec::default()
+            }),
+            ..Pod::default()
+        };
+        let images = |pod: &Pod| -> Vec<String> {
+            let spec = pod.spec.clone().unwrap_or_default();
+            let all = spec.containers.into_iter();
+            let all = all.chain(spec.init_containers.into_iter().flatten());
+            all.filter_map(|container| container.image).collect()
+        };
+        let changed = with_container(&pod, &named("b", "new"));
+        assert_eq!(images(&changed), ["old", "new", "old"]);
+        let changed = with_container(&pod, &named("c", "new"));
+        assert_eq!(images(&changed), ["old", "old", "new"]);
     }
 }

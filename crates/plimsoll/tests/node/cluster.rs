@@ -59,7 +59,7 @@ pub(crate) struct Cluster {
     pub(crate) runtime: Runtime,
     _containerd: Option<Containerd>,
     cgroups: Tree,
-    network: Bridge,
+    _network: Bridge,
     folder: Folder,
 }
 
@@ -104,7 +104,7 @@ impl Cluster {
             runtime,
             _containerd: containerd,
             cgroups,
-            network,
+            _network: network,
             folder,
         };
         cluster.until_ready();
@@ -152,11 +152,6 @@ impl Cluster {
     /// The cgroup below which all its pods are.
     pub(crate) fn cgroup_root(&self) -> &str {
         self.cgroups.path()
-    }
-
-    /// The bridge of its pods.
-    pub(crate) fn network(&self) -> &Bridge {
-        &self.network
     }
 
     fn kubeconfig(&self) -> PathBuf {

@@ -73,7 +73,7 @@ fn a_container_that_is_not_alive_is_started_again(cluster: &mut Cluster) {
 }
 
 fn a_slow_start_is_waited_for(cluster: &mut Cluster) {
-    let script = "while test ! -e /tmp/go; do sleep 0.1; done; exec nc -lk -p 9000 -e true";
+    let script = "while test ! -e /tmp/go; do sleep 0.1; done; exec nc -ll -p 9000 -e true";
     let mut main = container("main", script);
     let probe = json!({
         "tcpSocket": { "port": 9000 }, "periodSeconds": 1, "timeoutSeconds": 30,

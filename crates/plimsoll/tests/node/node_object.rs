@@ -33,11 +33,11 @@ fn reservations_are_taken_from_the_node() {
     let node = cluster.get(&format!("node {NODE}"));
     let status = &node["status"];
     assert_eq!(status["capacity"]["cpu"], "2");
-    assert_eq!(status["capacity"]["memory"], "4194304Ki");
+    assert_eq!(status["capacity"]["memory"], "4Gi");
     assert_eq!(status["capacity"]["pods"], "17");
     // 2 - 0.1 - 0.05 cores; 4Gi - 128Mi - 64Mi - 100Mi.
     assert_eq!(status["allocatable"]["cpu"], "1850m");
-    assert_eq!(status["allocatable"]["memory"], "3895296Ki");
+    assert_eq!(status["allocatable"]["memory"], "3804Mi");
     assert_eq!(status["allocatable"]["pods"], "17");
     let kubepods = format!("{}/kubepods", cluster.cgroup_root());
     let file = match is_unified() {

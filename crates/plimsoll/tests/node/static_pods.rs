@@ -73,7 +73,7 @@ fn a_file_is_a_pod(cluster: &Cluster) {
             && status["containerID"] != id(&mirror)
     });
     assert_eq!(
-        cluster.kubectl(&format!("exec {name} -- printenv NEW")),
+        cluster.kubectl(&format!("exec {name} -- sh -c 'echo $NEW'")),
         "yes\n"
     );
 

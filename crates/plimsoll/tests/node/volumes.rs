@@ -197,7 +197,7 @@ fn pods_reach_each_other(cluster: &mut Cluster) {
     cluster.run(&pod("client", &[container("main", WAIT)]));
     let address = |pod: &Value| pod["status"]["podIP"].as_str().unwrap().to_owned();
     let answer = cluster.kubectl(&format!(
-        "exec client -- wget -q -T 20 -O - http://{}:8080/",
+        "exec client -- wget -q -O - http://{}:8080/",
         address(&web)
     ));
     assert_eq!(answer, "welcome\n");

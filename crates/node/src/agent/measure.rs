@@ -10,11 +10,14 @@ use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path}
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold::DiskLayout;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
 use crate::cgroup::parse_own_cgroup;
+use crate::eviction::Survey;
 use crate::pods::{Pods, anatomy, spec};
 use crate::runtime;
 use crate::runtime::wire::{
@@ -35,6 +38,8 @@ pub(super) struct Meter {
     pods: Pods,
     collector: Mutex<Collector>,
     pub(super) metrics: KubeletMetrics,
+    /// The last measurement in the form eviction reads, and whom to tell of a new one.
+    survey: watch::Sender<Option<Arc<Survey>>>,
     naming: CgroupNaming,
     clock: Clock,
     started: Timestamp,
@@ -83,6 +88,7 @@ impl Meter {
         Meter {
             collector: Mutex::new(collector),
             metrics,
+            survey: watch::channel(None).0,
             naming: match runtime_name {
                 "cri-o" => CgroupNaming::CriO,
                 _ => CgroupNaming::Containerd,
@@ -123,7 +129,28 @@ impl Meter {
         });
         if let Err(error) = sampled.await {
             tracing::error!(%error, "measuring failed");
+            return;
         }
+        let summary = self.summary();
+        self.survey.send_replace(Some(Arc::new(Survey {
+            observation: summary.observation(),
+            usages: summary.usages(),
+        })));
+    }
+
+    /// The last measurement in the form eviction reads; `None` before the first.
+    pub(super) fn survey(&self) -> Option<Arc<Survey>> {
+        self.survey.borrow().clone()
+    }
+
+    /// Tells of every new measurement.
+    pub(super) fn surveys(&self) -> watch::Receiver<Option<Arc<Survey>>> {
+        self.survey.subscribe()
+    }
+
+    /// Which of the node's file systems are one; `None` before the first measurement.
+    pub(super) fn disk_layout(&self) -> Option<DiskLayout> {
+        self.collector().disk_layout()
     }
 
     /// What was measured last.

@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
 use crate::cgroup::parse_own_cgroup;
-use crate::eviction::Survey;
 use crate::pods::{Pods, anatomy, spec};
 use crate::runtime;
 use crate::runtime::wire::{
@@ -38,8 +37,8 @@ pub(super) struct Meter {
     pods: Pods,
     collector: Mutex<Collector>,
     pub(super) metrics: KubeletMetrics,
-    /// The last measurement in the form eviction reads, and whom to tell of a new one.
-    survey: watch::Sender<Option<Arc<Survey>>>,
+    /// Goes up with every measurement.
+    pub(super) measured: watch::Sender<u64>,
     naming: CgroupNaming,
     clock: Clock,
     started: Timestamp,
@@ -88,7 +87,7 @@ impl Meter {
         Meter {
             collector: Mutex::new(collector),
             metrics,
-            survey: watch::channel(None).0,
+            measured: watch::channel(0).0,
             naming: match runtime_name {
                 "cri-o" => CgroupNaming::CriO,
                 _ => CgroupNaming::Containerd,
@@ -127,28 +126,13 @@ impl Meter {
             collector.set_inventory(inventory);
             collector.sample(meter.clock.now());
         });
-        if let Err(error) = sampled.await {
-            tracing::error!(%error, "measuring failed");
-            return;
+        match sampled.await {
+            Ok(()) => self.measured.send_modify(|count| *count += 1),
+            Err(error) => tracing::error!(%error, "measuring failed"),
         }
-        let summary = self.summary();
-        self.survey.send_replace(Some(Arc::new(Survey {
-            observation: summary.observation(),
-            usages: summary.usages(),
-        })));
     }
 
-    /// The last measurement in the form eviction reads; `None` before the first.
-    pub(super) fn survey(&self) -> Option<Arc<Survey>> {
-        self.survey.borrow().clone()
-    }
-
-    /// Tells of every new measurement.
-    pub(super) fn surveys(&self) -> watch::Receiver<Option<Arc<Survey>>> {
-        self.survey.subscribe()
-    }
-
-    /// Which of the node's file systems are one; `None` before the first measurement.
+    /// Which of the node's file systems are one, once that was measured.
     pub(super) fn disk_layout(&self) -> Option<DiskLayout> {
         self.collector().disk_layout()
     }

@@ -3,7 +3,8 @@
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
 //! and `host` (what workers need), `upkeep` (what is done again and again), `measure`,
-//! `pressure` (eviction and garbage), `face` (what is shown), `run` (all of it).
+//! `pressure` (what eviction sees, and housekeeping), `face` (what is shown),
+//! `run` (all of it).
 
 mod conditions;
 mod credentials;

@@ -12,10 +12,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
-use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
-use plimsoll_core::config::NodeConfig;
-use plimsoll_core::eviction as engine;
-use plimsoll_core::eviction::image_gc::Policy as ImagePolicy;
+use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -29,12 +26,10 @@ use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
-use super::pressure::Pressure;
+use super::pressure;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
-use crate::cgroup::{Cgroups, NodeCgroups};
-use crate::eviction::reclaim::images;
-use crate::eviction::{self, EvictionShell};
+use crate::cgroup::NodeCgroups;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::identity::request_serving_certificate;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
@@ -202,13 +197,7 @@ impl Agent {
     ) -> Result<(), StartError> {
         let heartbeat = Arc::clone(&self.heartbeat);
         let stop = self.stop.clone();
-        let meter = Arc::new(Meter::new(
-            Arc::clone(&self.host),
-            self.pods.clone(),
-            options,
-            &self.runtime_name,
-        ));
-        self.serve(options, face, &meter, tasks)?;
+        self.serve(options, face, tasks)?;
         heartbeat.tell(
             EventType::Normal,
             "Starting",
@@ -225,8 +214,6 @@ impl Agent {
             () = stop.cancelled() => return Ok(()),
         }
         self.follow_pods(options, tasks);
-        tasks.spawn(self.watch_pressure(options, &meter));
-        tasks.spawn(Arc::clone(&meter).run(stop.clone()));
         tasks.spawn(follow_node(
             self.client.clone(),
             options.node_name.clone(),
@@ -250,71 +237,20 @@ impl Agent {
         let until = stop.clone();
         tasks.spawn(async move { beat.renew_lease(until).await });
         let facts = self.prepared_facts.clone();
-        let pressure = self.host.pressure.subscribe();
         let runtime = Arc::clone(&self.host.runtime);
         let at_once = Arc::clone(&heartbeat.at_once);
+        let pressure = self.host.pressure.subscribe();
         let until = stop.clone();
         tasks.spawn(async move {
             let facts = || async {
-                let mut now = node_facts(&facts, &health, &*runtime).await;
-                now.pressure.clone_from(&pressure.borrow());
-                now
+                let mut facts = node_facts(&facts, &health, &*runtime).await;
+                facts.pressure = pressure.borrow().clone();
+                facts
             };
             heartbeat.report_status(facts, until).await;
         });
         tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
         Ok(())
-    }
-
-    /// Evicts pods when the node runs short, and collects garbage so that it does not.
-    fn watch_pressure(
-        &self,
-        options: &Options,
-        meter: &Arc<Meter>,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let config = options.config.clone();
-        let images = images::Images::new(ImagePolicy::new(&config), Clock::system().now());
-        let pressure = Pressure::new(
-            self.pods.clone(),
-            Arc::clone(&self.host),
-            Arc::clone(meter),
-            Arc::clone(&self.heartbeat),
-            images,
-        );
-        let machine = CgroupPath::parse(&config.cgroup_root).ok();
-        // A cgroup that plays the machine is what runs short.
-        let machine = machine.filter(|_| options.capacity.is_some());
-        let machine = machine.unwrap_or_else(|| CgroupName::ROOT.to_path(Driver::Cgroupfs));
-        let capacity = options.capacity.as_ref().map(|machine| machine.memory);
-        let mount_root = options.system_root.clone();
-        let decisions_dir = Some(options.directories.root.join("decisions"));
-        let settings = move |engine| eviction::Settings {
-            mount_root,
-            machine,
-            capacity,
-            decisions_dir,
-            ..eviction::Settings::new(engine)
-        };
-        let cgroups = self.host.cgroups.cgroups().clone();
-        let (meter, stop) = (Arc::clone(meter), self.stop.clone());
-        async move {
-            let size = *config.container_log_max_size;
-            let files = *config.container_log_max_files;
-            let rotating = pressure
-                .clone()
-                .keep_logs_rotated(size, files, stop.clone());
-            let evicting = evict(
-                settings,
-                &config,
-                cgroups,
-                pressure.clone(),
-                meter,
-                stop.clone(),
-            );
-            let containers = pressure.clone().keep_containers_collected(stop.clone());
-            let images = pressure.keep_images_collected(stop);
-            tokio::join!(rotating, evicting, containers, images);
-        }
     }
 
     /// Has pods come from the API and from files, and tells the API what becomes of them.
@@ -348,7 +284,6 @@ impl Agent {
         &self,
         options: &Options,
         listener: TcpListener,
-        meter: &Arc<Meter>,
         tasks: &TaskTracker,
     ) -> Result<(), StartError> {
         let name = &options.node_name;
@@ -391,8 +326,24 @@ impl Agent {
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
         };
+        let meter = Arc::new(Meter::new(
+            Arc::clone(&self.host),
+            self.pods.clone(),
+            options,
+            &self.runtime_name,
+        ));
+        pressure::start(
+            options,
+            self.pods.clone(),
+            Arc::clone(&self.host),
+            Arc::clone(&self.heartbeat),
+            Arc::clone(&meter),
+            tasks,
+            &self.stop,
+        );
+        tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
         let runtime = Arc::clone(&self.host.runtime);
-        let face = Face::new(self.pods.clone(), runtime, Arc::clone(meter), options);
+        let face = Face::new(self.pods.clone(), runtime, meter, options);
         let server = Server::new(Arc::new(face), server_options);
         let until = self.stop.clone();
         tasks.spawn(async move {
@@ -421,47 +372,6 @@ impl Agent {
         names.dedup();
         names
     }
-}
-
-/// Runs the eviction shell, woken by every measurement, until told to stop.
-async fn evict(
-    settings: impl FnOnce(engine::Settings) -> eviction::Settings,
-    config: &NodeConfig,
-    cgroups: Cgroups,
-    pressure: Pressure,
-    meter: Arc<Meter>,
-    stop: CancellationToken,
-) {
-    let mut surveys = meter.surveys();
-    // Which lines there are depends on the disks, which the first measurement tells.
-    let layout = loop {
-        if let Some(layout) = meter.disk_layout() {
-            break layout;
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            changed = surveys.changed() => if changed.is_err() { return },
-        }
-    };
-    let engine = match engine::Settings::new(config, layout) {
-        Ok(engine) => engine,
-        Err(error) => return tracing::error!(%error, "eviction thresholds cannot be used"),
-    };
-    let shell = match EvictionShell::start(settings(engine), cgroups, Arc::new(pressure)) {
-        Ok(shell) => shell,
-        Err(error) => return tracing::error!(%error, "nothing is evicted"),
-    };
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            changed = surveys.changed() => match changed {
-                Ok(()) => shell.wake(),
-                Err(_) => break,
-            },
-        }
-    }
-    // Its thread is waited for when it is dropped.
-    let _ = tokio::task::spawn_blocking(move || drop(shell)).await;
 }
 
 /// Moves the agent into the cgroup it is to be accounted in (`kubeletCgroups`).

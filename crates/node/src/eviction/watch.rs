@@ -34,7 +34,7 @@ const ROSTER_LIFE: Duration = Duration::from_secs(1);
 const KERNEL_FIRST: Duration = Duration::from_millis(500);
 /// How long after the last victim has let go the memory may take to show in the figures.
 const SETTLING: Duration = Duration::from_millis(50);
-/// For how long a victim is worth looking at often.
+/// For how long a victim is worth looking at after its grace.
 const DYING: Duration = Duration::from_secs(60);
 /// How long a reclaim may take.
 const RECLAIM: Duration = Duration::from_secs(120);
@@ -63,6 +63,8 @@ pub(super) struct Watch {
     dying: Vec<Dying>,
     /// Until when the last victim's memory may still come.
     settles: Timestamp,
+    /// Until when it is not said again that nobody may be evicted.
+    quiet_until: Timestamp,
     /// When the node began to free what it can.
     reclaims_since: Option<Timestamp>,
     /// Until when the kernel's own kill is waited for in the present shortage.
@@ -73,7 +75,8 @@ pub(super) struct Watch {
 #[derive(Clone, Debug)]
 struct Dying {
     uid: PodUid,
-    since: Timestamp,
+    /// How long it is waited for.
+    until: Timestamp,
     is_struck: bool,
 }
 
@@ -103,6 +106,7 @@ impl Watch {
             next_step: Timestamp::default(),
             dying: Vec::new(),
             settles: Timestamp::default(),
+            quiet_until: Timestamp::default(),
             reclaims_since: None,
             kernel_until: None,
             clock: Clock::system(),
@@ -153,7 +157,7 @@ impl Watch {
             self.step(now, input);
             return self.rest(now, &standing);
         }
-        let pace = pause(&standing, !self.dying.is_empty(), self.rate.falling);
+        let pace = self.pace(&standing);
         let is_due = is_surveyed || now >= self.next_step || standing.is_met || pace <= NEAR;
         if !standing.is_met {
             self.kernel_until = None;
@@ -262,10 +266,8 @@ impl Watch {
             return false;
         }
         let (roster, reading, cgroups) = (&mut self.roster, &mut self.reading, &self.cgroups);
-        self.dying.retain(|dying| {
-            now.saturating_since(dying.since) < DYING
-                && roster.holds_memory(&dying.uid, reading, cgroups)
-        });
+        self.dying
+            .retain(|dying| now < dying.until && roster.holds_memory(&dying.uid, reading, cgroups));
         if self.dying.is_empty() {
             self.settles = now.saturating_add(SETTLING);
         }
@@ -306,13 +308,20 @@ impl Watch {
     fn carry_out(&mut self, now: Timestamp, decision: Decision) {
         self.next_step = decision.next_step_by;
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
-        let is_recorded = !decision.actions.is_empty() && is_concluded;
+        // A reclaim that was enough leaves nothing to do, and is worth a record.
+        let is_relief = matches!(decision.verdict, Verdict::Relieved(_));
+        let is_recorded = (is_relief || !decision.actions.is_empty())
+            && is_concluded
+            && !self.is_old_news(now, &decision.verdict);
         let mut announced = Vec::new();
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
         for action in decision.actions {
             match action {
                 Action::Evict(eviction) => self.evict(now, *eviction, &decision.stats_ages),
-                Action::Announce(message) => announced.push(message),
+                Action::Announce(message) if is_recorded || !is_concluded => {
+                    announced.push(message);
+                }
+                Action::Announce(_) => {}
                 Action::Reclaim(reclaim) => reclaims.push(reclaim),
             }
         }
@@ -340,6 +349,18 @@ impl Watch {
         }
     }
 
+    /// That nobody may be evicted is worth saying as often as upstream looks, not at every look.
+    fn is_old_news(&mut self, now: Timestamp, verdict: &Verdict) -> bool {
+        if !matches!(verdict, Verdict::NobodyToEvict(_)) {
+            return false;
+        }
+        let is_old = now < self.quiet_until;
+        if !is_old {
+            self.quiet_until = now.saturating_add(POLL);
+        }
+        is_old
+    }
+
     fn evict(
         &mut self,
         now: Timestamp,
@@ -360,9 +381,11 @@ impl Watch {
         tracing::info!(
             pod = %eviction.pod_ref, is_struck, message = eviction.message, "evicting"
         );
+        let grace = u64::try_from(eviction.grace_period_seconds).unwrap_or_default();
+        let patience = DYING.saturating_add(Duration::from_secs(grace));
         self.dying.push(Dying {
             uid,
-            since: now,
+            until: now.saturating_add(patience),
             is_struck,
         });
         let condemned = Condemned::new(eviction, is_struck, stats_ages.to_vec());
@@ -381,9 +404,15 @@ impl Watch {
         killed.is_ok()
     }
 
+    fn pace(&self, standing: &Standing) -> Duration {
+        // Those with a grace take their time.
+        let is_struck = self.dying.iter().any(|dying| dying.is_struck);
+        pause(standing, is_struck, self.rate.falling)
+    }
+
     /// How soon to look again.
     fn rest(&self, now: Timestamp, standing: &Standing) -> Duration {
-        let pace = pause(standing, !self.dying.is_empty(), self.rate.falling);
+        let pace = self.pace(standing);
         let engine = self.next_step.saturating_since(now);
         let settles = self.settles.saturating_since(now);
         let waits = [Some(self.settles), self.kernel_until];

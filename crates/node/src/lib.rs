@@ -6,10 +6,11 @@
 //! Reading order: [`runtime`] (the verbs of a container runtime, and two that speak them),
 //! [`image`] (what the embedded runtime runs), [`cgroup`] (core's plan written into the kernel),
 //! [`machine`] and [`stats`] (what there is, and what is used), [`volumes`] (directories for containers), [`pods`] (one worker per pod),
-//! [`server`] (the kubelet's face), [`identity`] (its certificates), [`agent`] (all of it together).
+//! [`eviction`] (which of them goes when the node runs short), [`server`] (the kubelet's face), [`identity`] (its certificates), [`agent`] (all of it together).
 
 pub mod agent;
 pub mod cgroup;
+pub mod eviction;
 mod folder;
 pub mod identity;
 pub mod image;

@@ -45,6 +45,14 @@ pub(super) struct Heartbeat {
     pub(super) at_once: Arc<Notify>,
 }
 
+impl std::fmt::Debug for Heartbeat {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Heartbeat")
+            .field("node", &self.identity.name)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Heartbeat {
     /// Makes the node known. Tries until it works or the agent stops.
     pub(super) async fn register(&self, facts: &NodeFacts) {

@@ -10,6 +10,8 @@ use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path}
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold::DiskLayout;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::host::NodeHost;
@@ -35,6 +37,8 @@ pub(super) struct Meter {
     pods: Pods,
     collector: Mutex<Collector>,
     pub(super) metrics: KubeletMetrics,
+    /// Goes up with every measurement.
+    pub(super) measured: watch::Sender<u64>,
     naming: CgroupNaming,
     clock: Clock,
     started: Timestamp,
@@ -83,6 +87,7 @@ impl Meter {
         Meter {
             collector: Mutex::new(collector),
             metrics,
+            measured: watch::channel(0).0,
             naming: match runtime_name {
                 "cri-o" => CgroupNaming::CriO,
                 _ => CgroupNaming::Containerd,
@@ -121,9 +126,15 @@ impl Meter {
             collector.set_inventory(inventory);
             collector.sample(meter.clock.now());
         });
-        if let Err(error) = sampled.await {
-            tracing::error!(%error, "measuring failed");
+        match sampled.await {
+            Ok(()) => self.measured.send_modify(|count| *count += 1),
+            Err(error) => tracing::error!(%error, "measuring failed"),
         }
+    }
+
+    /// Which of the node's file systems are one, once that was measured.
+    pub(super) fn disk_layout(&self) -> Option<DiskLayout> {
+        self.collector().disk_layout()
     }
 
     /// What was measured last.

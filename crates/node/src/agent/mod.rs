@@ -3,7 +3,7 @@
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
 //! and `host` (what workers need), `upkeep` (what is done again and again), `measure`,
-//! `face` (what is shown),
+//! `pressure` (what eviction sees, and housekeeping), `face` (what is shown),
 //! `run` (all of it).
 
 mod conditions;
@@ -15,6 +15,7 @@ mod measure;
 mod node_object;
 mod options;
 mod prepare;
+mod pressure;
 mod run;
 mod system_info;
 mod upkeep;

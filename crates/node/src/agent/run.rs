@@ -26,6 +26,7 @@ use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
+use super::pressure;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::cgroup::NodeCgroups;
@@ -238,9 +239,14 @@ impl Agent {
         let facts = self.prepared_facts.clone();
         let runtime = Arc::clone(&self.host.runtime);
         let at_once = Arc::clone(&heartbeat.at_once);
+        let pressure = self.host.pressure.subscribe();
         let until = stop.clone();
         tasks.spawn(async move {
-            let facts = || node_facts(&facts, &health, &*runtime);
+            let facts = || async {
+                let mut facts = node_facts(&facts, &health, &*runtime).await;
+                facts.pressure = pressure.borrow().clone();
+                facts
+            };
             heartbeat.report_status(facts, until).await;
         });
         tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
@@ -326,6 +332,15 @@ impl Agent {
             options,
             &self.runtime_name,
         ));
+        pressure::start(
+            options,
+            self.pods.clone(),
+            Arc::clone(&self.host),
+            Arc::clone(&self.heartbeat),
+            Arc::clone(&meter),
+            tasks,
+            &self.stop,
+        );
         tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
         let runtime = Arc::clone(&self.host.runtime);
         let face = Face::new(self.pods.clone(), runtime, meter, options);

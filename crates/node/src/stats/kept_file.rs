@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many more files may be kept open.
 #[derive(Clone, Debug)]
-pub(super) struct Budget(Arc<AtomicUsize>);
+pub(crate) struct Budget(Arc<AtomicUsize>);
 
 /// The right to keep one file open, given back when dropped.
 #[derive(Debug)]
@@ -21,20 +21,20 @@ struct Permit(Budget);
 
 /// A file that is read again and again.
 #[derive(Debug)]
-pub(super) struct KeptFile {
+pub(crate) struct KeptFile {
     path: PathBuf,
     kept: Option<(File, Permit)>,
 }
 
 /// Room for the text of one file, used for one after the other.
 #[derive(Debug)]
-pub(super) struct Buffer(Vec<u8>);
+pub(crate) struct Buffer(Vec<u8>);
 
 /// As large as most files; it grows for others.
 const USUAL_SIZE: usize = 8192;
 
 impl Budget {
-    pub(super) fn new(files: usize) -> Budget {
+    pub(crate) fn new(files: usize) -> Budget {
         Budget(Arc::new(AtomicUsize::new(files)))
     }
 
@@ -61,7 +61,7 @@ impl Default for Buffer {
 
 impl Buffer {
     /// The whole text of a file that is opened for this reading only.
-    pub(super) fn read_once(&mut self, path: &Path) -> io::Result<&str> {
+    pub(crate) fn read_once(&mut self, path: &Path) -> io::Result<&str> {
         self.fill(&File::open(path)?, Records::Many)
     }
 
@@ -96,17 +96,17 @@ enum Records {
 }
 
 impl KeptFile {
-    pub(super) fn new(path: PathBuf) -> KeptFile {
+    pub(crate) fn new(path: PathBuf) -> KeptFile {
         KeptFile { path, kept: None }
     }
 
     /// The text of a file that the kernel makes in one piece; `None` if there is no such file.
-    pub(super) fn read<'a>(&mut self, buffer: &'a mut Buffer, budget: &Budget) -> Option<&'a str> {
+    pub(crate) fn read<'a>(&mut self, buffer: &'a mut Buffer, budget: &Budget) -> Option<&'a str> {
         self.read_records(buffer, budget, Records::One)
     }
 
     /// The text of a file that is a list.
-    pub(super) fn read_list<'a>(
+    pub(crate) fn read_list<'a>(
         &mut self,
         buffer: &'a mut Buffer,
         budget: &Budget,

@@ -1,7 +1,7 @@
 //! Texts of the kernel in which each line is a key and a number.
 
 /// Calls `take` with each key and its number. Lines of another shape are passed over.
-pub(super) fn each_entry<'a>(text: &'a str, mut take: impl FnMut(&'a str, u64)) {
+pub(crate) fn each_entry<'a>(text: &'a str, mut take: impl FnMut(&'a str, u64)) {
     for line in text.lines() {
         if let Some((key, number)) = line.split_once(' ')
             && let Ok(number) = number.trim().parse()
@@ -12,14 +12,14 @@ pub(super) fn each_entry<'a>(text: &'a str, mut take: impl FnMut(&'a str, u64)) 
 }
 
 /// The number of one key.
-pub(super) fn entry(text: &str, key: &str) -> Option<u64> {
+pub(crate) fn entry(text: &str, key: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
         .and_then(|number| number.trim().parse().ok())
 }
 
 /// A file that is one number; `max` is the largest.
-pub(super) fn number_or_max(text: &str) -> Option<u64> {
+pub(crate) fn number_or_max(text: &str) -> Option<u64> {
     match text.trim() {
         "max" => Some(u64::MAX),
         number => number.parse().ok(),

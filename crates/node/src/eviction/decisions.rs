@@ -1,0 +1,115 @@
+//! Records of decisions, kept for those who ask why.
+//!
+//! Written by a thread of its own: on a node without memory a write may take seconds, and the next
+//! decision must not wait for it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use plimsoll_core::eviction::record::Record;
+
+/// The latest records, oldest first. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Decisions {
+    kept: Arc<Mutex<VecDeque<Arc<Record>>>>,
+    written: Sender<Arc<Record>>,
+    most: usize,
+}
+
+impl Decisions {
+    /// Keeps `most` of them, in the directory too if there is one: those of earlier runs are read
+    /// from it.
+    pub(super) fn open(directory: Option<PathBuf>, most: usize) -> io::Result<Decisions> {
+        let mut kept = VecDeque::new();
+        if let Some(directory) = &directory {
+            fs::create_dir_all(directory)?;
+            kept = read(directory)?;
+            while kept.len() > most {
+                kept.pop_front();
+            }
+        }
+        let (written, to_write) = channel();
+        if let Some(directory) = directory {
+            thread::Builder::new()
+                .name("decisions".to_owned())
+                .spawn(move || write_all(&directory, most, &to_write))?;
+        }
+        Ok(Decisions {
+            kept: Arc::new(Mutex::new(kept)),
+            written,
+            most,
+        })
+    }
+
+    pub(super) fn add(&self, record: Record) {
+        let record = Arc::new(record);
+        let mut kept = self.lock();
+        kept.push_back(Arc::clone(&record));
+        while kept.len() > self.most {
+            kept.pop_front();
+        }
+        drop(kept);
+        // Without a directory nobody listens.
+        let _ = self.written.send(record);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Record>> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Record>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_all(directory: &Path, most: usize, records: &Receiver<Arc<Record>>) {
+    for record in records {
+        let done = write(directory, &record).and_then(|()| prune(directory, most));
+        if let Err(error) = done {
+            tracing::warn!(directory = %directory.display(), %error, "decision not written");
+        }
+    }
+}
+
+/// The name sorts by time.
+fn write(directory: &Path, record: &Record) -> io::Result<()> {
+    let nanos = record.at.map_or(0, |at| at.as_nanos());
+    let path = directory.join(format!("{nanos:020}.json"));
+    let hidden = path.with_extension("json.new");
+    fs::write(&hidden, serde_json::to_vec(record)?)?;
+    fs::rename(hidden, path)
+}
+
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn prune(directory: &Path, most: usize) -> io::Result<()> {
+    let files = files(directory)?;
+    let beyond = files.len().saturating_sub(most);
+    files.iter().take(beyond).try_for_each(fs::remove_file)
+}
+
+/// Those of earlier runs. One that cannot be read was written by somebody else.
+fn read(directory: &Path) -> io::Result<VecDeque<Arc<Record>>> {
+    let texts = files(directory)?;
+    let texts = texts.iter().filter_map(|path| fs::read(path).ok());
+    let records = texts.filter_map(|text| serde_json::from_slice(&text).ok());
+    Ok(records.map(Arc::new).collect())
+}

@@ -1,0 +1,76 @@
+//! The agent's own survival on a node that has no memory left.
+//!
+//! None of it is needed to run, and all of it may be forbidden: what fails is told, and left.
+
+use std::io;
+use std::path::Path;
+
+use plimsoll_core::cgroup::Version;
+use plimsoll_core::resources::Bytes;
+use rustix::mm::{MlockAllFlags, mlockall};
+
+use crate::cgroup::{AGENT_OOM_SCORE_ADJ, Layout, parse_own_cgroup, write_oom_score_adj};
+
+/// What is done for the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// Whether the kernel's OOM killer is to take it last.
+    pub last_to_be_killed: bool,
+    /// Whether its memory, code included, is kept from being dropped or swapped.
+    pub lock_memory: bool,
+    /// What its cgroup keeps whatever others need (`memory.min`, cgroup v2 only).
+    pub memory_min: Option<Bytes>,
+}
+
+impl Default for Protection {
+    fn default() -> Protection {
+        Protection {
+            last_to_be_killed: true,
+            lock_memory: true,
+            memory_min: None,
+        }
+    }
+}
+
+/// Does what can be done; returns what could not, in words for the log.
+pub fn protect_agent(wanted: Protection, mount_root: &Path, layout: &Layout) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut note = |what: &str, done: io::Result<()>| {
+        if let Err(error) = done {
+            problems.push(format!("{what}: {error}"));
+        }
+    };
+    if wanted.last_to_be_killed {
+        let own = std::process::id();
+        let done = write_oom_score_adj(&mount_root.join("proc"), own, AGENT_OOM_SCORE_ADJ);
+        note("the OOM killer may take the agent", done);
+    }
+    if wanted.lock_memory {
+        note("the agent's memory may be dropped", lock_memory());
+    }
+    if let Some(kept) = wanted
+        .memory_min
+        .filter(|_| layout.version() == Version::V2)
+    {
+        let done = keep_memory(kept, mount_root, layout);
+        note("no memory is kept for the agent", done);
+    }
+    problems
+}
+
+/// What is mapped now is made present and kept; what comes later is kept once it is used. Without
+/// the difference every stack would take its full size.
+fn lock_memory() -> io::Result<()> {
+    mlockall(MlockAllFlags::CURRENT)?;
+    mlockall(MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?;
+    Ok(())
+}
+
+fn keep_memory(kept: Bytes, mount_root: &Path, layout: &Layout) -> io::Result<()> {
+    let text = std::fs::read_to_string(mount_root.join("proc/self/cgroup"))?;
+    let own = parse_own_cgroup(&text, layout.version());
+    let own = own.filter(|own| own.as_str() != "/");
+    let directory = own.and_then(|own| layout.directory("memory", &own));
+    let directory = directory.ok_or_else(|| io::Error::other("it has no cgroup of its own"))?;
+    std::fs::write(directory.join("memory.min"), kept.0.to_string())
+}

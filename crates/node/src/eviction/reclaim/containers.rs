@@ -1,0 +1,151 @@
+//! Dead containers, empty sandboxes and logs of pods that are gone.
+//!
+//! Matches v1.36 pkg/kubelet/kuberuntime/kuberuntime_gc.go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_core::eviction::container_gc::{
+    Container, ContainerState, Inventory, PodState, Policy, Sandbox, Scope, plan_containers,
+    plan_logs, plan_sandboxes,
+};
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::timestamp::Timestamp;
+
+use crate::pods::reports::Report;
+use crate::runtime::wire::{self, ContainerFilter, PodSandboxFilter, PodSandboxState};
+use crate::runtime::{Error, Runtime};
+
+/// How often dead containers are collected.
+pub const PERIOD: Duration = Duration::from_secs(60);
+
+const POD_UID: &str = "io.kubernetes.pod.uid";
+const CONTAINER_NAME: &str = "io.kubernetes.container.name";
+
+/// What a run is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Who asks.
+    pub scope: Scope,
+    /// What is kept.
+    pub policy: Policy,
+    /// The pods the node knows.
+    pub pods: &'a [Report],
+    /// Whether these are all of them.
+    pub are_all_pods_known: bool,
+    /// Where the logs of pods are.
+    pub pod_logs: &'a Path,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Removes what is dead. What cannot be removed is left for the next run.
+pub async fn collect(runtime: &dyn Runtime, run: Run<'_>) -> Result<(), Error> {
+    let pods = pod_states(run.pods);
+    let log_folders = log_folders(run.pod_logs);
+    let logs: Vec<PodUid> = log_folders.keys().cloned().collect();
+    let sandboxes = runtime
+        .list_pod_sandboxes(&PodSandboxFilter::default())
+        .await?;
+    let sandboxes: Vec<Sandbox> = sandboxes.iter().map(sandbox).collect();
+    let containers = runtime.list_containers(&ContainerFilter::default()).await?;
+    let containers: Vec<Container> = containers.iter().map(container).collect();
+    let inventory = |containers| Inventory {
+        containers,
+        sandboxes: &sandboxes,
+        logs: &logs,
+        pods: &pods,
+        are_all_pods_known: run.are_all_pods_known,
+    };
+    let mut removed = BTreeSet::new();
+    for removal in plan_containers(run.now, run.policy, run.scope, inventory(&containers)) {
+        if removal.stop_first && !tell(runtime.stop_container(&removal.id, Duration::ZERO).await) {
+            continue;
+        }
+        if tell(runtime.remove_container(&removal.id).await) {
+            removed.insert(removal.id);
+        }
+    }
+    let is_left = |container: &&Container| !removed.contains(&container.id);
+    let left: Vec<Container> = containers.iter().filter(is_left).cloned().collect();
+    for id in plan_sandboxes(run.scope, inventory(&left)) {
+        tell(runtime.stop_pod_sandbox(&id).await);
+        tell(runtime.remove_pod_sandbox(&id).await);
+    }
+    for uid in plan_logs(inventory(&left)) {
+        if let Some(folder) = log_folders.get(&uid)
+            && let Err(error) = std::fs::remove_dir_all(folder)
+        {
+            tracing::warn!(folder = %folder.display(), %error, "logs not removed");
+        }
+    }
+    Ok(())
+}
+
+/// Whether it worked; says why if not.
+fn tell(done: Result<(), Error>) -> bool {
+    match done {
+        Ok(()) => true,
+        Err(error) if error.is_not_found() => true,
+        Err(error) => {
+            tracing::warn!(error = error.chain(), "not removed");
+            false
+        }
+    }
+}
+
+/// How far each pod is gone: one that may run, or whose end is not told yet, lives.
+fn pod_states(pods: &[Report]) -> BTreeMap<PodUid, PodState> {
+    let states = pods.iter().map(|report| {
+        let uid = report.pod.metadata.uid.as_deref().unwrap_or_default();
+        let state = match report.is_finished {
+            true => PodState::Ended,
+            false => PodState::Living,
+        };
+        (PodUid::new(uid), state)
+    });
+    states.collect()
+}
+
+fn container(listed: &wire::Container) -> Container {
+    use wire::ContainerState as Listed;
+    let state = match Listed::try_from(listed.state) {
+        Ok(Listed::ContainerRunning) => ContainerState::Running,
+        Ok(Listed::ContainerCreated | Listed::ContainerExited) => ContainerState::Stopped,
+        Ok(Listed::ContainerUnknown) | Err(_) => ContainerState::Unknown,
+    };
+    let label = |name| listed.labels.get(name).cloned().unwrap_or_default();
+    Container {
+        id: listed.id.clone(),
+        name: label(CONTAINER_NAME),
+        pod: PodUid::new(label(POD_UID)),
+        sandbox: listed.pod_sandbox_id.clone(),
+        created_at: Timestamp::from_nanos(listed.created_at),
+        state,
+    }
+}
+
+fn sandbox(listed: &wire::PodSandbox) -> Sandbox {
+    let uid = listed
+        .metadata
+        .as_ref()
+        .map(|metadata| metadata.uid.clone());
+    Sandbox {
+        id: listed.id.clone(),
+        pod: PodUid::new(uid.unwrap_or_default()),
+        created_at: Timestamp::from_nanos(listed.created_at),
+        is_ready: listed.state == PodSandboxState::SandboxReady as i32,
+    }
+}
+
+/// Log directories by the pod they are of: `<namespace>_<name>_<uid>`.
+fn log_folders(pod_logs: &Path) -> BTreeMap<PodUid, PathBuf> {
+    let entries = std::fs::read_dir(pod_logs).into_iter().flatten().flatten();
+    let folders = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let (_, uid) = name.to_str()?.rsplit_once('_')?;
+        Some((PodUid::new(uid), entry.path()))
+    });
+    folders.collect()
+}

@@ -1,0 +1,231 @@
+//! The pods on the node and what they use at this moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus};
+use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::config::Profile;
+use plimsoll_core::eviction::usage::{ContainerUsage, MemoryUsage, PodUsage};
+use plimsoll_core::eviction::{ActivePod, Candidate};
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::resources::Bytes;
+
+use super::gauge::{CgroupMemory, OomKills, Reading};
+use crate::cgroup::{Cgroups, Layout};
+use crate::pods::reports::Report;
+
+/// What may stay behind in the cgroup of a pod without processes and is not worth waiting for:
+/// the kernel's own records of it.
+const RESIDUE: u64 = 4 << 20;
+
+/// The pods on the node.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    pods: BTreeMap<PodUid, Entry>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Entry {
+    candidate: Candidate,
+    pub(super) cgroup: CgroupPath,
+    resource_version: Option<String>,
+    status: Arc<PodStatus>,
+    /// By name; none for one whose container has not said its id.
+    containers: Vec<(Option<String>, CgroupMemory)>,
+    memory: CgroupMemory,
+    oom_kills: OomKills,
+    /// How many processes the kernel had killed at the last look.
+    killed_before: Option<u64>,
+    usage: PodUsage,
+}
+
+impl Roster {
+    /// Takes the pods there are. Pods of which nothing is left are forgotten.
+    pub(super) fn update(
+        &mut self,
+        reports: Vec<Report>,
+        cgroups: &Cgroups,
+        profile: Profile,
+        reading: &mut Reading,
+    ) {
+        let mut pods = BTreeMap::new();
+        for report in reports.into_iter().filter(|report| !report.is_finished) {
+            let uid = report.pod.metadata.uid.as_deref().unwrap_or_default();
+            let known = self.pods.remove(&PodUid::new(uid));
+            let is_same = |known: &Entry| {
+                known.resource_version == report.pod.metadata.resource_version
+                    && Arc::ptr_eq(&known.status, &report.status)
+            };
+            let entry = match known {
+                Some(known) if is_same(&known) => Some(known),
+                known => Entry::new(&report, cgroups, profile).map(|entry| Entry {
+                    killed_before: known.as_ref().and_then(|known| known.killed_before),
+                    usage: known.map(|known| known.usage).unwrap_or_default(),
+                    ..entry
+                }),
+            };
+            if let Some(mut entry) = entry {
+                // What the kernel killed before the pod was known is not news.
+                if entry.killed_before.is_none() {
+                    entry.was_oom_killed(reading);
+                }
+                pods.insert(entry.candidate.uid.clone(), entry);
+            }
+        }
+        self.pods = pods;
+    }
+
+    /// Takes what a full measurement says.
+    pub(super) fn take_usages(&mut self, usages: &BTreeMap<PodUid, PodUsage>) {
+        for (uid, entry) in &mut self.pods {
+            if let Some(usage) = usages.get(uid) {
+                entry.usage = usage.clone();
+            }
+        }
+    }
+
+    /// Reads the memory of every pod; answers whether the kernel killed somebody in one of them
+    /// for want of memory since the last look.
+    pub(super) fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
+        let mut was_oom_killed = false;
+        for entry in self.pods.values_mut() {
+            was_oom_killed |= entry.measure(reading, cgroups);
+        }
+        was_oom_killed
+    }
+
+    /// Reads the memory of one pod; answers whether it holds any.
+    pub(super) fn holds_memory(
+        &mut self,
+        uid: &PodUid,
+        reading: &mut Reading,
+        cgroups: &Cgroups,
+    ) -> bool {
+        self.pods.get_mut(uid).is_some_and(|entry| {
+            entry.measure(reading, cgroups);
+            entry.usage.working_set() > Bytes::ZERO
+        })
+    }
+
+    /// As the engine takes them.
+    pub(super) fn active(&self) -> Vec<ActivePod<'_>> {
+        let pods = self.pods.values().map(|entry| ActivePod {
+            candidate: &entry.candidate,
+            usage: Some(&entry.usage),
+        });
+        pods.collect()
+    }
+
+    pub(super) fn get_mut(&mut self, uid: &PodUid) -> Option<&mut Entry> {
+        self.pods.get_mut(uid)
+    }
+}
+
+impl Entry {
+    /// `None` for a pod that has no place in the cgroups.
+    fn new(report: &Report, cgroups: &Cgroups, profile: Profile) -> Option<Entry> {
+        let view = PodView::from_api(&report.pod).ok()?;
+        let cgroup = cgroups.path(&cgroups.pod_name(&view).ok()?);
+        let layout = cgroups.layout();
+        let inside = children(layout, &cgroup);
+        let names = container_names(&report.status);
+        let containers = inside.iter().map(|child| {
+            let folder = child.as_str().rsplit('/').next().unwrap_or_default();
+            let found = names.iter().find(|(id, _)| folder.contains(id));
+            let name = found.map(|(_, name)| (*name).to_owned());
+            (name, CgroupMemory::new(layout, child))
+        });
+        let mut counted = vec![cgroup.clone()];
+        let containers = containers.collect();
+        counted.extend(inside);
+        // What has ended already is not ended again, whoever ranks it first.
+        let mut candidate = Candidate::new(&view, profile);
+        candidate.is_exempt |= !report.may_run;
+        Some(Entry {
+            candidate,
+            memory: CgroupMemory::new(layout, &cgroup),
+            oom_kills: OomKills::new(layout, &counted),
+            cgroup,
+            resource_version: report.pod.metadata.resource_version.clone(),
+            status: Arc::clone(&report.status),
+            containers,
+            killed_before: None,
+            usage: PodUsage::default(),
+        })
+    }
+
+    /// Reads its memory; answers whether the kernel killed somebody in it since the last time.
+    fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
+        let amounts = self.memory.read(reading).unwrap_or_default();
+        let mut working_set = amounts.working_set();
+        if working_set > 0 && working_set <= RESIDUE && is_empty(cgroups, &self.cgroup) {
+            working_set = 0;
+        }
+        // A pod without a cgroup uses nothing; that is known, not unknown.
+        self.usage.memory = Some(MemoryUsage {
+            working_set: Some(bytes(working_set)),
+        });
+        for (name, memory) in &mut self.containers {
+            let (Some(name), Some(amounts)) = (name, memory.read(reading)) else {
+                continue;
+            };
+            let used = Some(bytes(amounts.working_set()));
+            let known = self.usage.containers.iter_mut();
+            match known.into_iter().find(|known| known.name == *name) {
+                Some(known) => known.memory = used,
+                None => self.usage.containers.push(ContainerUsage {
+                    name: name.clone(),
+                    memory: used,
+                    ..ContainerUsage::default()
+                }),
+            }
+        }
+        self.was_oom_killed(reading)
+    }
+
+    /// Whether the kernel killed somebody in it since the last time this was asked.
+    pub(super) fn was_oom_killed(&mut self, reading: &mut Reading) -> bool {
+        let killed = self.oom_kills.read(reading);
+        let before = self.killed_before.replace(killed);
+        before.is_some_and(|before| killed > before)
+    }
+}
+
+fn bytes(number: u64) -> Bytes {
+    Bytes(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn is_empty(cgroups: &Cgroups, cgroup: &CgroupPath) -> bool {
+    cgroups.pids(cgroup).is_ok_and(|pids| pids.is_empty())
+}
+
+fn children(layout: &Layout, cgroup: &CgroupPath) -> Vec<CgroupPath> {
+    let Some(directory) = layout.directory("memory", cgroup) else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let paths = folders.filter_map(|entry| {
+        let name = entry.file_name();
+        CgroupPath::parse(&format!("{}/{}", cgroup.as_str(), name.to_str()?)).ok()
+    });
+    paths.collect()
+}
+
+/// Ids of containers, without the runtime's name in front, and their names.
+fn container_names(status: &PodStatus) -> Vec<(&str, &str)> {
+    let lists = [
+        &status.container_statuses,
+        &status.init_container_statuses,
+        &status.ephemeral_container_statuses,
+    ];
+    let statuses = lists.into_iter().flatten().flatten();
+    let named = statuses.filter_map(|status: &ContainerStatus| {
+        let (_, id) = status.container_id.as_deref()?.split_once("://")?;
+        (!id.is_empty()).then_some((id, status.name.as_str()))
+    });
+    named.collect()
+}

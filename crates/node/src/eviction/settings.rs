@@ -1,0 +1,59 @@
+//! What the shell goes by.
+
+use std::path::PathBuf;
+
+use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::eviction;
+use plimsoll_core::resources::Bytes;
+
+/// What the shell goes by. Fixed for its life.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the engine is set up.
+    pub engine: eviction::Settings,
+    /// What `/proc` is below; `/` but in tests.
+    pub mount_root: PathBuf,
+    /// The cgroup whose memory is the machine's: the root, unless a cgroup plays the machine.
+    pub machine: CgroupPath,
+    /// How much memory the machine is said to have; what the kernel says if `None`.
+    pub capacity: Option<Bytes>,
+    /// Who wakes the shell.
+    pub waking: Waking,
+    /// Whether pods get the grace of their eviction even where the node runs dry before it is
+    /// over, as upstream does.
+    pub gives_grace_always: bool,
+    /// Where records of decisions are kept; nowhere but in memory if `None`.
+    pub decisions_dir: Option<PathBuf>,
+    /// How many of them.
+    pub kept_decisions: usize,
+}
+
+/// Who wakes the shell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waking {
+    /// The kernel, and a timer that runs the faster the nearer a line is.
+    #[default]
+    Events,
+    /// A timer of ten seconds, as upstream's; for comparison.
+    PollOnly,
+}
+
+impl Settings {
+    /// How many records are kept if nothing else is said.
+    pub const KEPT_DECISIONS: usize = 64;
+
+    /// The whole machine, watched by events.
+    pub fn new(engine: eviction::Settings) -> Settings {
+        Settings {
+            engine,
+            mount_root: PathBuf::from("/"),
+            machine: plimsoll_core::cgroup::CgroupName::ROOT
+                .to_path(plimsoll_core::cgroup::Driver::Cgroupfs),
+            capacity: None,
+            waking: Waking::Events,
+            gives_grace_always: false,
+            decisions_dir: None,
+            kept_decisions: Settings::KEPT_DECISIONS,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The whole: a thread that watches, and what others may ask of it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use plimsoll_core::object::node::NodeCondition;
+use rustix::event::{EventfdFlags, eventfd};
+use serde_json::{Value, json};
+
+use super::decisions::Decisions;
+use super::settings::Settings;
+use super::surroundings::Surroundings;
+use super::watch::Watch;
+use crate::cgroup::Cgroups;
+
+/// Why the shell does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its thread or what wakes it cannot be made.
+    #[error("cannot start to watch the node's memory")]
+    Thread(#[source] io::Error),
+    /// Records cannot be kept.
+    #[error("cannot keep records of decisions in {directory}")]
+    Decisions {
+        /// Where.
+        directory: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Watches a node and evicts pods from it until it is dropped.
+#[derive(Debug)]
+pub struct EvictionShell {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and others have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Wakes the thread.
+    bell: OwnedFd,
+    is_stopping: AtomicBool,
+    is_reclaimed: AtomicBool,
+    conditions: Mutex<BTreeSet<NodeCondition>>,
+    decisions: Decisions,
+}
+
+/// That the node is freeing what it can. Dropped when that is done.
+#[derive(Debug)]
+pub struct Ticket(Arc<Shared>);
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.is_reclaimed.store(true, Ordering::Release);
+        self.0.ring();
+    }
+}
+
+impl EvictionShell {
+    /// Begins to watch.
+    pub fn start(
+        settings: Settings,
+        cgroups: Cgroups,
+        surroundings: Arc<dyn Surroundings>,
+    ) -> Result<EvictionShell, StartError> {
+        let directory = settings.decisions_dir.clone();
+        let decisions = Decisions::open(directory.clone(), settings.kept_decisions);
+        let decisions = decisions.map_err(|source| StartError::Decisions {
+            directory: directory.unwrap_or_default().display().to_string(),
+            source,
+        })?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let shared = Arc::new(Shared {
+            bell: bell.map_err(|errno| StartError::Thread(errno.into()))?,
+            is_stopping: AtomicBool::new(false),
+            is_reclaimed: AtomicBool::new(false),
+            conditions: Mutex::default(),
+            decisions,
+        });
+        let mut watch = Watch::new(settings, cgroups, surroundings, Arc::clone(&shared));
+        let thread = thread::Builder::new().name("eviction".to_owned());
+        let thread = thread.spawn(move || watch.run());
+        Ok(EvictionShell {
+            shared,
+            thread: Some(thread.map_err(StartError::Thread)?),
+        })
+    }
+
+    /// The pressure conditions of the node, for its status and for admission.
+    pub fn conditions(&self) -> BTreeSet<NodeCondition> {
+        self.shared.conditions().clone()
+    }
+
+    /// The latest decisions, oldest first, as `GET /plimsoll/decisions` answers.
+    pub fn decisions(&self) -> Value {
+        let records = self.shared.decisions.all();
+        let items: Vec<Value> = records
+            .iter()
+            .filter_map(|record| serde_json::to_value(&**record).ok())
+            .collect();
+        json!({ "kind": "EvictionDecisionList", "items": items })
+    }
+
+    /// Has the thread look at once: there is a new survey.
+    pub fn wake(&self) {
+        self.shared.ring();
+    }
+}
+
+impl Drop for EvictionShell {
+    fn drop(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.shared.ring();
+        if let Some(thread) = self.thread.take() {
+            // It cannot be helped if it panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn ring(&self) {
+        // It is full of rings if this fails.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether a reclaim has ended since the last call.
+    pub(super) fn take_reclaimed(&self) -> bool {
+        self.is_reclaimed.swap(false, Ordering::AcqRel)
+    }
+
+    pub(super) fn ticket(self: &Arc<Shared>) -> Ticket {
+        self.is_reclaimed.store(false, Ordering::Release);
+        Ticket(Arc::clone(self))
+    }
+
+    pub(super) fn conditions(&self) -> MutexGuard<'_, BTreeSet<NodeCondition>> {
+        let conditions = self.conditions.lock();
+        conditions.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+}

@@ -1,0 +1,419 @@
+//! A cgroup plays the machine, processes play pods, and one of them takes all the memory there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::config::Profile;
+use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::{self, MemorySource, NodeReclaim};
+use plimsoll_core::object::node::NodeCondition;
+use plimsoll_core::object::pod::PodView;
+use plimsoll_core::resources::Bytes;
+use plimsoll_core::threshold::{self, DiskLayout, Statements};
+use serde_json::json;
+
+use super::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
+use crate::cgroup::testing::{KernelCgroups, eventually};
+use crate::cgroup::{Cgroups, Layout};
+use crate::pods::reports::Report;
+
+const MIB: u64 = 1 << 20;
+/// What the machine has, and where its line is.
+const MACHINE: u64 = 500 * MIB;
+const LINE: u64 = 150 * MIB;
+/// How the test binary knows that it is to take memory, and how fast, in MiB per second.
+const RATE: &str = "PLIMSOLL_TEST_HOG_RATE";
+/// How much it takes at most.
+const MOST: &str = "PLIMSOLL_TEST_HOG_MOST";
+
+/// Not a test: what the processes in the pods run.
+#[test]
+#[ignore = "child process of others"]
+#[expect(clippy::cast_precision_loss, reason = "a count of mebibytes")]
+fn hog() {
+    let (Ok(rate), Ok(most)) = (std::env::var(RATE), std::env::var(MOST)) else {
+        return;
+    };
+    let (rate, most): (f64, usize) = (rate.parse().unwrap(), most.parse().unwrap());
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).unwrap();
+    let begun = Instant::now();
+    let mut held: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let due = begun.elapsed().as_secs_f64() * rate;
+        while (held.len() as f64) < due && held.len() < most {
+            held.push(vec![1; 1 << 20]);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A pod with one process.
+struct Tenant {
+    pod: Arc<Pod>,
+    cgroup: CgroupPath,
+    process: Child,
+}
+
+impl Tenant {
+    fn new(cgroups: &Cgroups, name: &str, rate: u64, most: u64) -> Tenant {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        }))
+        .unwrap();
+        let view = PodView::from_api(&pod).unwrap();
+        let cgroup = cgroups.path(&cgroups.pod_name(&view).unwrap());
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "eviction::tests::hog", "--ignored"])
+            .env(RATE, rate.to_string())
+            .env(MOST, most.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let process = child.unwrap();
+        cgroups.enter(&cgroup, process.id()).unwrap();
+        Tenant {
+            pod: Arc::new(pod),
+            cgroup,
+            process,
+        }
+    }
+
+    fn go(&mut self) {
+        let input = self.process.stdin.as_mut().unwrap();
+        input.write_all(b"\n").unwrap();
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Tenant {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A pod as the rest of the agent knows it.
+#[derive(Debug)]
+struct Resident {
+    pod: Arc<Pod>,
+    cgroup: CgroupPath,
+    status: Arc<PodStatus>,
+}
+
+/// The rest of the agent: pods that were evicted are gone once nothing of them runs.
+#[derive(Debug)]
+struct Rest {
+    cgroups: Cgroups,
+    pods: Vec<Resident>,
+    evicted: Mutex<Vec<(Instant, Condemned)>>,
+    told: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Surroundings for Rest {
+    fn pods(&self) -> Vec<Report> {
+        let evicted = self.evicted.lock().unwrap();
+        let reports = self.pods.iter().map(|resident| {
+            let uid = resident.pod.metadata.uid.as_deref().unwrap();
+            let is_evicted = evicted.iter().any(|(_, e)| e.eviction.uid.as_str() == uid);
+            let is_empty = || self.cgroups.pids(&resident.cgroup).unwrap().is_empty();
+            Report {
+                pod: Arc::clone(&resident.pod),
+                status: Arc::clone(&resident.status),
+                may_run: !is_evicted,
+                is_finished: is_evicted && is_empty(),
+                version: 0,
+            }
+        });
+        reports.collect()
+    }
+
+    fn survey(&self) -> Option<Arc<Survey>> {
+        None
+    }
+
+    fn evict(&self, condemned: Condemned) {
+        let mut evicted = self.evicted.lock().unwrap();
+        evicted.push((Instant::now(), condemned));
+    }
+
+    fn conditions_changed(&self, conditions: &BTreeSet<NodeCondition>) {
+        let mut told = self.told.lock().unwrap();
+        told.push((Instant::now(), conditions.clone()));
+    }
+
+    fn warn(&self, reason: &'static str, message: String) {
+        let mut warnings = self.warnings.lock().unwrap();
+        warnings.push(format!("{reason}: {message}"));
+    }
+
+    fn reclaim(&self, _: Vec<NodeReclaim>, _: Ticket) {}
+}
+
+fn engine(hard: &str, soft: Option<(&str, &str)>) -> eviction::Settings {
+    let map = |value: &str| BTreeMap::from([("memory.available".to_owned(), value.to_owned())]);
+    let statements = Statements {
+        hard: map(hard),
+        soft: soft.map(|(line, _)| map(line)).unwrap_or_default(),
+        soft_grace_period: soft.map(|(_, grace)| map(grace)).unwrap_or_default(),
+        ..Statements::default()
+    };
+    eviction::Settings {
+        profile: Profile::default(),
+        thresholds: statements.parse().unwrap(),
+        layout: DiskLayout::Single,
+        pressure_transition_period: threshold::Duration::from_secs(300),
+        max_pod_grace_period_seconds: 30,
+        local_storage_capacity_isolation: false,
+        memory_source: MemorySource::WorkingSet,
+        memory_stall: None,
+    }
+}
+
+/// The machine: a cgroup with a limit, pods below it, and somebody who watches.
+struct Trial {
+    // Dropped in this order: who watches, who runs, where.
+    shell: EvictionShell,
+    tenants: Vec<Tenant>,
+    rest: Arc<Rest>,
+    sampler: Sampler,
+    _kernel: KernelCgroups,
+    _records: tempfile::TempDir,
+}
+
+impl Trial {
+    /// The first tenant takes that much per second; two bystanders hold 20 MiB each.
+    fn new(rate: u64, engine: eviction::Settings, change: impl FnOnce(&mut Settings)) -> Trial {
+        let kernel = KernelCgroups::new();
+        let cgroups = kernel.cgroups().clone();
+        let machine = cgroups.path(cgroups.root());
+        let memory = cgroups.layout().directory("memory", &machine).unwrap();
+        let limit = match plimsoll_testkit::cgroup::is_unified() {
+            true => "memory.max",
+            false => "memory.limit_in_bytes",
+        };
+        cgroups.create(&cgroups.path(&cgroups.kubepods())).unwrap();
+        std::fs::write(memory.join(limit), MACHINE.to_string()).unwrap();
+        let mut tenants = vec![
+            Tenant::new(&cgroups, "hog", rate, 10_000),
+            Tenant::new(&cgroups, "one", 1000, 20),
+            Tenant::new(&cgroups, "two", 1000, 20),
+        ];
+        let pods = tenants.iter().map(|tenant| Resident {
+            pod: Arc::clone(&tenant.pod),
+            cgroup: tenant.cgroup.clone(),
+            status: Arc::new(PodStatus::default()),
+        });
+        let rest = Arc::new(Rest {
+            cgroups: cgroups.clone(),
+            pods: pods.collect(),
+            evicted: Mutex::default(),
+            told: Mutex::default(),
+            warnings: Mutex::default(),
+        });
+        let records = tempfile::tempdir().unwrap();
+        let mut settings = Settings {
+            machine: machine.clone(),
+            capacity: Some(Bytes(MACHINE.cast_signed())),
+            decisions_dir: Some(records.path().join("decisions")),
+            ..Settings::new(engine)
+        };
+        change(&mut settings);
+        for tenant in &mut tenants[1..] {
+            tenant.go();
+        }
+        let sampler = Sampler::start(cgroups.layout(), &machine);
+        let told: Arc<dyn Surroundings> = Arc::<Rest>::clone(&rest);
+        let shell = EvictionShell::start(settings, cgroups, told).unwrap();
+        Trial {
+            shell,
+            tenants,
+            rest,
+            sampler,
+            _kernel: kernel,
+            _records: records,
+        }
+    }
+
+    fn evicted(&self) -> Vec<String> {
+        let evicted = self.rest.evicted.lock().unwrap();
+        let names = evicted.iter().map(|(_, e)| e.eviction.pod_ref.name.clone());
+        names.collect()
+    }
+}
+
+/// Looks every two milliseconds when the line was crossed, and how far.
+struct Sampler {
+    stop: Arc<AtomicBool>,
+    found: Arc<Mutex<Crossing>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    at: Option<Instant>,
+    lowest: i64,
+}
+
+impl Sampler {
+    fn start(layout: &Layout, machine: &CgroupPath) -> Sampler {
+        let found = Arc::new(Mutex::new(Crossing {
+            at: None,
+            lowest: i64::MAX,
+        }));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut memory = super::gauge::CgroupMemory::new(layout, machine);
+        let mut reading = super::gauge::Reading::new(10);
+        let (ended, crossing) = (Arc::clone(&stop), Arc::clone(&found));
+        let thread = std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                if let Some(amounts) = memory.read(&mut reading) {
+                    let left = MACHINE.cast_signed() - amounts.working_set().cast_signed();
+                    let mut crossing = crossing.lock().unwrap();
+                    crossing.lowest = crossing.lowest.min(left);
+                    if left < LINE.cast_signed() && crossing.at.is_none() {
+                        crossing.at = Some(Instant::now());
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Sampler {
+            stop,
+            found,
+            thread: Some(thread),
+        }
+    }
+
+    fn crossing(&self) -> Crossing {
+        *self.found.lock().unwrap()
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
+    for rate in [50, 100, 200] {
+        let mut trial = Trial::new(rate, engine("150Mi", None), |_| {});
+        trial.tenants[0].go();
+        let dead = loop_until_dead(&mut trial.tenants[0]);
+        let crossing = trial.sampler.crossing();
+        let crossed = crossing.at.unwrap();
+        let took = dead.saturating_duration_since(crossed);
+        let lowest = crossing.lowest / (1 << 20);
+        let told = trial.rest.told.lock().unwrap().clone();
+        let pressure = told[0].0.saturating_duration_since(crossed);
+        eprintln!(
+            "{rate} MiB/s: dead after {took:?}, told after {pressure:?}, lowest {lowest} MiB"
+        );
+        // What a loaded machine takes to end a process is not the shell's; what is lost meanwhile is.
+        assert!(pressure < Duration::from_millis(200), "{pressure:?}");
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert!(lowest >= 90, "{lowest} MiB");
+        // Nobody else has to go for it, however long one waits.
+        let still = Instant::now() + Duration::from_secs(2);
+        eventually("two seconds pass", || Instant::now() > still);
+        assert_eq!(trial.evicted(), ["hog"]);
+        assert!(trial.tenants[1].is_alive() && trial.tenants[2].is_alive());
+        assert_eq!(told.len(), 1);
+        assert!(told[0].1.contains(&NodeCondition::MemoryPressure));
+        assert_eq!(trial.shell.conditions(), told[0].1);
+        let condemned = trial.rest.evicted.lock().unwrap()[0].1.clone();
+        assert!(condemned.is_struck && condemned.forced.is_disruption);
+        assert_eq!(condemned.forced.reason, "Evicted");
+        let begin = "The node was low on resource: memory. Threshold quantity: 150Mi, available: ";
+        assert!(
+            condemned.forced.message.starts_with(begin),
+            "{}",
+            condemned.forced.message
+        );
+        let warnings = trial.rest.warnings.lock().unwrap().clone();
+        assert_eq!(
+            warnings,
+            ["EvictionThresholdMet: Attempting to reclaim memory"]
+        );
+        let shown = trial.shell.decisions();
+        let record: Record = serde_json::from_value(shown["items"][0].clone()).unwrap();
+        assert_eq!(record.replay().unwrap(), record.decision);
+    }
+}
+
+fn loop_until_dead(tenant: &mut Tenant) -> Instant {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while tenant.is_alive() {
+        assert!(Instant::now() < deadline, "the hog lives on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Instant::now()
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
+    let soft = Some(("250Mi", "0s"));
+    let mut settings = engine("150Mi", soft);
+    settings.max_pod_grace_period_seconds = 1;
+    let mut trial = Trial::new(40, settings, |_| {});
+    trial.tenants[0].go();
+    let dead = loop_until_dead(&mut trial.tenants[0]);
+    let crossed = trial.sampler.crossing().at.unwrap();
+    // It was told at the soft line and went on, as one that ignores its signal does.
+    let evicted = trial.rest.evicted.lock().unwrap().clone();
+    assert_eq!(evicted.len(), 1);
+    assert!(!evicted[0].1.is_struck && evicted[0].0 < crossed);
+    let took = dead.saturating_duration_since(crossed);
+    let before = crossed - evicted[0].0;
+    eprintln!("told {before:?} before the hard line, dead {took:?} after");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_grace_that_would_be_outrun_is_not_given() {
+    // 250 MiB at 40 MiB/s are six seconds, and it would be given thirty.
+    let soft = Some(("250Mi", "0s"));
+    let mut trial = Trial::new(40, engine("150Mi", soft), |_| {});
+    trial.tenants[0].go();
+    loop_until_dead(&mut trial.tenants[0]);
+    assert_eq!(trial.evicted(), ["hog"]);
+    assert!(trial.rest.evicted.lock().unwrap()[0].1.is_struck);
+    assert!(trial.sampler.crossing().at.is_none());
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_pod_that_the_kernel_killed_is_not_evicted() {
+    // The poll comes too late: the limit is hit before it.
+    let mut trial = Trial::new(400, engine("150Mi", None), |settings| {
+        settings.waking = Waking::PollOnly;
+    });
+    // The first look is over, the next one is ten seconds away.
+    let begun = Instant::now() + Duration::from_millis(200);
+    eventually("the first look", || Instant::now() > begun);
+    trial.tenants[0].go();
+    loop_until_dead(&mut trial.tenants[0]);
+    trial.shell.wake();
+    let still = Instant::now() + Duration::from_secs(1);
+    eventually("a second passes", || Instant::now() > still);
+    assert_eq!(trial.evicted(), [""; 0]);
+    assert!(trial.tenants[1].is_alive() && trial.tenants[2].is_alive());
+}

@@ -1,0 +1,430 @@
+//! One look after the other, and what follows from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_core::eviction::record::Recorder;
+use plimsoll_core::eviction::{
+    Action, Decision, Engine, Eviction, Input, NodeReclaim, Observation, Verdict, message,
+};
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold::{self, Signal};
+
+use super::alarm::Alarms;
+use super::gauge::{Gauge, Look, Reading};
+use super::lines::{Lines, Standing};
+use super::pace::{Rate, pause};
+use super::roster::Roster;
+use super::settings::{Settings, Waking};
+use super::shell::Shared;
+use super::strike::{is_at_once, is_grace_over};
+use super::surroundings::{Condemned, Surroundings, Survey};
+use crate::cgroup::Cgroups;
+use crate::pods::Clock;
+use crate::stats;
+
+/// Upstream's `evictionMonitoringPeriod`.
+const POLL: Duration = Duration::from_secs(10);
+/// A line so near that every look is told to the engine, which learns the rate from them.
+const NEAR: Duration = Duration::from_millis(100);
+/// How long the list of pods holds while nothing presses.
+const ROSTER_LIFE: Duration = Duration::from_secs(1);
+/// How long the kernel's own kill is given to free memory, once per shortage.
+const KERNEL_FIRST: Duration = Duration::from_millis(500);
+/// How long after the last victim has let go the memory may take to show in the figures.
+const SETTLING: Duration = Duration::from_millis(50);
+/// For how long a victim is worth looking at after its grace.
+const DYING: Duration = Duration::from_secs(60);
+/// How long a reclaim may take.
+const RECLAIM: Duration = Duration::from_secs(120);
+/// How long to wait when the memory cannot be read.
+const BLIND: Duration = Duration::from_secs(1);
+
+/// The thread's own state.
+#[derive(Debug)]
+pub(super) struct Watch {
+    settings: Settings,
+    cgroups: Cgroups,
+    surroundings: Arc<dyn Surroundings>,
+    shared: Arc<Shared>,
+    clock: Clock,
+    engine: Engine,
+    recorder: Recorder,
+    gauge: Gauge,
+    reading: Reading,
+    alarms: Alarms,
+    lines: Lines,
+    rate: Rate,
+    roster: Roster,
+    listed_at: Timestamp,
+    survey: Option<Arc<Survey>>,
+    next_step: Timestamp,
+    dying: Vec<Dying>,
+    /// Until when the last victim's memory may still come.
+    settles: Timestamp,
+    /// Until when it is not said again that nobody may be evicted.
+    quiet_until: Timestamp,
+    /// When the node began to free what it can.
+    reclaims_since: Option<Timestamp>,
+    /// Until when the kernel's own kill is waited for in the present shortage.
+    kernel_until: Option<Timestamp>,
+}
+
+/// A pod that is on its way out.
+#[derive(Clone, Debug)]
+struct Dying {
+    uid: PodUid,
+    /// How long it is waited for.
+    until: Timestamp,
+    is_struck: bool,
+}
+
+impl Watch {
+    pub(super) fn new(
+        settings: Settings,
+        cgroups: Cgroups,
+        surroundings: Arc<dyn Surroundings>,
+        shared: Arc<Shared>,
+    ) -> Watch {
+        let layout = cgroups.layout();
+        let kubepods = cgroups.path(&cgroups.kubepods());
+        Watch {
+            engine: Engine::new(settings.engine.clone()),
+            recorder: Recorder::new(1),
+            gauge: Gauge::new(&settings, layout, &kubepods),
+            reading: Reading::new(stats::Settings::affordable_files() / 2),
+            alarms: match settings.waking {
+                Waking::Events => Alarms::new(&settings, layout, &kubepods),
+                Waking::PollOnly => Alarms::default(),
+            },
+            lines: Lines::default(),
+            rate: Rate::default(),
+            roster: Roster::default(),
+            listed_at: Timestamp::default(),
+            survey: None,
+            next_step: Timestamp::default(),
+            dying: Vec::new(),
+            settles: Timestamp::default(),
+            quiet_until: Timestamp::default(),
+            reclaims_since: None,
+            kernel_until: None,
+            clock: Clock::system(),
+            settings,
+            cgroups,
+            surroundings,
+            shared,
+        }
+    }
+
+    /// Watches until told to stop.
+    pub(super) fn run(&mut self) {
+        if let Some(warning) = self.engine.warning() {
+            tracing::warn!(warning, "eviction thresholds");
+        }
+        while !self.shared.is_stopping() {
+            let now = self.clock.now();
+            let next = match self.settings.waking {
+                Waking::Events => self.turn(now),
+                Waking::PollOnly => {
+                    self.turn(now);
+                    POLL
+                }
+            };
+            let bell = self.shared.bell();
+            self.alarms.wait(bell, next);
+        }
+    }
+
+    /// Looks once and does what is to be done; answers how soon to look again.
+    fn turn(&mut self, now: Timestamp) -> Duration {
+        let is_surveyed = self.take_survey();
+        let Some(mut look) = self.gauge.read(now, &mut self.reading) else {
+            if now >= self.next_step {
+                self.step(now, Input::NotObserved);
+            }
+            return BLIND;
+        };
+        self.rate.note(now.as_nanos(), look.machine.available.0);
+        let mut observation = self.observation(&look);
+        let mut standing = self.lines.standing(&self.engine, &observation);
+        self.alarms.aim(&look, &self.lines);
+        if self.reclaims_since.is_some() && self.shared.take_reclaimed() {
+            self.reclaims_since = None;
+            let input = Input::Reclaimed {
+                observation: Some(&observation),
+            };
+            self.step(now, input);
+            return self.rest(now, &standing);
+        }
+        let pace = self.pace(&standing);
+        let is_due = is_surveyed || now >= self.next_step || standing.is_met || pace <= NEAR;
+        if !standing.is_met {
+            self.kernel_until = None;
+        }
+        if (!is_due && self.dying.is_empty()) || self.waits_for_reclaim(now, &standing) {
+            return self.rest(now, &standing);
+        }
+        self.list_pods(
+            now,
+            standing.is_met || is_surveyed || !self.dying.is_empty(),
+        );
+        if self.is_somebody_dying(now) {
+            // The engine waits, but conditions stay current.
+            let is_grace_over = self.observe(now, &observation);
+            if is_grace_over && !self.settings.gives_grace_always {
+                self.strike_dying();
+            }
+            return self.rest(now, &standing);
+        }
+        if now < self.settles {
+            return self.rest(now, &standing);
+        }
+        if standing.is_met {
+            let was_oom_killed = self.roster.measure(&mut self.reading, &self.cgroups);
+            // What came back meanwhile counts; and the time is that of this look.
+            let at = self.clock.now();
+            if let Some(fresh) = self.gauge.read(at, &mut self.reading) {
+                look = fresh;
+                observation = self.observation(&look);
+                standing = self.lines.standing(&self.engine, &observation);
+            }
+            if self.waits_for_kernel(at, was_oom_killed) {
+                return self.rest(at, &standing);
+            }
+        }
+        let now = self.clock.now();
+        self.observe(now, &observation);
+        self.rest(now, &standing)
+    }
+
+    /// Takes the latest full measurement; answers whether it is a new one.
+    fn take_survey(&mut self) -> bool {
+        let latest = self.surroundings.survey();
+        let is_new = match (&latest, &self.survey) {
+            (Some(latest), Some(known)) => !Arc::ptr_eq(latest, known),
+            (latest, _) => latest.is_some(),
+        };
+        if is_new {
+            self.survey = latest;
+        }
+        is_new
+    }
+
+    /// The memory as it is, everything else as it was measured last: figures that are not new are
+    /// not acted upon, but a grace that runs goes on.
+    fn observation(&self, look: &Look) -> Observation {
+        let survey = self.survey.as_ref();
+        let measured = survey.map(|survey| survey.observation.clone());
+        let measured = measured.unwrap_or_default();
+        Observation {
+            memory: Some(look.machine),
+            pods_memory: look.pods,
+            ..measured
+        }
+    }
+
+    fn list_pods(&mut self, now: Timestamp, at_once: bool) {
+        if !at_once && now.saturating_since(self.listed_at) < ROSTER_LIFE {
+            return;
+        }
+        self.listed_at = now;
+        let reports = self.surroundings.pods();
+        let profile = self.settings.engine.profile;
+        let reading = &mut self.reading;
+        self.roster.update(reports, &self.cgroups, profile, reading);
+        if let Some(survey) = &self.survey {
+            self.roster.take_usages(&survey.usages);
+        }
+    }
+
+    /// While the node frees what it can, only a hard memory line is worth giving that up.
+    fn waits_for_reclaim(&mut self, now: Timestamp, standing: &Standing) -> bool {
+        let Some(since) = self.reclaims_since else {
+            return false;
+        };
+        let is_over = now.saturating_since(since) >= RECLAIM;
+        if is_over || standing.is_hard_met {
+            self.reclaims_since = None;
+        }
+        self.reclaims_since.is_some()
+    }
+
+    /// The kernel was first: what it killed gives its memory back, and nobody else has to go for
+    /// that. Once per shortage, so that a pod that is killed again and again holds nobody up.
+    fn waits_for_kernel(&mut self, now: Timestamp, was_oom_killed: bool) -> bool {
+        if was_oom_killed && self.kernel_until.is_none() {
+            tracing::info!("the kernel killed for want of memory; waiting for it to come back");
+            self.kernel_until = Some(now.saturating_add(KERNEL_FIRST));
+        }
+        self.kernel_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether a victim still holds memory. Forgets those that do not.
+    fn is_somebody_dying(&mut self, now: Timestamp) -> bool {
+        if self.dying.is_empty() {
+            return false;
+        }
+        let (roster, reading, cgroups) = (&mut self.roster, &mut self.reading, &self.cgroups);
+        self.dying
+            .retain(|dying| now < dying.until && roster.holds_memory(&dying.uid, reading, cgroups));
+        if self.dying.is_empty() {
+            self.settles = now.saturating_add(SETTLING);
+        }
+        !self.dying.is_empty()
+    }
+
+    /// A hard line is crossed: those who die with their grace have none left.
+    fn strike_dying(&mut self) {
+        for index in 0..self.dying.len() {
+            if !self.dying[index].is_struck {
+                let uid = self.dying[index].uid.clone();
+                tracing::info!(pod = %uid, "a hard line is crossed: its grace is over");
+                self.dying[index].is_struck = self.kill(&uid);
+            }
+        }
+    }
+
+    /// Tells the engine what was seen and does what it says; answers whether a hard line is
+    /// crossed that leaves no time for grace.
+    fn observe(&mut self, now: Timestamp, observation: &Observation) -> bool {
+        let active = self.roster.active();
+        let input = Input::Observed {
+            observation,
+            pods: &active,
+        };
+        let decision = self.recorder.step(&mut self.engine, now, input);
+        let is_grace_over = is_grace_over(&self.engine, &decision.due);
+        self.carry_out(now, decision);
+        is_grace_over
+    }
+
+    fn step(&mut self, now: Timestamp, input: Input<'_>) {
+        let decision = self.recorder.step(&mut self.engine, now, input);
+        self.carry_out(now, decision);
+    }
+
+    /// Kills first and talks later.
+    fn carry_out(&mut self, now: Timestamp, decision: Decision) {
+        self.next_step = decision.next_step_by;
+        let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
+        // A reclaim that was enough leaves nothing to do, and is worth a record.
+        let is_relief = matches!(decision.verdict, Verdict::Relieved(_));
+        let is_recorded = (is_relief || !decision.actions.is_empty())
+            && is_concluded
+            && !self.is_old_news(now, &decision.verdict);
+        let mut announced = Vec::new();
+        let mut reclaims: Vec<NodeReclaim> = Vec::new();
+        for action in decision.actions {
+            match action {
+                Action::Evict(eviction) => self.evict(now, *eviction, &decision.stats_ages),
+                Action::Announce(message) if is_recorded || !is_concluded => {
+                    announced.push(message);
+                }
+                Action::Announce(_) => {}
+                Action::Reclaim(reclaim) => reclaims.push(reclaim),
+            }
+        }
+        let is_changed = {
+            let mut conditions = self.shared.conditions();
+            let is_changed = *conditions != decision.conditions;
+            if is_changed {
+                conditions.clone_from(&decision.conditions);
+            }
+            is_changed
+        };
+        if is_changed {
+            self.surroundings.conditions_changed(&decision.conditions);
+        }
+        for message in announced {
+            let reason = message::THRESHOLD_MET_REASON;
+            self.surroundings.warn(reason, message);
+        }
+        if !reclaims.is_empty() {
+            self.reclaims_since = Some(now);
+            self.surroundings.reclaim(reclaims, self.shared.ticket());
+        }
+        if is_recorded && let Some(record) = self.recorder.records().next_back() {
+            self.shared.decisions().add(record.clone());
+        }
+    }
+
+    /// That nobody may be evicted is worth saying as often as upstream looks, not at every look.
+    fn is_old_news(&mut self, now: Timestamp, verdict: &Verdict) -> bool {
+        if !matches!(verdict, Verdict::NobodyToEvict(_)) {
+            return false;
+        }
+        let is_old = now < self.quiet_until;
+        if !is_old {
+            self.quiet_until = now.saturating_add(POLL);
+        }
+        is_old
+    }
+
+    fn evict(
+        &mut self,
+        now: Timestamp,
+        eviction: Eviction,
+        stats_ages: &[(Signal, threshold::Duration)],
+    ) {
+        let uid = eviction.uid.clone();
+        let is_urgent = is_at_once(&eviction, self.settings.gives_grace_always);
+        let is_struck = is_urgent && self.kill(&uid);
+        let entry = self.roster.get_mut(&uid);
+        if entry.is_some_and(|entry| entry.was_oom_killed(&mut self.reading)) {
+            // It says OOMKilled, which is the truth.
+            tracing::info!(pod = %eviction.pod_ref, "the kernel was first");
+            self.engine.kill_failed(&uid);
+            self.settles = now.saturating_add(KERNEL_FIRST);
+            return;
+        }
+        tracing::info!(
+            pod = %eviction.pod_ref, is_struck, message = eviction.message, "evicting"
+        );
+        let grace = u64::try_from(eviction.grace_period_seconds).unwrap_or_default();
+        let patience = DYING.saturating_add(Duration::from_secs(grace));
+        self.dying.push(Dying {
+            uid,
+            until: now.saturating_add(patience),
+            is_struck,
+        });
+        let condemned = Condemned::new(eviction, is_struck, stats_ages.to_vec());
+        self.surroundings.evict(condemned);
+    }
+
+    /// Kills everything in a pod; answers whether that worked.
+    fn kill(&mut self, uid: &PodUid) -> bool {
+        let Some(entry) = self.roster.get_mut(uid) else {
+            return false;
+        };
+        let killed = self.cgroups.kill(&entry.cgroup);
+        if let Err(error) = &killed {
+            tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
+        }
+        killed.is_ok()
+    }
+
+    fn pace(&self, standing: &Standing) -> Duration {
+        // Those with a grace take their time.
+        let is_struck = self.dying.iter().any(|dying| dying.is_struck);
+        pause(standing, is_struck, self.rate.falling)
+    }
+
+    /// How soon to look again.
+    fn rest(&self, now: Timestamp, standing: &Standing) -> Duration {
+        let pace = self.pace(standing);
+        let engine = self.next_step.saturating_since(now);
+        let settles = self.settles.saturating_since(now);
+        let waits = [Some(self.settles), self.kernel_until];
+        let waits = waits.into_iter().flatten().filter(|until| *until > now);
+        let waits = waits.map(|until| until.saturating_since(now));
+        // What was due and could not be done is tried again soon, not at once.
+        let engine = if engine.is_zero() {
+            pace.max(settles)
+        } else {
+            engine
+        };
+        let soonest = waits.chain([pace, engine]).min().unwrap_or(pace);
+        soonest.max(Duration::from_millis(5))
+    }
+}

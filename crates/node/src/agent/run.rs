@@ -305,6 +305,7 @@ impl Agent {
                 name,
                 names,
                 Arc::clone(&certificate),
+                self.heartbeat.node.subscribe(),
                 self.stop.clone(),
             ));
         }
@@ -411,9 +412,15 @@ async fn request_certificate(
     node: String,
     names: Vec<String>,
     certificate: Arc<ServerCertificate>,
+    mut registered: watch::Receiver<Option<Arc<Node>>>,
     stop: CancellationToken,
 ) {
     const RETRY: Duration = Duration::from_secs(30);
+    // Who approves it looks for the names in the node, and looks only once.
+    tokio::select! {
+        _ = registered.wait_for(Option::is_some) => {}
+        () = stop.cancelled() => return,
+    }
     loop {
         let asked = tokio::select! {
             asked = request_serving_certificate(&client, &node, &names) => asked,

@@ -317,7 +317,11 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         trial.tenants[0].go();
         let dead = loop_until_dead(&mut trial.tenants[0]);
         let crossing = trial.sampler.crossing();
-        let crossed = crossing.at.unwrap();
+        // The memory may be back before the sampler has looked.
+        let rest = Arc::clone(&trial.rest);
+        eventually("it is told", || !rest.told.lock().unwrap().is_empty());
+        let evicted = rest.evicted.lock().unwrap()[0].0;
+        let crossed = crossing.at.map_or(evicted, |at| at.min(evicted));
         let took = dead.saturating_duration_since(crossed);
         let lowest = crossing.lowest / (1 << 20);
         let told = trial.rest.told.lock().unwrap().clone();
@@ -369,31 +373,32 @@ fn loop_until_dead(tenant: &mut Tenant) -> Instant {
 #[test]
 #[ignore = "tier: root"]
 fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
-    let soft = Some(("250Mi", "0s"));
+    let soft = Some(("250Mi", "100ms"));
     let mut settings = engine("150Mi", soft);
     settings.max_pod_grace_period_seconds = 1;
     let mut trial = Trial::new(40, settings, |_| {});
     trial.tenants[0].go();
     let dead = loop_until_dead(&mut trial.tenants[0]);
-    let crossed = trial.sampler.crossing().at.unwrap();
     // It was told at the soft line and went on, as one that ignores its signal does.
     let evicted = trial.rest.evicted.lock().unwrap().clone();
     assert_eq!(evicted.len(), 1);
-    assert!(!evicted[0].1.is_struck && evicted[0].0 < crossed);
-    let took = dead.saturating_duration_since(crossed);
-    let before = crossed - evicted[0].0;
-    eprintln!("told {before:?} before the hard line, dead {took:?} after");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(!evicted[0].1.is_struck);
+    let went_on = dead.saturating_duration_since(evicted[0].0);
+    let lowest = trial.sampler.crossing().lowest / (1 << 20);
+    eprintln!("dead {went_on:?} after it was told, lowest {lowest} MiB");
+    assert!(went_on > Duration::from_millis(500), "{went_on:?}");
+    assert!((90..170).contains(&lowest), "{lowest} MiB");
 }
 
 #[test]
 #[ignore = "tier: root"]
 fn a_grace_that_would_be_outrun_is_not_given() {
     // 250 MiB at 40 MiB/s are six seconds, and it would be given thirty.
-    let soft = Some(("250Mi", "0s"));
+    let soft = Some(("250Mi", "100ms"));
     let mut trial = Trial::new(40, engine("150Mi", soft), |_| {});
     trial.tenants[0].go();
     loop_until_dead(&mut trial.tenants[0]);
+    eventually("it is told", || !trial.evicted().is_empty());
     assert_eq!(trial.evicted(), ["hog"]);
     assert!(trial.rest.evicted.lock().unwrap()[0].1.is_struck);
     assert!(trial.sampler.crossing().at.is_none());

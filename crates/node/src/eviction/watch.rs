@@ -18,7 +18,7 @@ use super::pace::{Rate, pause};
 use super::roster::Roster;
 use super::settings::{Settings, Waking};
 use super::shell::Shared;
-use super::strike::{is_at_once, is_grace_over};
+use super::strike::{self, is_at_once, is_grace_over};
 use super::surroundings::{Condemned, Surroundings, Survey};
 use crate::cgroup::Cgroups;
 use crate::pods::Clock;
@@ -397,7 +397,7 @@ impl Watch {
         let Some(entry) = self.roster.get_mut(uid) else {
             return false;
         };
-        let killed = self.cgroups.kill(&entry.cgroup);
+        let killed = strike::kill(&self.cgroups, &entry.cgroup);
         if let Err(error) = &killed {
             tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
         }

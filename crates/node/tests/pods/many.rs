@@ -245,6 +245,32 @@ async fn a_resize_waits_for_room() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resize_is_not_forgotten_over_a_restart() {
+    let world = World::new();
+    let other = requesting("other", json!({"cpu": "3"}), json!({}));
+    world.apply(other.clone());
+    world.apply(requesting("web", json!({"cpu": "1"}), json!({})));
+    world.until_phase("web", "Running").await;
+    let mut resized = requesting("web", json!({"cpu": "2"}), json!({}));
+    world.apply(resized.clone());
+    world
+        .until("it is deferred", |world| {
+            condition(world, "web", "PodResizePending").is_some()
+        })
+        .await;
+    resized.status = Some(world.status("web"));
+    let next = world.restarted();
+    // The other pod is gone meanwhile, so that there is room.
+    next.pods.replace(Source::Api, vec![resized]);
+    next.until("it is resized", |next| {
+        let allocated = next.container("web", "a").allocated_resources;
+        allocated.is_some_and(|allocated| allocated["cpu"].0 == "2")
+    })
+    .await;
+    assert_eq!(next.container("web", "a").restart_count, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn memory_in_use_is_not_taken_away() {
     let world = World::new();
     let with = |memory: &str| requesting("web", json!({}), json!({"memory": memory}));

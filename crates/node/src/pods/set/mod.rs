@@ -110,7 +110,11 @@ impl Pods {
         for pod in pods {
             self.apply(source, pod);
         }
-        self.table().set_ready(source);
+        let mut table = self.table();
+        table.set_ready(source);
+        // What was asked for before the agent was restarted has not been forgotten.
+        self.retry_resizes(&mut table);
+        drop(table);
         self.0.mirrors_changed.notify_one();
     }
 

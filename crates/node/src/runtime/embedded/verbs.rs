@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
+use tokio::sync::watch;
 
 use super::{Embedded, NAME, report};
 use crate::runtime::wire::{
@@ -29,6 +30,10 @@ async fn to_the_end<T: Send + 'static>(
 
 #[async_trait]
 impl Runtime for Embedded {
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(Embedded::changes(self))
+    }
+
     async fn version(&self) -> Result<VersionResponse, Error> {
         Ok(VersionResponse {
             version: "0.1.0".to_owned(),

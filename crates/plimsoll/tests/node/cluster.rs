@@ -96,6 +96,9 @@ impl Cluster {
         if let Some(containerd) = &containerd {
             arguments.extend(["--runtime".to_owned(), containerd.endpoint()]);
         }
+        if !further.iter().any(|argument| argument == "--config") {
+            arguments.extend(calm(folder.path()));
+        }
         arguments.extend(further);
         let up = Process::start(&folder.path().join("up.log"), &arguments);
         let mut cluster = Cluster {
@@ -316,6 +319,15 @@ pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) ->
         &network.subnet,
     ];
     arguments.map(str::to_owned).to_vec()
+}
+
+/// A configuration under which the disk of the machine that tests run on evicts nobody.
+pub(crate) fn calm(folder: &Path) -> [String; 2] {
+    let file = folder.join("calm.yaml");
+    let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
+                evictionHard: { memory.available: 100Mi }\n";
+    std::fs::write(&file, text).expect("the folder is ours");
+    ["--config".to_owned(), file.display().to_string()]
 }
 
 fn data_dir(folder: &Path) -> PathBuf {

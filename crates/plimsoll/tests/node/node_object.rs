@@ -6,7 +6,7 @@ use plimsoll_testkit::cgroup::{Tree, is_unified, read};
 use plimsoll_testkit::images::busybox_archive;
 use serde_json::json;
 
-use crate::cluster::{Bridge, Cluster, IMAGE, NODE, Runtime, node_arguments};
+use crate::cluster::{Bridge, Cluster, IMAGE, NODE, Runtime, calm, node_arguments};
 use crate::manifest::{WAIT, container, pod};
 use crate::process::Process;
 
@@ -94,6 +94,7 @@ fn another_machine_joins_with_a_token() {
     let (cgroups, network) = (Tree::new(), Bridge::new());
     arguments.extend(["--data-dir".to_owned(), data]);
     arguments.extend(node_arguments("n2", cgroups.path(), &network));
+    arguments.extend(calm(cluster.folder()));
     let log = cluster.folder().join("node.log");
     let mut second = Process::start(&log, &arguments);
     second.says("node n2 is registered");

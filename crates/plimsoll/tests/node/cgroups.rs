@@ -1,5 +1,7 @@
 //! What the kernel is told about pods, read back from its files.
 
+use std::time::Duration;
+
 use plimsoll_core::cgroup::conversion::{kubelet_weight_from_shares, runtime_weight_from_shares};
 use plimsoll_testkit::cgroup::{exists, is_unified, processes, read};
 use plimsoll_testkit::containerd::may_lower_oom_scores;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container_id, pod, sized};
-use crate::waiting::until;
+use crate::waiting::{until, until_within};
 
 on_both_runtimes!(
     every_cgroup_holds_what_its_pod_asks_for,
@@ -15,6 +17,9 @@ on_both_runtimes!(
     cgroups_go_with_their_pods,
     a_pod_is_resized_in_place,
 );
+
+/// Tiers are put right once a minute at the latest.
+const TIER_PATIENCE: Duration = Duration::from_secs(150);
 
 /// What a cgroup has. `None` is no limit.
 #[derive(Debug, PartialEq)]
@@ -216,14 +221,18 @@ fn tiers_and_kubepods(cluster: &Cluster) {
     let burstable = format!("{kubepods}/burstable");
     // 250m + 250m + 350m + 100m + 1m. Tiers follow their pods now and then.
     let wanted = expected(973, None, None, Writer::Agent);
-    until("the burstable tier has what its pods ask for", || {
-        let values = values(&burstable);
-        if values == wanted {
-            Ok(())
-        } else {
-            Err(format!("{values:?}"))
-        }
-    });
+    until_within(
+        TIER_PATIENCE,
+        "the burstable tier has what its pods ask for",
+        || {
+            let values = values(&burstable);
+            if values == wanted {
+                Ok(())
+            } else {
+                Err(format!("{values:?}"))
+            }
+        },
+    );
     let best_effort = values(&format!("{kubepods}/besteffort"));
     assert_eq!(best_effort, expected(2, None, None, Writer::Agent));
 }
@@ -283,7 +292,7 @@ fn cgroups_go_with_their_pods(cluster: &mut Cluster) {
         if is_gone { Ok(()) } else { Err(path.clone()) }
     });
     let burstable = format!("{}/kubepods/burstable", cluster.cgroup_root());
-    until("the tier asks for nothing", || {
+    until_within(TIER_PATIENCE, "the tier asks for nothing", || {
         let values = values(&burstable);
         let is_least = values.cpu == expected(2, None, None, Writer::Agent).cpu;
         if is_least {

@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people). For tests, with the feature of that name, [`testing`]: an API server in memory.
+//! told to people). For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod clock;
 pub mod events;

@@ -176,6 +176,8 @@ impl Host for NodeHost {
             .with_cgroups(move |cgroups| cgroups.ensure_pod(&planned))
             .await;
         made.map_err(cgroup)?;
+        // The tier above it has a share to give for it.
+        self.pods_changed.notify_one();
         let directories = self.make_directories(pod);
         directories
             .map_err(|error| PrepareError::Directories(HostError::new(error.to_string())))?;

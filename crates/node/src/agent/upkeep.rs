@@ -17,15 +17,11 @@ use crate::runtime::Runtime;
 /// How often the runtime is asked how it is.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
 
-/// The pods that may run, as cgroups are computed from them.
+/// The pods that hold resources, as cgroups are computed from them.
 pub(super) fn active_pods(pods: &Pods) -> Vec<PodView> {
-    let running = pods
-        .reports()
-        .all()
-        .into_iter()
-        .filter(|report| report.may_run);
-    running
-        .filter_map(|report| PodView::from_api(&report.pod).ok())
+    let active = pods.active().into_iter();
+    active
+        .filter_map(|pod| PodView::from_api(&pod).ok())
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! What pods have to do with the API server.
 //!
-//! Reading order: [`watch`] (which pods there should be), [`statuses`] (how they are), [`mirrors`]
+//! Reading order: `watch` (which pods there should be), `statuses` (how they are), `mirrors`
 //! (images of static pods).
 
 mod mirrors;

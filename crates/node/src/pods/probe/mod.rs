@@ -1,10 +1,10 @@
 //! Asking containers whether they are well.
 //!
-//! One task per pod that has probes; each probe of it is a [`tracker::Tracker`], which says when to
+//! One task per pod that has probes; each probe of it is a `tracker::Tracker`, which says when to
 //! ask and what the answers amount to. Matches v1.36 pkg/kubelet/prober, except that the first
 //! question comes when it is due, not at the next tick after.
 //!
-//! Reading order: [`tracker`] (pure), [`action`] (one question), `grpc`, [`prober`] (the task).
+//! Reading order: `tracker` (pure), `action` (one question), `grpc`, `prober` (the task).
 
 mod action;
 mod grpc;

@@ -272,12 +272,13 @@ fn short_id(record: &Record) -> String {
 /// With one decimal, in the largest unit that is not too large.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut tenths = u128::from(bytes) * 10;
     let mut unit = 0;
-    while tenths >= 10240 && unit + 1 < units.len() {
-        tenths /= 1024;
+    let mut of_unit: u128 = 1;
+    while u128::from(bytes) >= of_unit * 1024 && unit + 1 < units.len() {
+        of_unit *= 1024;
         unit += 1;
     }
+    let tenths = (u128::from(bytes) * 10 + of_unit / 2) / of_unit;
     match unit {
         0 => format!("{bytes} B"),
         _ => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),

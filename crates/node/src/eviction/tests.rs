@@ -34,7 +34,7 @@ const MOST: &str = "PLIMSOLL_TEST_HOG_MOST";
 
 /// Not a test: what the processes in the pods run.
 #[test]
-#[ignore = "child process of others"]
+#[ignore = "tier: root"]
 #[expect(clippy::cast_precision_loss, reason = "a count of mebibytes")]
 fn hog() {
     let (Ok(rate), Ok(most)) = (std::env::var(RATE), std::env::var(MOST)) else {

@@ -149,7 +149,7 @@ impl Agent {
             prepared.runtime_name.clone(),
             Arc::clone(&host) as Arc<dyn pods::Host>,
             pods::Clock::system(),
-            pods::Settings::default(),
+            pods::Settings::from_config(config),
         );
         Ok(Agent {
             client,

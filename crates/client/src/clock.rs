@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::object::timestamp::Timestamp;
+use tokio::time::Instant;
 
 /// A clock. Loops read this one, so that tests can run days in milliseconds.
 #[derive(Clone)]
@@ -28,6 +29,17 @@ impl Clock {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             Timestamp::default().saturating_add(since.unwrap_or(Duration::ZERO))
         })
+    }
+
+    /// A clock that shows `start` at first and goes on with tokio's, which tests can pause.
+    pub fn starting_at(start: Timestamp) -> Clock {
+        let begun = Instant::now();
+        Clock::new(move || start.saturating_add(begun.elapsed()))
+    }
+
+    /// When tokio's clock will show that time; a past time is now.
+    pub fn instant_of(&self, time: Timestamp) -> Instant {
+        Instant::now() + time.saturating_since(self.now())
     }
 
     /// The time.

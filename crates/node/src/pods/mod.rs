@@ -15,7 +15,6 @@ pub mod admission;
 pub mod anatomy;
 pub mod api;
 pub mod back_off;
-mod clock;
 mod ending;
 mod fetch;
 mod hook;
@@ -36,7 +35,7 @@ pub mod spec;
 pub mod status;
 pub mod worker;
 
-pub use clock::Clock;
 pub use host::Host;
+pub use plimsoll_client::clock::Clock;
 pub use set::Pods;
 pub use settings::Settings;

@@ -13,6 +13,7 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -169,7 +170,11 @@ impl Store {
             let trash = Workspace::new(&self.work_path())?;
             for (number, path) in garbage.iter().enumerate() {
                 let place = trash.path(&format!("garbage-{number}"));
-                std::fs::rename(path, place).doing("remove", path)?;
+                match std::fs::rename(path, place) {
+                    // Work that ended meanwhile took its workspace along, lock file first.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    other => other.doing("remove", path)?,
+                }
             }
             trash
         };

@@ -29,7 +29,7 @@ impl Drop for Running {
 }
 
 fn logs_are_shown(cluster: &mut Cluster) {
-    let script = "echo one; echo two; echo three >&2; test -e /keep/again && exec tail -f /dev/null; touch /keep/again; exit 3";
+    let script = "echo one; echo two; echo three; test -e /keep/again && exec tail -f /dev/null; touch /keep/again; exit 3";
     let mut main = container("main", script);
     main["volumeMounts"] = json!([{ "name": "keep", "mountPath": "/keep" }]);
     let mut twice = pod("twice", &[main]);
@@ -51,6 +51,11 @@ fn logs_are_shown(cluster: &mut Cluster) {
         problem.contains("container nope is not valid for pod twice"),
         "{problem}"
     );
+
+    // In a pod of its own: between two pipes there is no order.
+    let loud = container("main", "echo loud >&2; exec tail -f /dev/null");
+    cluster.run(&pod("loud", &[loud]));
+    cluster.shows("logs loud", "loud\n");
 
     let talking = container(
         "main",

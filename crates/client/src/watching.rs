@@ -8,22 +8,25 @@ use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as kube_watcher};
 use kube::{Api, Resource};
 
-/// Watches objects of a kind. The first list comes as a stream where the server can do that, and
-/// page by page where it cannot. What goes wrong is logged and tried again, with patience.
+/// Watches objects of a kind. The first list comes as a stream, which neither side has to hold as
+/// one list. A server that refuses to, or never ends that stream, is listed page by page instead.
+/// What goes wrong is logged and tried again, with patience.
 pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let config = config.streaming_lists();
     let state = Watching {
         stream: start(&api, &config),
         api,
         config,
+        progress: Progress::Nothing,
     };
     futures::stream::unfold(state, |mut state| async move {
         loop {
             match state.stream.next().await? {
-                Ok(event) => return Some((event, state)),
+                Ok(event) if state.is_worth_telling(&event) => return Some((event, state)),
+                Ok(_) => state.list_by_pages(),
                 Err(error) => state.note(&error),
             }
         }
@@ -36,42 +39,72 @@ struct Watching<K> {
     api: Api<K>,
     config: watcher::Config,
     stream: Events<K>,
+    progress: Progress,
+}
+
+/// How far the first list has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Begun,
+    Done,
 }
 
 impl<K> Watching<K>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    fn note(&mut self, error: &watcher::Error) {
-        let is_streaming = self.config.initial_list_strategy == InitialListStrategy::StreamingList;
-        if is_streaming && is_refused(error) {
-            let kind = K::kind(&());
-            tracing::info!(%kind, "server does not stream lists, listing by pages");
-            self.config.initial_list_strategy = InitialListStrategy::ListWatch;
-            self.stream = start(&self.api, &self.config);
-        } else {
-            tracing::warn!(kind = %K::kind(&()), %error, "watch interrupted");
+    /// False for the second beginning of a first list that is streamed: the server does not know
+    /// how to end it.
+    fn is_worth_telling(&mut self, event: &Event<K>) -> bool {
+        let before = self.progress;
+        match event {
+            Event::Init if before != Progress::Done => self.progress = Progress::Begun,
+            Event::InitDone => self.progress = Progress::Done,
+            _ => return true,
         }
+        let begins_again = before == Progress::Begun && self.progress == Progress::Begun;
+        !(begins_again && self.is_streaming())
+    }
+
+    fn note(&mut self, error: &watcher::Error) {
+        let objects = self.api.resource_url();
+        if self.is_streaming() && self.progress != Progress::Done && is_refusal(error) {
+            tracing::info!(objects, %error, "server does not stream lists, listing by pages");
+            self.list_by_pages();
+        } else {
+            tracing::warn!(objects, %error, "watch interrupted");
+        }
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.config.initial_list_strategy == InitialListStrategy::StreamingList
+    }
+
+    fn list_by_pages(&mut self) {
+        self.config.initial_list_strategy = InitialListStrategy::ListWatch;
+        self.stream = start(&self.api, &self.config);
     }
 }
 
 fn start<K>(api: &Api<K>, config: &watcher::Config) -> Events<K>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let stream = kube_watcher(api.clone(), config.clone());
     Box::pin(stream.default_backoff())
 }
 
-/// Whether the server refuses what it is asked for, as those do that cannot stream lists.
-fn is_refused(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) => status,
-        watcher::Error::WatchError(status) => status,
-        _ => return false,
-    };
-    matches!(status.code, 400 | 422)
+/// Whether the server answered, and said no. Why does not matter: servers whose store cannot do it
+/// say so with a 500.
+fn is_refusal(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchError(_) => true,
+        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            matches!(error, kube::Error::Api(_))
+        }
+        watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion => false,
+    }
 }
 
 #[cfg(test)]
@@ -101,9 +134,13 @@ mod tests {
         api.put("/api/v1/namespaces/a", json!({"metadata": {}}));
         assert_eq!(listed(&api).await, 1);
         assert_eq!(api.requests("GET"), 1);
-        let mut is_first = true;
-        api.set_fault(move |_, _| std::mem::take(&mut is_first).then_some(422));
-        assert_eq!(listed(&api).await, 1);
-        assert_eq!(api.requests("GET"), 3);
+        let mut requests = 1;
+        for refusal in [400, 422, 500] {
+            let mut is_first = true;
+            api.set_fault(move |_, _| std::mem::take(&mut is_first).then_some(refusal));
+            assert_eq!(listed(&api).await, 1);
+            requests += 2;
+            assert_eq!(api.requests("GET"), requests, "after {refusal}");
+        }
     }
 }

@@ -30,6 +30,8 @@ pub struct Options {
     pub node_lifecycle: nodes::lifecycle::Options,
     /// What is kept of evicted pods.
     pub evicted_pods: housekeeping::evicted_pods::Options,
+    /// What every namespace is given; nothing where the API server sees to that itself.
+    pub furniture: Option<housekeeping::furniture::Options>,
     /// When finished and orphaned pods are removed.
     pub pod_gc: housekeeping::pod_gc::Options,
 }
@@ -72,6 +74,11 @@ async fn run_all(client: Client, options: Options, stop: CancellationToken) {
         housekeeping::namespace::run(shared(), Default::default(), until()),
         housekeeping::garbage_collector::run(shared(), Default::default(), until()),
         housekeeping::resource_quota::run(shared(), Default::default(), until()),
+        async {
+            if let Some(furniture) = options.furniture {
+                housekeeping::furniture::run(shared(), furniture, until()).await;
+            }
+        },
     );
 }
 

@@ -4,6 +4,10 @@
 use std::sync::{Arc, Weak};
 
 use futures::future::try_join_all;
+use plimsoll_core::lifecycle::namespace_furniture::{
+    DEFAULT_SERVICE_ACCOUNT, DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP, ROOT_CA_DESCRIPTION,
+    ROOT_CA_KEY,
+};
 use serde_json::{Value, json};
 
 use super::call::{key, time_text};
@@ -110,8 +114,10 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
                 };
                 let is_missing = match kind.plural {
                     "namespaces" => sort == Sort::Added,
-                    "serviceaccounts" => sort == Sort::Deleted && object.name() == "default",
-                    _ => sort != Sort::Added && object.name() == "kube-root-ca.crt",
+                    "serviceaccounts" => {
+                        sort == Sort::Deleted && object.name() == DEFAULT_SERVICE_ACCOUNT
+                    }
+                    _ => sort != Sort::Added && object.name() == ROOT_CA_CONFIG_MAP,
                 };
                 if is_missing {
                     let namespace = match kind.plural {
@@ -139,20 +145,16 @@ impl Server {
         if stored.is_some_and(|stored| stored.value()["status"]["phase"] == "Terminating") {
             return Ok(());
         }
-        let account = json!({"metadata": {"name": "default", "namespace": namespace}});
+        let account =
+            json!({"metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": namespace}});
         self.ensure("", "serviceaccounts", account).await?;
         let trusted = json!({
             "metadata": {
-                "name": "kube-root-ca.crt",
+                "name": ROOT_CA_CONFIG_MAP,
                 "namespace": namespace,
-                "annotations": {
-                    "kubernetes.io/description": "Contains a CA bundle that can be used to verify \
-                        the kube-apiserver when using internal endpoints such as the internal \
-                        service IP or kubernetes.default.svc. No other usage is guaranteed across \
-                        distributions of Kubernetes clusters.",
-                },
+                "annotations": {DESCRIPTION_ANNOTATION: ROOT_CA_DESCRIPTION},
             },
-            "data": {"ca.crt": self.authority.certificate_pem()},
+            "data": {ROOT_CA_KEY: self.authority.certificate_pem()},
         });
         self.put_right("configmaps", trusted).await
     }

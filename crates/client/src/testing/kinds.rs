@@ -27,13 +27,14 @@ const fn of_cluster(plural: &'static str, name: &'static str) -> Kind {
 }
 
 /// All of them have version `v1`.
-pub(super) static KINDS: [Kind; 19] = [
+pub(super) static KINDS: [Kind; 20] = [
     of_cluster("nodes", "Node"),
     of_cluster("namespaces", "Namespace"),
     kind("", "pods", "Pod"),
     kind("", "events", "Event"),
     kind("", "configmaps", "ConfigMap"),
     kind("", "secrets", "Secret"),
+    kind("", "serviceaccounts", "ServiceAccount"),
     kind("", "services", "Service"),
     kind("", "persistentvolumeclaims", "PersistentVolumeClaim"),
     kind("", "resourcequotas", "ResourceQuota"),

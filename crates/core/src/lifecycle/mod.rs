@@ -7,8 +7,10 @@
 //! condition does to the node), [`token_bucket`], [`zone`] (how much of the cluster is gone),
 //! [`taint_queue`] (how fast nodes are given up), [`taint_eviction`] (when pods leave a tainted
 //! node), [`pod_gc`], [`retention`] (which evicted pods are kept), [`recreation`] (pods that are
-//! evicted again and again), [`ttl_after_finished`], [`node_labels`].
+//! evicted again and again), [`ttl_after_finished`], [`node_labels`], [`namespace_furniture`] (what
+//! every namespace has).
 
+pub mod namespace_furniture;
 pub mod node_health;
 pub mod node_labels;
 pub mod node_taints;

@@ -3,11 +3,13 @@
 mod node_lifecycle;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_control::controllers::{self, Options};
+use plimsoll_control::housekeeping::furniture;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
@@ -31,6 +33,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
+    /// The certificate by which pods know the API server, in PEM: every namespace gets it as the
+    /// ConfigMap kube-root-ca.crt. Plimsoll's own server gives it by itself.
+    #[arg(long, value_name = "FILE")]
+    root_ca_file: Option<PathBuf>,
+
     /// Evicted pods that are kept of each owner.
     #[arg(long, value_name = "N")]
     keep_evicted_pods: Option<usize>,
@@ -48,10 +55,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .context("cannot start")?;
     runtime.block_on(async {
         let client = arguments.cluster.client().await?;
+        let root_ca = arguments.root_ca_file.as_deref().map(read).transpose()?;
         let mut options = Options {
             elects_leader: arguments.leader_elect,
             listen: arguments.listen,
             node_lifecycle: arguments.node_lifecycle.options(),
+            furniture: Some(furniture::Options { root_ca }),
             ..Options::default()
         };
         if let Some(count) = arguments.keep_evicted_pods {
@@ -69,4 +78,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         controllers::run(client, options, stop).await
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read --root-ca-file {}", file.display()))?;
+    let is_pem = text.contains("-----BEGIN CERTIFICATE-----");
+    anyhow::ensure!(
+        is_pem,
+        "--root-ca-file {} has no certificate in PEM",
+        file.display()
+    );
+    Ok(text)
 }

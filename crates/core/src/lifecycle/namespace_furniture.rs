@@ -1,0 +1,20 @@
+//! What every namespace has from the start, whoever makes it: an account for pods that name none,
+//! and the certificate by which pods know the API server.
+
+/// The service account of pods that name none.
+pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+
+/// The ConfigMap with the certificate to trust.
+pub const ROOT_CA_CONFIG_MAP: &str = "kube-root-ca.crt";
+
+/// The key of the certificate in it.
+pub const ROOT_CA_KEY: &str = "ca.crt";
+
+/// The annotation that tells people what an object is for.
+pub const DESCRIPTION_ANNOTATION: &str = "kubernetes.io/description";
+
+/// What the ConfigMap says it is for, as upstream's does.
+pub const ROOT_CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the \
+    kube-apiserver when using internal endpoints such as the internal service IP or \
+    kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
+    clusters.";

@@ -12,6 +12,7 @@ pub mod agent;
 pub mod cgroup;
 pub mod eviction;
 mod folder;
+pub mod frugality;
 pub mod identity;
 pub mod image;
 pub mod machine;

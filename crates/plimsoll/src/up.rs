@@ -11,6 +11,7 @@ use plimsoll_apiserver::server::Server;
 use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
+use plimsoll_node::frugality::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ pub(crate) struct Arguments {
 
 /// Runs until told to stop; containers go on, and the next one finds them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_huge_pages(false);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use plimsoll_node::agent::{self, Serving};
+use plimsoll_node::frugality::use_huge_pages;
 use plimsoll_node::identity::join::{Invitation, join};
 use plimsoll_node::identity::kubeconfig::write_private;
 use plimsoll_node::identity::pin::Pin;
@@ -62,6 +63,7 @@ pub(crate) struct Arguments {
 
 /// Runs until told to stop; containers go on.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    use_huge_pages(false);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

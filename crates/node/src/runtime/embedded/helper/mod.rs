@@ -46,6 +46,8 @@ const OOM_SCORE_ADJ: &str = "-998";
 /// from, standard output the lock on the runtime's directory.
 pub fn helper_main() -> ExitCode {
     binary::protect();
+    // The agent does without; its containers are not to inherit that.
+    crate::frugality::use_huge_pages(true);
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

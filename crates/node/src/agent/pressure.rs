@@ -21,8 +21,9 @@ use super::host::NodeHost;
 use super::measure::Meter;
 use super::options::Options;
 use crate::eviction::oom::{self, follow_kernel_log};
+use crate::eviction::protect::protect_agent;
 use crate::eviction::reclaim::{containers, images, logs};
-use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket};
+use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
 use crate::pods::Pods;
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
@@ -118,6 +119,10 @@ pub(super) fn start(
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) {
+    let layout = host.cgroups.cgroups().layout();
+    for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
+        tracing::info!(problem, "the agent is less safe than it could be");
+    }
     let (reclaims, wanted) = unbounded_channel();
     let neighbours = Arc::new(Neighbours {
         pods,
@@ -156,6 +161,8 @@ async fn watch(options: Options, neighbours: Arc<Neighbours>, stop: Cancellation
         }
         neighbours.take_survey();
         match &shell {
+            // One that polls takes the measurement when it looks, and not before.
+            Some(_) if options.eviction.waking == Waking::PollOnly => {}
             Some(shell) => shell.wake(),
             None => {
                 let layout = meter.disk_layout().unwrap_or(DiskLayout::Single);
@@ -175,8 +182,12 @@ fn start_shell(
     layout: DiskLayout,
     neighbours: &Arc<Neighbours>,
 ) -> Option<EvictionShell> {
+    let chosen = options.eviction;
     let engine = match eviction::Settings::new(&options.config, layout) {
-        Ok(engine) => engine,
+        Ok(engine) => eviction::Settings {
+            memory_source: chosen.memory_source,
+            ..engine
+        },
         Err(error) => {
             tracing::error!(%error, "nobody watches the node: its thresholds cannot be used");
             return None;
@@ -188,6 +199,8 @@ fn start_shell(
     let played = options.capacity.as_ref().filter(|_| root.as_str() != "/");
     let mut settings = Settings {
         mount_root: options.system_root.clone(),
+        waking: chosen.waking,
+        gives_grace_always: chosen.gives_grace_always,
         decisions_dir: Some(options.directories.root.join("decisions")),
         ..Settings::new(engine)
     };

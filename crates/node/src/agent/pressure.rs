@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::EventType;
 use plimsoll_core::eviction::{self, NodeReclaim, container_gc, image_gc};
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::runtime::Handle;
@@ -27,6 +28,7 @@ use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, 
 use crate::pods::Pods;
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
+use crate::pods::status::Forced;
 
 /// The reason of the event on an evicted pod.
 const EVICTED: &str = "Evicted";
@@ -69,6 +71,10 @@ impl Surroundings for Neighbours {
     fn survey(&self) -> Option<Arc<Survey>> {
         let latest = self.survey.lock();
         latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
+        self.pods.strike(uid.as_str(), forced.clone());
     }
 
     fn evict(&self, condemned: Condemned) {

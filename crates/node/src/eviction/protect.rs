@@ -128,7 +128,6 @@ mod tests {
         assert_eq!(found, [0x1000..0x3000, 0x3000..0x5000]);
     }
 
-    /// The limit of what a process may lock is at least 8 MiB; what it has mapped may be more.
     #[test]
     #[ignore = "tier: root"]
     fn locking_the_code_makes_nothing_present_that_was_not() {

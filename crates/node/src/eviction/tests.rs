@@ -14,6 +14,7 @@ use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::Profile;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::{self, MemorySource, NodeReclaim};
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::resources::Bytes;
@@ -24,6 +25,7 @@ use super::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Wa
 use crate::cgroup::testing::{KernelCgroups, eventually};
 use crate::cgroup::{Cgroups, Layout};
 use crate::pods::reports::Report;
+use crate::pods::status::Forced;
 
 const MIB: u64 = 1 << 20;
 /// What the machine has, and where its line is.
@@ -166,6 +168,14 @@ impl Surroundings for Rest {
 
     fn survey(&self) -> Option<Arc<Survey>> {
         None
+    }
+
+    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
+        // Nothing of it is dead yet that will be in a moment.
+        let is_it = |one: &&Resident| one.pod.metadata.uid.as_deref() == Some(uid.as_str());
+        let resident = self.pods.iter().find(is_it).unwrap();
+        assert!(!self.cgroups.pids(&resident.cgroup).unwrap().is_empty());
+        assert_eq!(forced.reason, "Evicted");
     }
 
     fn evict(&self, condemned: Condemned) {

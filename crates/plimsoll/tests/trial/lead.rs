@@ -25,8 +25,13 @@ const AFTERMATH: Duration = Duration::from_secs(3);
 const RUN_UP: u32 = 2;
 /// How much lower than the line the signal may be.
 const MARGIN_MIB: i64 = 60;
-/// Within which time after the decision the API has to tell.
-const TOLD_WITHIN: Duration = Duration::from_millis(200);
+/// How long after the line was crossed the hog is dead, in the middle and at most.
+const DEAD_MEDIAN: Duration = Duration::from_millis(300);
+const DEAD: Duration = Duration::from_millis(500);
+/// How long after the decision the API tells of the pressure.
+const TOLD: Duration = Duration::from_millis(200);
+/// How long the Guaranteed pod may be kept waiting.
+const STALL: Duration = Duration::from_millis(50);
 
 /// Runs all trials of a plan; fails if one of them did not end as it should.
 pub(crate) fn main(plan: &str) -> ExitCode {
@@ -198,6 +203,10 @@ fn feed_hog(node: &Node, trial: Trial, rate: u32, is_polite: bool) -> (Outcome, 
     let outcome = Outcome::new(trial, &recording, &told);
     println!("{}", table::line(&outcome));
     let problems = check(&outcome, &hog);
+    if outcome.oom_kills > 0 && !trial.setup.is_reserved {
+        // Without a limit on all pods it was the machine that had none left.
+        node.until_event("SystemOOM");
+    }
     node.delete("hog");
     (outcome, problems)
 }
@@ -274,11 +283,6 @@ fn check(outcome: &Outcome, hog: &Pod) -> Vec<String> {
             lowest >= LINE_MIB - MARGIN_MIB,
             format!("only {lowest} MiB were left"),
         );
-        let told = outcome.told;
-        expect(
-            told.is_some_and(|told| told <= TOLD_WITHIN),
-            format!("the API told of it after {told:?}"),
-        );
     }
     problems
 }
@@ -302,23 +306,34 @@ fn restarts(pod: &Pod) -> i32 {
     statuses.first().map_or(-1, |status| status.restart_count)
 }
 
-/// What is slower than it should be. An emulated machine on a busy one is slow by itself, so that
-/// only a whole run says something.
+/// What is slower than it should be. A build without optimization, in an emulated machine, on one
+/// that has other things to do, is slow by itself; so only a release build is held to it.
 fn too_slow(outcomes: &[Outcome]) -> Vec<String> {
-    let watched = outcomes.iter().filter(|one| !one.trial.setup.is_poll_only);
-    let mut dead: Vec<Duration> = watched.filter_map(|one| one.dead).collect();
+    let watched: Vec<&Outcome> = outcomes
+        .iter()
+        .filter(|one| !one.trial.setup.is_poll_only)
+        .collect();
+    let mut dead: Vec<Duration> = watched.iter().filter_map(|one| one.dead).collect();
     dead.sort();
-    let (Some(median), Some(longest)) = (dead.get(dead.len() / 2), dead.last()) else {
-        return Vec::new();
-    };
-    println!(
-        "dead after: median {median:?}, longest {longest:?} of {}",
-        dead.len()
-    );
-    let limits = [(median, 300), (longest, 500)];
-    let slow = limits
-        .into_iter()
-        .filter(|(took, limit)| took.as_millis() > *limit);
-    slow.map(|(took, limit)| format!("dead after {took:?}, not {limit} ms"))
-        .collect()
+    let median = dead.get(dead.len() / 2).copied();
+    let told = watched.iter().map(|one| one.told.unwrap_or(Duration::MAX));
+    let limits = [
+        ("dead, median", median, DEAD_MEDIAN),
+        ("dead, longest", dead.last().copied(), DEAD),
+        ("told by the API, longest", told.max(), TOLD),
+        (
+            "stall, longest",
+            watched.iter().map(|one| one.stall).max(),
+            STALL,
+        ),
+    ];
+    let mut slow = Vec::new();
+    for (what, took, limit) in limits {
+        let took = took.unwrap_or_default();
+        println!("{what}: {took:?} (at most {limit:?})");
+        if took > limit && !cfg!(debug_assertions) {
+            slow.push(format!("{what}: {took:?}"));
+        }
+    }
+    slow
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ pub(crate) enum Role {
     Hog,
     /// Hold some memory, use it, and note down when that took long.
     Keeper,
-    /// Read a file again and again.
+    /// Read a file again and again, every part of it twice.
     Reader,
 }
 
@@ -156,7 +157,15 @@ fn read_again_and_again(words: &Words) -> ! {
     let mut buffer = vec![0; MIB];
     loop {
         file.seek(SeekFrom::Start(0)).unwrap();
-        while file.read(&mut buffer).unwrap() > 0 {}
+        loop {
+            let length = file.read(&mut buffer).unwrap();
+            // What is read a second time is active from then on.
+            let at = file.stream_position().unwrap() - length as u64;
+            file.read_exact_at(&mut buffer[..length], at).unwrap();
+            if length == 0 {
+                break;
+            }
+        }
         sleep(Duration::from_millis(500));
     }
 }

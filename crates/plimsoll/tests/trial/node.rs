@@ -7,8 +7,8 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::{Event as NodeEvent, Node as NodeObject, Pod};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
@@ -159,6 +159,22 @@ impl Node {
     /// When the API said that the node is under pressure.
     pub(crate) fn pressed_at(&self) -> Option<i64> {
         self.seen().pressed_at
+    }
+
+    /// Waits until an event of that reason is about the node.
+    pub(crate) fn until_event(&self, reason: &str) {
+        let events: Api<NodeEvent> = Api::default_namespaced(self.client.clone());
+        let about = ListParams::default().fields(&format!("reason={reason}"));
+        until(&format!("an event says {reason}"), || {
+            let found = self.runtime.block_on(events.list(&about));
+            let mut found = found.map_err(|error| error.to_string())?.items.into_iter();
+            let is_about_node =
+                |event: &NodeEvent| event.involved_object.kind.as_deref() == Some("Node");
+            match found.any(|event| is_about_node(&event)) {
+                true => Ok(()),
+                false => Err(log()),
+            }
+        });
     }
 
     /// Decisions from a time on, oldest first.

@@ -78,10 +78,10 @@ fn until_pressed() {
     use crate::mem_info::{MemInfo, Reread};
     let mut memory = Reread::open("/proc/meminfo").unwrap();
     until_within(PATIENCE, "the page cache is active", || {
-        let left = MemInfo::parse(memory.read()).left() / 1024;
-        match left < LINE_MIB {
+        let memory = MemInfo::parse(memory.read());
+        match memory.left() / 1024 < LINE_MIB {
             true => Ok(()),
-            false => Err(format!("{left} MiB left")),
+            false => Err(format!("{memory:?}")),
         }
     });
 }

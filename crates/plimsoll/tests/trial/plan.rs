@@ -123,7 +123,6 @@ pub(crate) fn stages(name: &str) -> Vec<Stage> {
             stage(events, &[stubborn(100), polite(200)]),
             stage(reserved, &[stubborn(100)]),
             stage(poll, &[stubborn(200)]),
-            stage(kernels, &[Load::Reader]),
         ];
     }
     let count: usize = name.parse().expect("short, or a number of trials");

@@ -20,7 +20,7 @@ mod run;
 mod system_info;
 mod upkeep;
 
-pub use options::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving};
 pub use prepare::StartError;
 pub use run::run;
 pub use system_info::KUBELET_VERSION;

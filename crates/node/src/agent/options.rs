@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use plimsoll_core::allocatable::Machine;
 use plimsoll_core::config::NodeConfig;
+use plimsoll_core::eviction::MemorySource;
 
+use crate::eviction::Waking;
+use crate::eviction::protect::Protection;
 use crate::identity::request::KeyedCertificate;
 
 /// What an agent is told.
@@ -35,6 +38,21 @@ pub struct Options {
     pub serving: Serving,
     /// Whether kernel settings are put right, as upstream does.
     pub adjusts_kernel: bool,
+    /// How pods are evicted, beyond what the configuration has words for.
+    pub eviction: EvictionChoice,
+}
+
+/// How pods are evicted, beyond what the configuration has words for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvictionChoice {
+    /// Who wakes the one that evicts.
+    pub waking: Waking,
+    /// Whether pods get their grace even where the node runs dry before it is over.
+    pub gives_grace_always: bool,
+    /// Where the memory signals come from.
+    pub memory_source: MemorySource,
+    /// What is done for the agent's own survival.
+    pub protection: Protection,
 }
 
 /// Where an agent keeps things.

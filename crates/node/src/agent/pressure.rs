@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::EventType;
 use plimsoll_core::eviction::{self, NodeReclaim, container_gc, image_gc};
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::runtime::Handle;
@@ -21,11 +22,13 @@ use super::host::NodeHost;
 use super::measure::Meter;
 use super::options::Options;
 use crate::eviction::oom::{self, follow_kernel_log};
+use crate::eviction::protect::protect_agent;
 use crate::eviction::reclaim::{containers, images, logs};
-use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket};
+use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
 use crate::pods::Pods;
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
+use crate::pods::status::Forced;
 
 /// The reason of the event on an evicted pod.
 const EVICTED: &str = "Evicted";
@@ -68,6 +71,10 @@ impl Surroundings for Neighbours {
     fn survey(&self) -> Option<Arc<Survey>> {
         let latest = self.survey.lock();
         latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
+        self.pods.strike(uid.as_str(), forced.clone());
     }
 
     fn evict(&self, condemned: Condemned) {
@@ -118,6 +125,10 @@ pub(super) fn start(
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) {
+    let layout = host.cgroups.cgroups().layout();
+    for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
+        tracing::info!(problem, "the agent is less safe than it could be");
+    }
     let (reclaims, wanted) = unbounded_channel();
     let neighbours = Arc::new(Neighbours {
         pods,
@@ -156,6 +167,8 @@ async fn watch(options: Options, neighbours: Arc<Neighbours>, stop: Cancellation
         }
         neighbours.take_survey();
         match &shell {
+            // One that polls takes the measurement when it looks, and not before.
+            Some(_) if options.eviction.waking == Waking::PollOnly => {}
             Some(shell) => shell.wake(),
             None => {
                 let layout = meter.disk_layout().unwrap_or(DiskLayout::Single);
@@ -175,8 +188,12 @@ fn start_shell(
     layout: DiskLayout,
     neighbours: &Arc<Neighbours>,
 ) -> Option<EvictionShell> {
+    let chosen = options.eviction;
     let engine = match eviction::Settings::new(&options.config, layout) {
-        Ok(engine) => engine,
+        Ok(engine) => eviction::Settings {
+            memory_source: chosen.memory_source,
+            ..engine
+        },
         Err(error) => {
             tracing::error!(%error, "nobody watches the node: its thresholds cannot be used");
             return None;
@@ -188,6 +205,8 @@ fn start_shell(
     let played = options.capacity.as_ref().filter(|_| root.as_str() != "/");
     let mut settings = Settings {
         mount_root: options.system_root.clone(),
+        waking: chosen.waking,
+        gives_grace_always: chosen.gives_grace_always,
         decisions_dir: Some(options.directories.root.join("decisions")),
         ..Settings::new(engine)
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ContainerImage, Node};
@@ -208,7 +208,10 @@ impl Agent {
         self.host.set_network_problem(health.network.clone());
         self.health.send_replace(health);
         let health = self.health.subscribe();
-        let facts = node_facts(&self.prepared_facts, &health, &*self.host.runtime).await;
+        let images = NodeImages::default();
+        let life = heartbeat.update_every;
+        let found = images.list(&*self.host.runtime, life).await;
+        let facts = node_facts(&self.prepared_facts, &health, found);
         tokio::select! {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
@@ -243,7 +246,8 @@ impl Agent {
         let until = stop.clone();
         tasks.spawn(async move {
             let facts = || async {
-                let mut facts = node_facts(&facts, &health, &*runtime).await;
+                let found = images.list(&*runtime, life).await;
+                let mut facts = node_facts(&facts, &health, found);
                 facts.pressure = pressure.borrow().clone();
                 facts
             };
@@ -444,28 +448,42 @@ async fn request_certificate(
 }
 
 /// What there is to say of the node now.
-async fn node_facts(
+fn node_facts(
     known: &NodeFacts,
     health: &watch::Receiver<RuntimeHealth>,
-    runtime: &dyn Runtime,
+    images: Vec<ContainerImage>,
 ) -> NodeFacts {
-    let images = runtime.list_images().await.unwrap_or_default();
     NodeFacts {
-        images: images
-            .into_iter()
-            .map(|image| ContainerImage {
-                names: Some(
-                    image
-                        .repo_digests
-                        .into_iter()
-                        .chain(image.repo_tags)
-                        .collect(),
-                ),
-                size_bytes: i64::try_from(image.size).ok(),
-            })
-            .collect(),
+        images,
         not_ready: health.borrow().problems(),
         ..known.clone()
+    }
+}
+
+/// The node's images. The runtime is asked at times only: that the node is short of memory must be
+/// said even where the runtime is too short of it to answer.
+#[derive(Debug, Default)]
+struct NodeImages(tokio::sync::Mutex<Option<(Instant, Vec<ContainerImage>)>>);
+
+impl NodeImages {
+    /// What was found last, unless that is too old.
+    async fn list(&self, runtime: &dyn Runtime, life: Duration) -> Vec<ContainerImage> {
+        let mut kept = self.0.lock().await;
+        if let Some((_, images)) = kept.as_ref().filter(|(at, _)| at.elapsed() < life) {
+            return images.clone();
+        }
+        let found = runtime.list_images().await.unwrap_or_default().into_iter();
+        let images: Vec<ContainerImage> = found
+            .map(|image| {
+                let names = image.repo_digests.into_iter().chain(image.repo_tags);
+                ContainerImage {
+                    names: Some(names.collect()),
+                    size_bytes: i64::try_from(image.size).ok(),
+                }
+            })
+            .collect();
+        *kept = Some((Instant::now(), images.clone()));
+        images
     }
 }
 

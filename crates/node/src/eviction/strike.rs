@@ -13,17 +13,16 @@ use crate::cgroup::{Cgroups, Error};
 ///
 /// A killed process gives its memory back when it is its turn to run, and a pod that asked for no
 /// cpu may wait long for that on a busy node. The kernel can be asked to take the memory here and
-/// now (`process_mrelease`, since 5.15), as its own OOM killer does.
+/// now (`process_mrelease`, since 5.15), as its own OOM killer does. It takes nothing from a process
+/// that is not dying, so that a number that was given to another meanwhile does no harm, and the
+/// kill need not wait for anything.
 pub(super) fn kill(cgroups: &Cgroups, cgroup: &CgroupPath) -> Result<(), Error> {
-    let pids = cgroups.pids(cgroup).unwrap_or_default();
-    let pids = pids.into_iter().filter_map(Pid::from_raw);
-    // Opened before the kill, so that a number that is given to another is not mistaken.
-    let processes: Vec<_> = pids
-        .filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-        .collect();
     cgroups.kill(cgroup)?;
-    for process in &processes {
-        release_memory(process);
+    let pids = cgroups.pids(cgroup).unwrap_or_default();
+    for pid in pids.into_iter().filter_map(Pid::from_raw) {
+        if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
+            release_memory(&process);
+        }
     }
     Ok(())
 }

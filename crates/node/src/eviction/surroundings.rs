@@ -21,6 +21,9 @@ pub trait Surroundings: Debug + Send + Sync {
     fn pods(&self) -> Vec<Report>;
     /// The latest full measurement, disks and all; `None` before the first.
     fn survey(&self) -> Option<Arc<Survey>>;
+    /// Takes that the processes of a pod are about to be killed, and why: whoever sees them die has
+    /// to know the reason by then.
+    fn will_strike(&self, uid: &PodUid, forced: &Forced);
     /// Has a pod end and its status say why. One that was struck is dead already.
     fn evict(&self, condemned: Condemned);
     /// Has the node's status written: its conditions have changed.
@@ -55,11 +58,7 @@ pub struct Condemned {
 }
 
 impl Condemned {
-    pub(super) fn new(
-        eviction: Eviction,
-        is_struck: bool,
-        stats_ages: Vec<(Signal, Duration)>,
-    ) -> Condemned {
+    pub(super) fn new(eviction: Eviction, stats_ages: Vec<(Signal, Duration)>) -> Condemned {
         let failure = eviction.failure();
         let forced = Forced {
             reason: failure.reason.to_owned(),
@@ -69,7 +68,7 @@ impl Condemned {
         Condemned {
             forced,
             eviction,
-            is_struck,
+            is_struck: false,
             stats_ages,
         }
     }

@@ -1,9 +1,11 @@
 //! A cgroup plays the machine, processes play pods, and one of them takes all the memory there is.
 
+mod lines;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::Profile;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::{self, MemorySource, NodeReclaim};
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::resources::Bytes;
@@ -22,6 +25,7 @@ use super::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Wa
 use crate::cgroup::testing::{KernelCgroups, eventually};
 use crate::cgroup::{Cgroups, Layout};
 use crate::pods::reports::Report;
+use crate::pods::status::Forced;
 
 const MIB: u64 = 1 << 20;
 /// What the machine has, and where its line is.
@@ -32,7 +36,8 @@ const RATE: &str = "PLIMSOLL_TEST_HOG_RATE";
 /// How much it takes at most.
 const MOST: &str = "PLIMSOLL_TEST_HOG_MOST";
 
-/// Not a test: what the processes in the pods run.
+/// Not a test: what the processes in the pods run. A line tells it to take all it may, or to hold a
+/// number of mebibytes.
 #[test]
 #[ignore = "tier: root"]
 #[expect(clippy::cast_precision_loss, reason = "a count of mebibytes")]
@@ -41,13 +46,24 @@ fn hog() {
         return;
     };
     let (rate, most): (f64, usize) = (rate.parse().unwrap(), most.parse().unwrap());
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).unwrap();
-    let begun = Instant::now();
+    let wanted = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&wanted);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let amount = line.unwrap().parse().unwrap_or(most);
+            told.store(amount, Ordering::Relaxed);
+        }
+    });
+    let mut begun = Instant::now();
     let mut held: Vec<Vec<u8>> = Vec::new();
     loop {
+        let wanted = wanted.load(Ordering::Relaxed);
+        if wanted <= held.len() {
+            held.truncate(wanted);
+            begun = Instant::now() - Duration::from_secs_f64(held.len() as f64 / rate);
+        }
         let due = begun.elapsed().as_secs_f64() * rate;
-        while (held.len() as f64) < due && held.len() < most {
+        while (held.len() as f64) < due && held.len() < wanted {
             held.push(vec![1; 1 << 20]);
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -87,9 +103,19 @@ impl Tenant {
         }
     }
 
+    /// Has it take all that it may.
     fn go(&mut self) {
+        self.tell("");
+    }
+
+    /// Has it hold that much.
+    fn hold(&mut self, mebibytes: u64) {
+        self.tell(&mebibytes.to_string());
+    }
+
+    fn tell(&mut self, line: &str) {
         let input = self.process.stdin.as_mut().unwrap();
-        input.write_all(b"\n").unwrap();
+        writeln!(input, "{line}").unwrap();
     }
 
     fn is_alive(&mut self) -> bool {
@@ -144,6 +170,14 @@ impl Surroundings for Rest {
         None
     }
 
+    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
+        // Nothing of it is dead yet that will be in a moment.
+        let is_it = |one: &&Resident| one.pod.metadata.uid.as_deref() == Some(uid.as_str());
+        let resident = self.pods.iter().find(is_it).unwrap();
+        assert!(!self.cgroups.pids(&resident.cgroup).unwrap().is_empty());
+        assert_eq!(forced.reason, "Evicted");
+    }
+
     fn evict(&self, condemned: Condemned) {
         let mut evicted = self.evicted.lock().unwrap();
         evicted.push((Instant::now(), condemned));
@@ -162,14 +196,20 @@ impl Surroundings for Rest {
     fn reclaim(&self, _: Vec<NodeReclaim>, _: Ticket) {}
 }
 
+fn of_memory(value: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("memory.available".to_owned(), value.to_owned())])
+}
+
 fn engine(hard: &str, soft: Option<(&str, &str)>) -> eviction::Settings {
-    let map = |value: &str| BTreeMap::from([("memory.available".to_owned(), value.to_owned())]);
-    let statements = Statements {
-        hard: map(hard),
-        soft: soft.map(|(line, _)| map(line)).unwrap_or_default(),
-        soft_grace_period: soft.map(|(_, grace)| map(grace)).unwrap_or_default(),
+    settings(&Statements {
+        hard: of_memory(hard),
+        soft: soft.map(|(line, _)| of_memory(line)).unwrap_or_default(),
+        soft_grace_period: soft.map(|(_, grace)| of_memory(grace)).unwrap_or_default(),
         ..Statements::default()
-    };
+    })
+}
+
+fn settings(statements: &Statements) -> eviction::Settings {
     eviction::Settings {
         profile: Profile::default(),
         thresholds: statements.parse().unwrap(),
@@ -196,6 +236,20 @@ struct Trial {
 impl Trial {
     /// The first tenant takes that much per second; two bystanders hold 20 MiB each.
     fn new(rate: u64, engine: eviction::Settings, change: impl FnOnce(&mut Settings)) -> Trial {
+        let tenants = [("hog", rate, 10_000), ("one", 1000, 20), ("two", 1000, 20)];
+        let mut trial = Trial::with(&tenants, engine, change);
+        for tenant in &mut trial.tenants[1..] {
+            tenant.go();
+        }
+        trial
+    }
+
+    /// With tenants by name, rate and most, which wait to be told.
+    fn with(
+        tenants: &[(&str, u64, u64)],
+        engine: eviction::Settings,
+        change: impl FnOnce(&mut Settings),
+    ) -> Trial {
         let kernel = KernelCgroups::new();
         let cgroups = kernel.cgroups().clone();
         let machine = cgroups.path(cgroups.root());
@@ -206,11 +260,10 @@ impl Trial {
         };
         cgroups.create(&cgroups.path(&cgroups.kubepods())).unwrap();
         std::fs::write(memory.join(limit), MACHINE.to_string()).unwrap();
-        let mut tenants = vec![
-            Tenant::new(&cgroups, "hog", rate, 10_000),
-            Tenant::new(&cgroups, "one", 1000, 20),
-            Tenant::new(&cgroups, "two", 1000, 20),
-        ];
+        let tenants: Vec<Tenant> = tenants
+            .iter()
+            .map(|(name, rate, most)| Tenant::new(&cgroups, name, *rate, *most))
+            .collect();
         let pods = tenants.iter().map(|tenant| Resident {
             pod: Arc::clone(&tenant.pod),
             cgroup: tenant.cgroup.clone(),
@@ -231,9 +284,6 @@ impl Trial {
             ..Settings::new(engine)
         };
         change(&mut settings);
-        for tenant in &mut tenants[1..] {
-            tenant.go();
-        }
         let sampler = Sampler::start(cgroups.layout(), &machine);
         let told: Arc<dyn Surroundings> = Arc::<Rest>::clone(&rest);
         let shell = EvictionShell::start(settings, cgroups, told).unwrap();

@@ -368,8 +368,6 @@ impl Watch {
         stats_ages: &[(Signal, threshold::Duration)],
     ) {
         let uid = eviction.uid.clone();
-        let is_urgent = is_at_once(&eviction, self.settings.gives_grace_always);
-        let is_struck = is_urgent && self.kill(&uid);
         let entry = self.roster.get_mut(&uid);
         if entry.is_some_and(|entry| entry.was_oom_killed(&mut self.reading)) {
             // It says OOMKilled, which is the truth.
@@ -378,6 +376,12 @@ impl Watch {
             self.settles = now.saturating_add(KERNEL_FIRST);
             return;
         }
+        let mut condemned = Condemned::new(eviction, stats_ages.to_vec());
+        if is_at_once(&condemned.eviction, self.settings.gives_grace_always) {
+            self.surroundings.will_strike(&uid, &condemned.forced);
+            condemned.is_struck = self.kill(&uid);
+        }
+        let (eviction, is_struck) = (&condemned.eviction, condemned.is_struck);
         tracing::info!(
             pod = %eviction.pod_ref, is_struck, message = eviction.message, "evicting"
         );
@@ -388,7 +392,6 @@ impl Watch {
             until: now.saturating_add(patience),
             is_struck,
         });
-        let condemned = Condemned::new(eviction, is_struck, stats_ages.to_vec());
         self.surroundings.evict(condemned);
     }
 

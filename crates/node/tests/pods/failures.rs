@@ -304,3 +304,33 @@ async fn what_came_to_its_own_end_was_not_evicted() {
         .unwrap();
     assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
+    for (is_out_of_memory, reason, ended_by) in
+        [(false, Some("Evicted"), "Error"), (true, None, "OOMKilled")]
+    {
+        let world = World::new();
+        world.apply(simple("job", "sleep:1", "Never"));
+        world.until_phase("job", "Running").await;
+        let forced = Forced {
+            reason: "Evicted".to_owned(),
+            message: String::new(),
+            is_disruption: true,
+        };
+        world.pods.strike(&uid("job"), forced);
+        match is_out_of_memory {
+            true => world.runtime.run_out_of_memory("a"),
+            false => world.runtime.end("a", 137),
+        }
+        world.until_finished("job").await;
+        let status = world.status("job");
+        assert_eq!(status.phase.as_deref(), Some("Failed"));
+        assert_eq!(status.reason.as_deref(), reason);
+        let container = world.container("job", "a");
+        assert_eq!(container.restart_count, 0);
+        let ended = container.state.unwrap().terminated.unwrap();
+        let end = (ended.exit_code, ended.reason.as_deref());
+        assert_eq!(end, (137, Some(ended_by)));
+    }
+}

@@ -14,6 +14,7 @@ use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
 use plimsoll_node::preflight::Subject;
 
+use super::eviction::EvictionArguments;
 use crate::check::overridden_machine;
 use crate::input::read_bytes;
 
@@ -95,6 +96,9 @@ pub(crate) struct NodeArguments {
     /// Leave kernel settings (vm.overcommit_memory and others) as they are.
     #[arg(long)]
     keep_kernel_settings: bool,
+
+    #[command(flatten)]
+    eviction: EvictionArguments,
 }
 
 impl NodeArguments {
@@ -156,6 +160,7 @@ impl NodeArguments {
             client_ca_pem,
             serving,
             adjusts_kernel: !self.keep_kernel_settings,
+            eviction: self.eviction.choice(),
             config,
         })
     }

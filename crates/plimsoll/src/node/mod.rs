@@ -1,6 +1,7 @@
 //! `plimsoll node`: the node agent, joined to any Kubernetes API.
 
 mod arguments;
+mod eviction;
 mod preflight;
 
 use std::path::{Path, PathBuf};

@@ -38,6 +38,7 @@ pub(super) struct Entry {
 pub(super) struct Kill {
     pub(super) grace_secs: Option<i64>,
     pub(super) forced: Option<Forced>,
+    pub(super) is_struck: bool,
 }
 
 /// Whether a pod is to end by what its source says.
@@ -71,6 +72,7 @@ impl Entry {
         let mut end = is_over(&wanted).then(|| End {
             grace_secs: grace::shorten(None, &wanted, None),
             forced: None,
+            is_struck: false,
         });
         let mut settled = anatomy::is_terminal_phase(anatomy::phase(&wanted))
             .then(|| wanted.status.clone().unwrap_or_default());
@@ -85,6 +87,7 @@ impl Entry {
             end = Some(End {
                 grace_secs: grace::shorten(None, &wanted, None),
                 forced: None,
+                is_struck: false,
             });
             is_rejected = true;
         }
@@ -171,9 +174,11 @@ impl Entry {
             let known = desired.end.take();
             let grace_secs = known.as_ref().map(|end| end.grace_secs);
             let forced = known.as_ref().and_then(|end| end.forced.clone());
+            let was_struck = known.as_ref().is_some_and(|end| end.is_struck);
             desired.end = Some(End {
                 grace_secs: grace::shorten(grace_secs, pod, kill.grace_secs),
                 forced: forced.or(kill.forced),
+                is_struck: was_struck || kill.is_struck,
             });
             desired.end != known
         });

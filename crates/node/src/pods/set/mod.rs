@@ -179,6 +179,18 @@ impl Pods {
         self.retry_resizes(&mut table);
     }
 
+    /// Takes that a pod's processes are about to be killed, and why. Whatever its worker sees of
+    /// their end from here on has this reason, unless the kernel was first.
+    pub fn strike(&self, uid: &str, forced: Forced) {
+        if let Some(entry) = self.table().entries.get_mut(uid) {
+            entry.end(Kill {
+                grace_secs: Some(0),
+                forced: Some(forced),
+                is_struck: true,
+            });
+        }
+    }
+
     /// Stops a pod, for the sake of others or because it may not stay; returns once nothing of it
     /// runs. `grace_secs` is how long it is given at most; its own period if `None`.
     pub async fn kill(
@@ -192,7 +204,11 @@ impl Pods {
             let Some(entry) = table.entries.get_mut(uid) else {
                 return Ok(());
             };
-            entry.end(Kill { grace_secs, forced });
+            entry.end(Kill {
+                grace_secs,
+                forced,
+                is_struck: false,
+            });
             (entry.pod(), entry.stopped.clone())
         };
         // Half as much again as the pod is given, and ten seconds at least, for the runtime.

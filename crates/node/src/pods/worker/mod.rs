@@ -75,6 +75,8 @@ pub struct End {
     pub grace_secs: i64,
     /// What its status says from then on.
     pub forced: Option<Forced>,
+    /// Whether its processes are killed by somebody else than its worker, for that reason.
+    pub is_struck: bool,
 }
 
 /// The worker of one pod.

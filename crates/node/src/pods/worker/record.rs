@@ -11,7 +11,10 @@ use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
 use crate::pods::status::{self, Forced, Stage, StartFailure};
 
-use super::Shared;
+use super::{End, Shared};
+
+/// The reason of a container that the kernel killed for want of memory.
+const OOM_KILLED: &str = "OOMKilled";
 
 /// What is known of one pod.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub(crate) struct State {
     pub(crate) stage: Stage,
     /// That it is ended from outside.
     pub(crate) forced: Option<Forced>,
+    /// Whether the kernel killed a container of a pod that was to be killed.
+    was_kernel_first: bool,
     /// Whether the status is its last and stays as it is.
     is_settled: bool,
 }
@@ -65,6 +70,26 @@ impl State {
             }
         }
     }
+
+    /// Takes over why the pod's processes are killed, in the very moment in which they are seen to
+    /// be dead: until its worker stops the pod, somebody else may report it. `before` is what was
+    /// seen last; what the kernel has killed since, for want of memory, was not killed by us.
+    pub(super) fn adopt_strike(&mut self, end: &End, before: &Observed) {
+        let had_ended = |id: &str| {
+            let mut ended = before.containers.iter().filter(|c| has_ended(c));
+            ended.any(|container| container.id == id)
+        };
+        let since = self.observed.containers.iter();
+        let mut since = since.filter(|c| has_ended(c) && !had_ended(&c.id));
+        self.was_kernel_first |= since.any(|container| container.reason == OOM_KILLED);
+        if end.is_struck && self.forced.is_none() && !self.was_kernel_first {
+            self.forced.clone_from(&end.forced);
+        }
+    }
+}
+
+fn has_ended(container: &observed::Container) -> bool {
+    container.state == observed::State::Exited
 }
 
 impl Record {
@@ -82,6 +107,7 @@ impl Record {
             resize: Vec::new(),
             stage: Stage::Running,
             forced: None,
+            was_kernel_first: false,
             pod,
         };
         Record {

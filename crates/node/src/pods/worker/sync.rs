@@ -27,6 +27,9 @@ impl Worker {
         if let Err(next) = self.observe(&pod).await {
             return next;
         }
+        if self.ends() {
+            return Next::Again;
+        }
         if !std::mem::replace(&mut self.has_adopted, true) {
             self.adopt_resources(&pod);
         }
@@ -62,6 +65,9 @@ impl Worker {
                 state.health.retain(|id, _| is_there(id));
                 state.observed = observed;
                 state.adopt_started();
+                if let Some(end) = &self.desired.borrow().end {
+                    state.adopt_strike(end, &known);
+                }
                 Ok(())
             }
             Err(error) => {

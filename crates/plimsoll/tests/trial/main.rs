@@ -1,0 +1,51 @@
+//! The eviction trial: a node with a memory of its own, and a pod that takes all of it.
+//!
+//! A virtual machine (cgroup v2, 2 cpus, 2 GiB) runs `plimsoll up` with a hard line at 300 MiB. Beside
+//! the hog there are a Guaranteed pod that notes down when it was kept waiting, and two small ones.
+//! What is measured is when the line was crossed, when somebody had to go, when it was dead, how far
+//! memory went down and who suffered. The same was measured with a kubelet.
+//!
+//!     cargo test -p plimsoll --test trial -- --ignored                        # a short set
+//!     PLIMSOLL_TRIALS=40 cargo test --release -p plimsoll --test trial -- --ignored
+//!
+//! This program is all of it: the test on the host (`vm`), the one who leads the trials in the guest
+//! (`lead`, with `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and the console of the guest is all there is to see"
+)]
+
+mod lead;
+mod load;
+mod mem_info;
+mod node;
+mod outcome;
+mod page_cache;
+mod plan;
+mod sampler;
+mod table;
+mod vm;
+#[path = "../flows/waiting.rs"]
+mod waiting;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args();
+    let own = words.next().unwrap_or_default();
+    let name = Path::new(&own).file_name().unwrap_or_default();
+    if let Some(role) = load::Role::called(&name.to_string_lossy()) {
+        load::run(role, &load::Words(words.collect()));
+    }
+    let words: Vec<String> = words.collect();
+    if let [first, plan] = words.as_slice()
+        && first == vm::LEAD
+    {
+        return lead::main(plan);
+    }
+    let arguments = libtest_mimic::Arguments::from_args();
+    libtest_mimic::run(&arguments, vec![vm::trial()]).exit_code()
+}

@@ -1,0 +1,91 @@
+//! What came of a trial, from what was seen.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::plan::{LINE_MIB, Trial};
+use crate::sampler::Recording;
+
+/// Now, in nanoseconds since 1970.
+pub(crate) fn unix_nanos() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or_default()
+    })
+}
+
+/// What the agent and the API said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// When it was decided that the hog has to go.
+    pub(crate) decided: Option<i64>,
+    /// When the API said that the node is under pressure.
+    pub(crate) pressure: Option<i64>,
+    /// Who was evicted, by the API.
+    pub(crate) evicted: Vec<String>,
+    /// How long the Guaranteed pod was kept waiting: when, and how long.
+    pub(crate) stalls: Vec<(i64, Duration)>,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) trial: Trial,
+    pub(crate) decided: Option<Duration>,
+    pub(crate) dead: Option<Duration>,
+    /// From the decision until the API said that the node is under pressure.
+    pub(crate) told: Option<Duration>,
+    pub(crate) lowest_mib: i64,
+    pub(crate) oom_kills: i64,
+    pub(crate) stall: Duration,
+    pub(crate) bystanders_killed: usize,
+    pub(crate) evicted: Vec<String>,
+    /// The longest that the sampler itself was kept from looking.
+    pub(crate) blind: Duration,
+}
+
+impl Outcome {
+    pub(crate) fn new(trial: Trial, recording: &Recording, told: &Told) -> Outcome {
+        let samples = &recording.samples;
+        let signal = |index: usize| samples[index].left.min(samples[index].left_to_pods) / 1024;
+        let seen = (0..samples.len()).find(|index| signal(*index) < LINE_MIB);
+        let seen = seen.map(|index| samples[index].at);
+        // The decision may come before the next look.
+        let crossed = seen.into_iter().chain(told.decided).min();
+        let since = |at: Option<i64>| Some(nanos(at? - crossed?));
+        let hog = trial.load.name();
+        let dead = recording.deaths.iter().find(|death| death.name == hog);
+        let first = samples.first().map_or(0, |sample| sample.oom_kills);
+        let last = samples.last().map_or(0, |sample| sample.oom_kills);
+        let begun = samples.first().map_or(0, |sample| sample.at);
+        let stalls = told.stalls.iter().filter(|(at, _)| *at > begun);
+        let gaps = samples.windows(2).map(|pair| pair[1].at - pair[0].at);
+        Outcome {
+            decided: since(told.decided),
+            dead: since(dead.map(|death| death.at)),
+            told: told
+                .pressure
+                .zip(told.decided)
+                .map(|(told, decided)| nanos(told - decided)),
+            lowest_mib: (0..samples.len()).map(signal).min().unwrap_or(0),
+            oom_kills: last - first,
+            stall: stalls.map(|(_, late)| *late).max().unwrap_or_default(),
+            bystanders_killed: recording.deaths.iter().filter(|d| d.name != hog).count(),
+            evicted: told.evicted.clone(),
+            blind: nanos(gaps.max().unwrap_or(0)),
+            trial,
+        }
+    }
+
+    /// Whether the hog went because of the agent, and nobody because of the kernel.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.oom_kills == 0
+            && self
+                .evicted
+                .iter()
+                .any(|name| name == self.trial.load.name())
+    }
+}
+
+fn nanos(number: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(number).unwrap_or_default())
+}

@@ -1,0 +1,46 @@
+//! The host's part: a machine with everything in it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use plimsoll_testkit::images::busybox_archive;
+use plimsoll_testkit::vm::Machine;
+
+use crate::node::IMAGE;
+
+/// The word that has this program lead trials.
+pub(crate) const LEAD: &str = "lead";
+/// Where the agent is in the guest.
+pub(crate) const PLIMSOLL: &str = "/usr/bin/plimsoll";
+/// Where the image of the pods is.
+pub(crate) const ARCHIVE: &str = "/test/busybox.tar";
+/// Where this program is.
+pub(crate) const PROGRAM: &str = "/test/program";
+
+/// How many hogs are to be evicted; without it there is a short set.
+const COUNT: &str = "PLIMSOLL_TRIALS";
+/// Emulated cpus are slow, and share the host's with whatever else is tested.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
+
+pub(crate) fn trial() -> Trial {
+    Trial::test("vm/eviction", || {
+        let folder = tempfile::tempdir()?;
+        let archive = busybox_archive(folder.path(), IMAGE);
+        let own = std::env::current_exe()?;
+        let plan = std::env::var(COUNT).unwrap_or_else(|_| "short".to_owned());
+        let outcome = Machine::new()
+            .memory_mib(2048)
+            .disk_mib(4096)
+            .program(&own, PROGRAM)
+            .program(Path::new(env!("CARGO_BIN_EXE_plimsoll")), PLIMSOLL)
+            .tool("chrt")
+            .file(&archive, ARCHIVE)
+            .run(&[PROGRAM, LEAD, &plan], LIMIT, &mut std::io::stdout());
+        match outcome.status {
+            Some(0) => Ok(()),
+            status => Err(format!("the trial failed in the machine ({status:?})").into()),
+        }
+    })
+    .with_ignored_flag(true)
+}

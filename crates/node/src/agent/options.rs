@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plimsoll_core::allocatable::Machine;
+use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::NodeConfig;
 
 use crate::identity::request::KeyedCertificate;
@@ -35,6 +36,14 @@ pub struct Options {
     pub serving: Serving,
     /// Whether kernel settings are put right, as upstream does.
     pub adjusts_kernel: bool,
+}
+
+impl Options {
+    /// A node with a capacity of its own below a cgroup of its own has that cgroup for a machine.
+    pub(super) fn played_machine(&self, root: &CgroupPath) -> Option<(CgroupPath, &Machine)> {
+        let played = self.capacity.as_ref().filter(|_| root.as_str() != "/");
+        played.map(|machine| (root.clone(), machine))
+    }
 }
 
 /// Where an agent keeps things.

@@ -68,13 +68,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most() {
     assert_eq!(pressed["message"], "kubelet has disk pressure");
     cluster.mentions(NODE_EVENTS, "Attempting to reclaim ephemeral-storage");
     cluster.create(&pod("late", &[container("main", WAIT)]));
-    cluster.until_object("pod late", "kept away", |pod| {
-        let told = pod["status"]["conditions"][0]["message"].as_str();
-        told.is_some_and(|told| {
-            told.contains("untolerated taint {node.kubernetes.io/disk-pressure: }")
-                || told.contains("untolerated taint(s)")
-        })
-    });
+    cluster.until_kept_away("late");
     cluster.until_object(&format!("node {NODE}"), "without the image", |node| {
         !has_image(node, UNUSED)
     });

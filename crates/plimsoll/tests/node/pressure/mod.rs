@@ -6,6 +6,8 @@
 mod disk;
 mod full_disk;
 mod full_image_disk;
+mod full_logs;
+mod kept_away;
 mod local_limits;
 mod process_ids;
 
@@ -87,6 +89,18 @@ impl Cluster {
             |events| events.contains("Evicted") && events.contains(message.trim_end()),
         );
         (pod, message)
+    }
+
+    /// Waits until the scheduler says that no node takes a pod, for a taint.
+    fn until_kept_away(&self, name: &str) {
+        self.until_object(&format!("pod {name}"), "kept away", |pod| {
+            let conditions = pod["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|condition| {
+                let told = condition["message"].as_str().unwrap_or_default();
+                condition["type"] == "PodScheduled" && told.contains("untolerated taint")
+            })
+        });
     }
 
     /// All of these pods run.

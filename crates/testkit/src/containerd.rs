@@ -58,8 +58,17 @@ impl Containerd {
             folder,
         };
         containerd.wait_until_ready();
-        containerd.import(&pause_image(), PAUSE_IMAGE);
+        containerd.import_pause();
         containerd
+    }
+
+    /// Takes in the image of sandboxes, which is removed as unused like any other.
+    ///
+    /// # Panics
+    ///
+    /// If containerd refuses.
+    pub fn import_pause(&self) {
+        self.import(&pause_image(), PAUSE_IMAGE);
     }
 
     /// Where clients connect to.

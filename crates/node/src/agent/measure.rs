@@ -5,18 +5,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use plimsoll_client::clock::Clock;
 use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path};
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::resources::ResourceName;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
 use crate::cgroup::parse_own_cgroup;
+use crate::pods::reports::Report;
 use crate::pods::{Pods, anatomy, spec};
 use crate::runtime;
 use crate::runtime::wire::{
@@ -29,6 +33,10 @@ use crate::volumes::MountedVolume;
 
 /// How often everything is measured.
 const EVERY: Duration = Duration::from_secs(10);
+/// How often what may be full within seconds is looked at in between.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the runtime is asked for writable layers in between, while somebody is held to a limit.
+const ASK_EVERY: Duration = Duration::from_secs(3);
 
 /// Measures the node.
 #[derive(Debug)]
@@ -70,6 +78,7 @@ impl Meter {
             RuntimeChoice::Embedded(_) => kubelet.clone(),
             RuntimeChoice::Cri { .. } => None,
         };
+        let played = options.played_machine(&cgroups.path(cgroups.root()));
         let settings = stats::Settings {
             node_name: options.node_name.clone(),
             mount_root: options.system_root.clone(),
@@ -81,6 +90,7 @@ impl Meter {
             kubelet,
             started,
             kept_files: stats::Settings::affordable_files(),
+            played: played.and_then(|(cgroup, machine)| Some((cgroup, machine.max_pid?.0))),
         };
         let metrics = KubeletMetrics::new(&options.node_name, cgroups.version());
         let collector = Collector::new(settings, cgroups.layout().clone());
@@ -100,19 +110,62 @@ impl Meter {
         }
     }
 
-    /// Measures until told to stop.
+    /// Measures until told to stop: everything from time to time and when other containers run,
+    /// what fills quickly in between.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut measured: Option<(Instant, BTreeMap<String, usize>)> = None;
+        let mut asked = Instant::now();
         loop {
-            self.measure().await;
+            let reports = self.pods.reports().all();
+            let running = running_containers(&reports);
+            let is_current = measured.as_ref().is_some_and(|(since, known)| {
+                let is_recent = since.elapsed() < EVERY;
+                is_recent && *known == running
+            });
+            if is_current {
+                let is_due = asked.elapsed() >= ASK_EVERY;
+                let asks = is_due && reports.iter().any(|report| is_limited(&report.pod));
+                if asks {
+                    asked = Instant::now();
+                }
+                self.look(asks).await;
+            } else {
+                self.measure().await;
+                (measured, asked) = (Some((Instant::now(), running)), Instant::now());
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
             }
+        }
+    }
+
+    /// Measures what may be full within seconds, and asks the runtime for writable layers or not.
+    /// If something fills fast, everything is measured, so that it is known who does it.
+    async fn look(self: &Arc<Self>, asks: bool) {
+        let layers = match asks {
+            true => self.writable_layers().await.unwrap_or_default(),
+            false => BTreeMap::new(),
+        };
+        let reported = |(id, usage): (String, FilesystemUsage)| (id, reported(&usage));
+        let layers = layers.into_iter().map(reported).collect();
+        let is_filling = self.sample(move |collector, now| {
+            collector.set_layers(layers);
+            collector.sample_filling(now)
+        });
+        match is_filling.await {
+            Some(true) => self.measure_anew(Collector::hurry).await,
+            Some(false) => self.tell(),
+            None => {}
         }
     }
 
     /// Measures everything once.
     pub(super) async fn measure(self: &Arc<Self>) {
+        self.measure_anew(|_| {}).await;
+    }
+
+    async fn measure_anew(self: &Arc<Self>, prepare: impl FnOnce(&mut Collector) + Send + 'static) {
         let inventory = match self.inventory().await {
             Ok(inventory) => inventory,
             Err(error) => {
@@ -120,16 +173,32 @@ impl Meter {
                 return;
             }
         };
-        let meter = Arc::clone(self);
-        let sampled = tokio::task::spawn_blocking(move || {
-            let mut collector = meter.collector();
+        let sampled = self.sample(move |collector, now| {
             collector.set_inventory(inventory);
-            collector.sample(meter.clock.now());
+            prepare(collector);
+            collector.sample(now);
         });
-        match sampled.await {
-            Ok(()) => self.measured.send_modify(|count| *count += 1),
-            Err(error) => tracing::error!(%error, "measuring failed"),
+        if sampled.await.is_some() {
+            self.tell();
         }
+    }
+
+    /// Has something measured, on a thread that may wait.
+    async fn sample<T: Send + 'static>(
+        self: &Arc<Self>,
+        sample: impl FnOnce(&mut Collector, Timestamp) -> T + Send + 'static,
+    ) -> Option<T> {
+        let meter = Arc::clone(self);
+        let sampled =
+            tokio::task::spawn_blocking(move || sample(&mut meter.collector(), meter.clock.now()));
+        let sampled = sampled.await;
+        sampled
+            .inspect_err(|error| tracing::error!(%error, "measuring failed"))
+            .ok()
+    }
+
+    fn tell(&self) {
+        self.measured.send_modify(|count| *count += 1);
     }
 
     /// Which of the node's file systems are one, once that was measured.
@@ -160,13 +229,12 @@ impl Meter {
     /// `/metrics`.
     pub(super) fn agent_metrics(&self) -> String {
         let reports = self.pods.reports().all();
-        let of = |is_static: bool, counted: &dyn Fn(&crate::pods::reports::Report) -> bool| {
-            let fits = |report: &&crate::pods::reports::Report| {
-                anatomy::is_static(&report.pod) == is_static && counted(report)
-            };
+        let of = |is_static: bool, counted: &dyn Fn(&Report) -> bool| {
+            let fits =
+                |report: &&Report| anatomy::is_static(&report.pod) == is_static && counted(report);
             reports.iter().filter(fits).count()
         };
-        let counts = |counted: &dyn Fn(&crate::pods::reports::Report) -> bool| PodCounts {
+        let counts = |counted: &dyn Fn(&Report) -> bool| PodCounts {
             from_api: of(false, counted),
             from_files: of(true, counted),
         };
@@ -226,7 +294,7 @@ impl Meter {
 
     fn pod(
         &self,
-        pod: &k8s_openapi::api::core::v1::Pod,
+        pod: &Pod,
         sandbox: &PodSandbox,
         containers: &[&Container],
         layers: &BTreeMap<String, FilesystemUsage>,
@@ -280,9 +348,40 @@ impl Meter {
                 .collect(),
             log_directory: Some(logs),
             etc_hosts: Some(facts.pod_dir(uid).join("etc-hosts")),
+            is_limited: is_limited(pod),
             cgroup,
         })
     }
+}
+
+/// How many containers run of each pod.
+fn running_containers(reports: &[Report]) -> BTreeMap<String, usize> {
+    let running = reports
+        .iter()
+        .filter(|report| report.may_run)
+        .map(|report| {
+            let statuses = report.status.container_statuses.iter().flatten();
+            let running = statuses.filter(|status| {
+                let state = status.state.as_ref();
+                state.is_some_and(|state| state.running.is_some())
+            });
+            (anatomy::uid(&report.pod).to_owned(), running.count())
+        });
+    running.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Whether the pod goes when it holds too much on disk.
+fn is_limited(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else {
+        return false;
+    };
+    let volumes = spec.volumes.iter().flatten();
+    let mut empty_dirs = volumes.filter_map(|volume| volume.empty_dir.as_ref());
+    let containers = spec.containers.iter();
+    let mut limits =
+        containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
+    empty_dirs.any(|empty_dir| empty_dir.size_limit.is_some())
+        || limits.any(|limits| limits.contains_key(ResourceName::EPHEMERAL_STORAGE.as_str()))
 }
 
 fn is_ready_of(sandbox: &PodSandbox, uid: &str) -> bool {
@@ -316,11 +415,7 @@ fn runtime_fs(usage: FilesystemUsage) -> RuntimeFs {
 
 /// Volumes with a file system of their own are measured as such; disk volumes that are the pod's
 /// own count for its ephemeral storage.
-fn measured(
-    pod: &k8s_openapi::api::core::v1::Pod,
-    name: &str,
-    volume: &MountedVolume,
-) -> stats::Volume {
+fn measured(pod: &Pod, name: &str, volume: &MountedVolume) -> stats::Volume {
     let has_own_file_system = volume.is_in_memory || volume.plugin == "kubernetes.io~local-volume";
     let counted = ["empty-dir", "configmap", "downward-api"];
     let plugin = volume

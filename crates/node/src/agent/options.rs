@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plimsoll_core::allocatable::Machine;
+use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::MemorySource;
 
@@ -53,6 +54,14 @@ pub struct EvictionChoice {
     pub memory_source: MemorySource,
     /// What is done for the agent's own survival.
     pub protection: Protection,
+}
+
+impl Options {
+    /// A node with a capacity of its own below a cgroup of its own has that cgroup for a machine.
+    pub(super) fn played_machine(&self, root: &CgroupPath) -> Option<(CgroupPath, &Machine)> {
+        let played = self.capacity.as_ref().filter(|_| root.as_str() != "/");
+        played.map(|machine| (root.clone(), machine))
+    }
 }
 
 /// Where an agent keeps things.

@@ -201,8 +201,7 @@ fn start_shell(
     };
     let cgroups = neighbours.host.cgroups.cgroups().clone();
     let root = cgroups.path(cgroups.root());
-    // A node with a capacity of its own below a cgroup of its own has that cgroup for a machine.
-    let played = options.capacity.as_ref().filter(|_| root.as_str() != "/");
+    let played = options.played_machine(&root);
     let mut settings = Settings {
         mount_root: options.system_root.clone(),
         waking: chosen.waking,
@@ -210,9 +209,9 @@ fn start_shell(
         decisions_dir: Some(options.directories.root.join("decisions")),
         ..Settings::new(engine)
     };
-    if let Some(capacity) = played {
-        settings.machine = root;
-        settings.capacity = Some(capacity.memory);
+    if let Some((cgroup, machine)) = played {
+        settings.machine = cgroup;
+        settings.capacity = Some(machine.memory);
     }
     let told: Arc<dyn Surroundings> = Arc::<Neighbours>::clone(neighbours);
     match EvictionShell::start(settings, cgroups, told) {
@@ -258,6 +257,8 @@ impl House {
         let mut dead = every(containers::PERIOD);
         let mut unused = every(images::PERIOD);
         let mut large = every(logs::PERIOD);
+        // From when on an image is here is known no better than how often that is looked at.
+        self.detect_images().await;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -272,6 +273,7 @@ impl House {
                     let runtime = Arc::clone(&self.neighbours.host.runtime);
                     let done = logs::rotate_all(&*runtime, self.rotation, self.clock.now()).await;
                     complain(done);
+                    self.detect_images().await;
                 }
             }
         }
@@ -312,6 +314,11 @@ impl House {
             now: self.clock.now(),
         };
         complain(containers::collect(&*self.neighbours.host.runtime, run).await);
+    }
+
+    async fn detect_images(&mut self) {
+        let runtime = Arc::clone(&self.neighbours.host.runtime);
+        complain(self.images.detect(&*runtime, self.clock.now()).await);
     }
 
     async fn collect_images(&mut self) {

@@ -119,6 +119,11 @@ impl Roster {
         pods.collect()
     }
 
+    /// Whether anything of a pod is left.
+    pub(super) fn contains(&self, uid: &PodUid) -> bool {
+        self.pods.contains_key(uid)
+    }
+
     pub(super) fn get_mut(&mut self, uid: &PodUid) -> Option<&mut Entry> {
         self.pods.get_mut(uid)
     }

@@ -8,6 +8,7 @@ use plimsoll_core::eviction::usage::PodUsage;
 use plimsoll_core::eviction::{Eviction, NodeReclaim, Observation};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
+use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::{Duration, Signal};
 
 use super::shell::Ticket;
@@ -42,6 +43,14 @@ pub struct Survey {
     pub observation: Observation,
     /// Of its pods.
     pub usages: BTreeMap<PodUid, PodUsage>,
+}
+
+impl Survey {
+    /// When its disks were measured.
+    pub(super) fn taken_at(&self) -> Timestamp {
+        let time = self.observation.node_fs.and_then(|fs| fs.time);
+        time.unwrap_or_default()
+    }
 }
 
 /// A pod that has to go.

@@ -61,6 +61,10 @@ pub(super) struct Watch {
     survey: Option<Arc<Survey>>,
     next_step: Timestamp,
     dying: Vec<Dying>,
+    /// Pods that were evicted and of which something is left, on disk perhaps.
+    leaving: Vec<PodUid>,
+    /// When the last of them was seen to be gone.
+    left_at: Timestamp,
     /// Until when the last victim's memory may still come.
     settles: Timestamp,
     /// Until when it is not said again that nobody may be evicted.
@@ -105,6 +109,8 @@ impl Watch {
             survey: None,
             next_step: Timestamp::default(),
             dying: Vec::new(),
+            leaving: Vec::new(),
+            left_at: Timestamp::default(),
             settles: Timestamp::default(),
             quiet_until: Timestamp::default(),
             reclaims_since: None,
@@ -138,6 +144,11 @@ impl Watch {
 
     /// Looks once and does what is to be done; answers how soon to look again.
     fn turn(&mut self, now: Timestamp) -> Duration {
+        // Asked first: the survey that is taken then is one of after the reclaim.
+        let is_reclaimed = self.reclaims_since.is_some() && self.shared.take_reclaimed();
+        if is_reclaimed {
+            self.reclaims_since = None;
+        }
         let is_surveyed = self.take_survey();
         let Some(mut look) = self.gauge.read(now, &mut self.reading) else {
             if now >= self.next_step {
@@ -149,8 +160,7 @@ impl Watch {
         let mut observation = self.observation(&look);
         let mut standing = self.lines.standing(&self.engine, &observation);
         self.alarms.aim(&look, &self.lines);
-        if self.reclaims_since.is_some() && self.shared.take_reclaimed() {
-            self.reclaims_since = None;
+        if is_reclaimed {
             let input = Input::Reclaimed {
                 observation: Some(&observation),
             };
@@ -177,7 +187,7 @@ impl Watch {
             }
             return self.rest(now, &standing);
         }
-        if now < self.settles {
+        if now < self.settles || (!standing.is_met && self.waits_for_survey(now)) {
             return self.rest(now, &standing);
         }
         if standing.is_met {
@@ -233,6 +243,11 @@ impl Watch {
         let profile = self.settings.engine.profile;
         let reading = &mut self.reading;
         self.roster.update(reports, &self.cgroups, profile, reading);
+        let (roster, count) = (&self.roster, self.leaving.len());
+        self.leaving.retain(|uid| roster.contains(uid));
+        if self.leaving.len() < count {
+            self.left_at = now;
+        }
         if let Some(survey) = &self.survey {
             self.roster.take_usages(&survey.usages);
         }
@@ -248,6 +263,14 @@ impl Watch {
             self.reclaims_since = None;
         }
         self.reclaims_since.is_some()
+    }
+
+    /// Figures of disks from before a victim was gone say nothing of what it left: nobody else has
+    /// to go for them.
+    fn waits_for_survey(&self, now: Timestamp) -> bool {
+        let survey = self.survey.as_ref();
+        let is_older = survey.is_some_and(|survey| survey.taken_at() <= self.left_at);
+        is_older && now.saturating_since(self.left_at) < POLL
     }
 
     /// The kernel was first: what it killed gives its memory back, and nobody else has to go for
@@ -387,6 +410,7 @@ impl Watch {
         );
         let grace = u64::try_from(eviction.grace_period_seconds).unwrap_or_default();
         let patience = DYING.saturating_add(Duration::from_secs(grace));
+        self.leaving.push(uid.clone());
         self.dying.push(Dying {
             uid,
             until: now.saturating_add(patience),

@@ -14,7 +14,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::cgroup::Layout;
 
 use super::cgroup_reader::{CgroupReader, CgroupSample};
-use super::disk::{DiskUsage, Scope};
+use super::disk::{DiskUsage, Scope, Wanted};
 use super::file_system::FileSystem;
 use super::inventory::{Inventory, Pod, RootFs, RuntimeFs, Volume, VolumeMeasure};
 use super::kept_file::{Budget, Buffer};
@@ -44,6 +44,8 @@ pub struct Settings {
     pub started: Timestamp,
     /// How many files may be kept open; see [`Settings::affordable_files`].
     pub kept_files: usize,
+    /// The cgroup that plays the machine, and how many processes it may have.
+    pub played: Option<(CgroupPath, i64)>,
 }
 
 impl Settings {
@@ -80,17 +82,49 @@ pub(super) struct NodeSample {
     pub(super) time: Option<Timestamp>,
     pub(super) memory: MemInfo,
     pub(super) pressure: Pressure,
-    pub(super) process_ids: RlimitStats,
     pub(super) interfaces: Vec<Interface>,
+    pub(super) filling: Filling,
+}
+
+/// What somebody may fill within seconds; measured more often than the rest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filling {
+    pub(super) time: Option<Timestamp>,
+    pub(super) process_ids: RlimitStats,
     pub(super) node_fs: Option<FileSystem>,
     pub(super) image_fs: Option<FileSystem>,
     pub(super) container_fs: Option<FileSystem>,
 }
 
+impl Filling {
+    /// A five-hundredth of a disk, or a fiftieth of all process ids.
+    fn is_much_fuller_than(&self, before: &Filling) -> bool {
+        let disks = [
+            (self.node_fs, before.node_fs),
+            (self.image_fs, before.image_fs),
+            (self.container_fs, before.container_fs),
+        ];
+        let mut known = disks
+            .into_iter()
+            .filter_map(|(now, before)| now.zip(before));
+        let is_disk_fuller = known.any(|(now, before)| {
+            let bytes = before.available.saturating_sub(now.available);
+            let inodes = before.inodes_free.saturating_sub(now.inodes_free);
+            bytes > now.capacity / 500 || inodes > now.inodes / 500
+        });
+        let count = |filling: &Filling| filling.process_ids.curproc.unwrap_or_default();
+        let more = count(self).saturating_sub(count(before));
+        let most = self.process_ids.maxpid.unwrap_or(i64::MAX);
+        is_disk_fuller || more > most / 50
+    }
+}
+
 /// How many files one measurement may look at to learn what directories hold: some 50 ms.
 const FILES_PER_SAMPLE: u64 = 20_000;
+/// How many in between.
+const FILES_PER_LOOK: u64 = 2_000;
 /// How long the figures of a volume's file system hold.
-const VOLUME_PERIOD: Duration = Duration::from_secs(60);
+const VOLUME_PERIOD: Duration = Duration::from_secs(10);
 
 impl Collector {
     /// Measures nothing yet.
@@ -98,7 +132,7 @@ impl Collector {
         Collector {
             budget: Budget::new(settings.kept_files),
             buffer: Buffer::default(),
-            machine: MachineReader::new(&settings.mount_root),
+            machine: MachineReader::new(&settings, &layout),
             readers: BTreeMap::new(),
             inventory: Inventory::default(),
             disk: DiskUsage::default(),
@@ -156,24 +190,58 @@ impl Collector {
     /// Measures what eviction decides on: the node, and all pods together. Figures of single pods
     /// stay as they are.
     pub fn sample_node(&mut self, now: Timestamp) {
+        let filling = self.filling(now);
         let (buffer, budget) = (&mut self.buffer, &self.budget);
-        let fs = |path: &Path| FileSystem::read(path).ok();
-        let runtime_fs = |found: &Option<RuntimeFs>| fs(&found.as_ref()?.mount_point);
         self.node = NodeSample {
             time: Some(now),
             memory: self.machine.memory(buffer, budget).unwrap_or_default(),
             pressure: self.machine.pressure(buffer, budget),
-            process_ids: self.machine.process_ids(now, buffer, budget),
             interfaces: read_interfaces(&net_dev_path(&self.settings.mount_root), buffer)
                 .unwrap_or_default(),
-            node_fs: fs(&self.settings.root_dir),
-            image_fs: runtime_fs(&self.inventory.image_fs),
-            container_fs: runtime_fs(&self.inventory.container_fs),
+            filling,
         };
         let system = std::iter::once(&self.root).chain(self.system_cgroups());
         let system: Vec<CgroupPath> = system.cloned().collect();
         for cgroup in system {
             self.sample_cgroup(&cgroup, now);
+        }
+    }
+
+    /// Measures what may be full within seconds: file systems, process ids, and the directories of
+    /// pods that are held to a limit. To be called every second between measurements. Answers
+    /// whether something fills so fast that it is worth knowing who does it.
+    pub fn sample_filling(&mut self, now: Timestamp) -> bool {
+        let filling = self.filling(now);
+        let before = std::mem::replace(&mut self.node.filling, filling);
+        self.disk.advance(now, FILES_PER_LOOK);
+        self.node.filling.is_much_fuller_than(&before)
+    }
+
+    /// Has the next measurement walk over all directories, however new their figures are.
+    pub fn hurry(&mut self) {
+        self.disk.hurry();
+    }
+
+    fn filling(&mut self, now: Timestamp) -> Filling {
+        let fs = |path: &Path| FileSystem::read(path).ok();
+        let runtime_fs = |found: &Option<RuntimeFs>| fs(&found.as_ref()?.mount_point);
+        let (buffer, budget) = (&mut self.buffer, &self.budget);
+        Filling {
+            time: Some(now),
+            process_ids: self.machine.process_ids(now, buffer, budget),
+            node_fs: fs(&self.settings.root_dir),
+            image_fs: runtime_fs(&self.inventory.image_fs),
+            container_fs: runtime_fs(&self.inventory.container_fs),
+        }
+    }
+
+    /// Takes what the runtime says of writable layers between measurements, by container.
+    pub fn set_layers(&mut self, mut layers: BTreeMap<String, RootFs>) {
+        let pods = self.inventory.pods.iter_mut();
+        for container in pods.flat_map(|pod| &mut pod.containers) {
+            if let Some(root_fs) = layers.remove(&container.id) {
+                container.root_fs = root_fs;
+            }
         }
     }
 
@@ -231,9 +299,10 @@ impl Collector {
     /// Whether images and writable layers lie on disks of their own, which decides what eviction
     /// frees; `None` before the first measurement or while the runtime has not said.
     pub fn disk_layout(&self) -> Option<DiskLayout> {
-        let node_fs = self.node.node_fs?.device;
-        let image_fs = self.node.image_fs?.device;
-        let container_fs = self.node.container_fs.map_or(image_fs, |fs| fs.device);
+        let filling = &self.node.filling;
+        let node_fs = filling.node_fs?.device;
+        let image_fs = filling.image_fs?.device;
+        let container_fs = filling.container_fs.map_or(image_fs, |fs| fs.device);
         Some(DiskLayout::from_dedicated(
             image_fs != node_fs,
             container_fs != image_fs,
@@ -276,13 +345,17 @@ fn read_interfaces(path: &Path, buffer: &mut Buffer) -> Option<Vec<Interface>> {
 }
 
 /// The directories that are walked over.
-fn directories(inventory: &Inventory) -> BTreeMap<PathBuf, Scope> {
+fn directories(inventory: &Inventory) -> BTreeMap<PathBuf, Wanted> {
     let mut wanted = BTreeMap::new();
     for pod in &inventory.pods {
+        let of = |scope| Wanted {
+            scope,
+            is_limited: pod.is_limited,
+        };
         let containers = pod.containers.iter();
         let logs = containers.filter_map(|container| container.log_directory.clone());
         let logs = logs.chain(pod.log_directory.clone());
-        wanted.extend(logs.map(|path| (path, Scope::Files)));
+        wanted.extend(logs.map(|path| (path, of(Scope::Files))));
         let layers = pod
             .containers
             .iter()
@@ -296,7 +369,7 @@ fn directories(inventory: &Inventory) -> BTreeMap<PathBuf, Scope> {
             .filter(|volume| volume.measure == VolumeMeasure::Directory)
             .map(|volume| volume.path.clone());
         let trees = layers.chain(volumes).chain(pod.etc_hosts.clone());
-        wanted.extend(trees.map(|path| (path, Scope::Tree)));
+        wanted.extend(trees.map(|path| (path, of(Scope::Tree))));
     }
     wanted
 }

@@ -40,6 +40,8 @@ pub struct Pod {
     pub log_directory: Option<PathBuf>,
     /// Its `/etc/hosts`, as a file of the node.
     pub etc_hosts: Option<PathBuf>,
+    /// Whether it goes when it holds too much on disk.
+    pub is_limited: bool,
 }
 
 /// The sandbox of a pod.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::eviction::summary::{PsiStats, RlimitStats};
 use plimsoll_core::object::timestamp::Timestamp;
 
+use crate::cgroup::Layout;
+
+use super::collector::Settings;
 use super::kept_file::{Budget, Buffer, KeptFile};
 use super::pressure::parse_pressure;
 
@@ -13,15 +16,66 @@ use super::pressure::parse_pressure;
 #[derive(Debug)]
 pub(super) struct MachineReader {
     meminfo: KeptFile,
-    loadavg: KeptFile,
-    pid_max: KeptFile,
-    threads_max: KeptFile,
+    tasks: Tasks,
     cpu_pressure: KeptFile,
     memory_pressure: KeptFile,
     io_pressure: KeptFile,
     /// Does not change while the machine runs.
     pub(super) boot_time: Option<Timestamp>,
     pub(super) processors: Processors,
+}
+
+/// Who counts tasks, and who says how many there may be.
+#[derive(Debug)]
+enum Tasks {
+    /// The whole machine.
+    Machine {
+        loadavg: KeptFile,
+        pid_max: KeptFile,
+        threads_max: KeptFile,
+    },
+    /// A cgroup that plays the machine, and what it was given.
+    Played { current: KeptFile, most: i64 },
+}
+
+impl Tasks {
+    fn new(settings: &Settings, layout: &Layout) -> Tasks {
+        let played = settings.played.as_ref();
+        let played = played.and_then(|(cgroup, most)| {
+            let directory = layout.directory("pids", cgroup)?;
+            Some((directory.join("pids.current"), *most))
+        });
+        let kept = |path: &str| KeptFile::new(settings.mount_root.join("proc").join(path));
+        match played {
+            Some((path, most)) => Tasks::Played {
+                current: KeptFile::new(path),
+                most,
+            },
+            None => Tasks::Machine {
+                loadavg: kept("loadavg"),
+                pid_max: kept("sys/kernel/pid_max"),
+                threads_max: kept("sys/kernel/threads-max"),
+            },
+        }
+    }
+
+    /// How many there may be, and how many there are.
+    fn read(&mut self, buffer: &mut Buffer, budget: &Budget) -> (Option<i64>, Option<i64>) {
+        let mut number =
+            |file: &mut KeptFile| -> Option<i64> { file.read(buffer, budget)?.trim().parse().ok() };
+        match self {
+            Tasks::Played { current, most } => (Some(*most), number(current)),
+            Tasks::Machine {
+                loadavg,
+                pid_max,
+                threads_max,
+            } => {
+                let bounds = [number(pid_max), number(threads_max)];
+                let running = loadavg.read(buffer, budget).and_then(parse_task_count);
+                (bounds.into_iter().flatten().min(), running)
+            }
+        }
+    }
 }
 
 /// What `/proc/meminfo` tells, in bytes.
@@ -51,15 +105,13 @@ pub(super) struct Pressure {
 
 impl MachineReader {
     /// Reads below the mount root, `/` but in tests.
-    pub(super) fn new(mount_root: &Path) -> MachineReader {
-        let proc = mount_root.join("proc");
+    pub(super) fn new(settings: &Settings, layout: &Layout) -> MachineReader {
+        let proc = settings.mount_root.join("proc");
         let kept = |path: &str| KeptFile::new(proc.join(path));
         let text = |path: &str| fs::read_to_string(proc.join(path)).unwrap_or_default();
         MachineReader {
             meminfo: kept("meminfo"),
-            loadavg: kept("loadavg"),
-            pid_max: kept("sys/kernel/pid_max"),
-            threads_max: kept("sys/kernel/threads-max"),
+            tasks: Tasks::new(settings, layout),
             cpu_pressure: kept("pressure/cpu"),
             memory_pressure: kept("pressure/memory"),
             io_pressure: kept("pressure/io"),
@@ -88,13 +140,11 @@ impl MachineReader {
         buffer: &mut Buffer,
         budget: &Budget,
     ) -> RlimitStats {
-        let mut number = |file: &mut KeptFile| file.read(buffer, budget)?.trim().parse().ok();
-        let bounds: [Option<i64>; 2] = [number(&mut self.pid_max), number(&mut self.threads_max)];
-        let running = self.loadavg.read(buffer, budget).and_then(parse_task_count);
+        let (maxpid, curproc) = self.tasks.read(buffer, budget);
         RlimitStats {
             time: Some(time),
-            maxpid: bounds.into_iter().flatten().min(),
-            curproc: running,
+            maxpid,
+            curproc,
         }
     }
 }

@@ -27,8 +27,9 @@ impl Collector {
                 None => (None, None, None),
             },
         };
-        let fs = self.node.container_fs.or(self.node.image_fs);
-        let time = time.or(self.node.time);
+        let filling = &self.node.filling;
+        let fs = filling.container_fs.or(filling.image_fs);
+        let time = time.or(filling.time);
         FsStats {
             time,
             used_bytes,
@@ -39,12 +40,13 @@ impl Collector {
 
     /// A directory or file on the nodefs.
     pub(super) fn on_node_fs(&self, path: Option<&Path>) -> Option<FsStats> {
-        let (path, fs) = (path?, self.node.node_fs?);
+        let (path, fs) = (path?, self.node.filling.node_fs?);
         let measured = self.disk.get(path);
+        let time = measured.map(|measured| measured.time);
         Some(FsStats {
             used_bytes: measured.map(|measured| measured.usage.bytes),
             inodes_used: measured.map(|measured| measured.usage.inodes),
-            ..fs.around(measured.map(|measured| measured.time).or(self.node.time))
+            ..fs.around(time.or(self.node.filling.time))
         })
     }
 
@@ -58,10 +60,10 @@ impl Collector {
                 .collect()
         };
         let ephemeral = measured(ephemeral);
-        let Some(node_fs) = self.node.node_fs else {
+        let Some(node_fs) = self.node.filling.node_fs else {
             return;
         };
-        let mut total = node_fs.around(self.node.time);
+        let mut total = node_fs.around(self.node.filling.time);
         for container in &stats.containers {
             if let Some(root_fs) = &container.rootfs {
                 add_usage(&mut total, root_fs);

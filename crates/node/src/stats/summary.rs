@@ -69,23 +69,26 @@ impl Collector {
             psi: Some(psi),
         });
         stats.network = Some(network_stats(&self.node.interfaces, time));
-        stats.fs = self.node.node_fs.map(|fs| fs.whole(Some(time)));
+        let filling = &self.node.filling;
+        stats.fs = filling.node_fs.map(|fs| fs.whole(filling.time));
         stats.runtime = Some(self.runtime_stats());
-        stats.rlimit = Some(self.node.process_ids.clone());
+        stats.rlimit = Some(filling.process_ids.clone());
         stats
     }
 
     fn runtime_stats(&self) -> RuntimeStats {
+        let filling = &self.node.filling;
         let stats = |found: &Option<RuntimeFs>, fs: Option<FileSystem>| {
             let (found, fs) = (found.as_ref()?, fs?);
+            // What is left is measured here, whenever the runtime measured what it takes.
             Some(FsStats {
                 used_bytes: found.used_bytes,
                 inodes_used: found.inodes_used,
-                ..fs.around(found.time.or(self.node.time))
+                ..fs.around(found.time.max(filling.time))
             })
         };
-        let image_fs = stats(&self.inventory.image_fs, self.node.image_fs);
-        let container_fs = stats(&self.inventory.container_fs, self.node.container_fs);
+        let image_fs = stats(&self.inventory.image_fs, filling.image_fs);
+        let container_fs = stats(&self.inventory.container_fs, filling.container_fs);
         RuntimeStats {
             container_fs: container_fs.or_else(|| image_fs.clone()),
             image_fs,

@@ -122,18 +122,18 @@ pub(crate) async fn a_container_is_made_of_an_id(scene: &Scene) {
     assert_eq!(status(scene, &told.image_ref).await.unwrap().id, found.id);
 }
 
-async fn pull(scene: &Scene, name: &str) -> Result<String, Error> {
+pub(crate) async fn pull(scene: &Scene, name: &str) -> Result<String, Error> {
     let (spec, pod) = (image(name), scene.pod());
     scene.runtime().pull_image(&spec, None, &pod).await
 }
 
-async fn status(scene: &Scene, name: &str) -> Option<Image> {
+pub(crate) async fn status(scene: &Scene, name: &str) -> Option<Image> {
     let status = scene.runtime().image_status(&image(name)).await;
     status.unwrap_or_else(|error| panic!("{}", error.chain()))
 }
 
 /// An image that no other case has.
-fn small(content: &str) -> Recipe {
+pub(crate) fn small(content: &str) -> Recipe {
     let tree = Tree::new().file("content", 0o644, content.as_bytes());
     Recipe::new(vec![Layer::gzip(tree.into_tar())])
 }

@@ -9,6 +9,7 @@
 
 mod backend;
 mod cgroups;
+mod collection;
 mod containers;
 mod exec;
 mod images;
@@ -132,6 +133,10 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_removed_image_is_gone,
             a_container_tells_which_image_it_runs,
             a_container_is_made_of_an_id;
+        collection:
+            of_dead_containers_the_newest_stays_until_its_pod_goes,
+            unused_images_go_for_age_and_for_want_of_space,
+            full_logs_are_rotated_and_go_on;
         restart:
             everything_is_found_again,
             what_ended_meanwhile_is_told;
@@ -144,10 +149,11 @@ fn trial(
     name: &str,
     case: for<'a> fn(&'a scene::Scene) -> scene::Running<'a>,
 ) -> Trial {
-    let takes_runtime_down = name.starts_with("restart/");
+    // These take the runtime down, or clear away what others use.
+    let disturbs_others = name.starts_with("restart/") || name.starts_with("collection/");
     let name = format!("{runtime}/{name}");
     Trial::test(name, move || {
-        match takes_runtime_down {
+        match disturbs_others {
             true => suite.run_alone(runtime, case),
             false => suite.run(runtime, case),
         }

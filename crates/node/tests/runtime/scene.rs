@@ -71,6 +71,11 @@ impl Scene {
         self.service.bring_up().await;
     }
 
+    /// Takes in again the images that other cases rely on.
+    pub(crate) fn restock(&self) {
+        self.service.restock();
+    }
+
     /// What the runtime may make of cpu shares where cgroups are v2.
     pub(crate) fn cpu_weights(&self, shares: u64) -> Vec<u64> {
         self.service.cpu_weights(shares)

@@ -57,7 +57,7 @@ pub(crate) struct Cluster {
     up: Process,
     arguments: Vec<String>,
     pub(crate) runtime: Runtime,
-    _containerd: Option<Containerd>,
+    containerd: Option<Containerd>,
     cgroups: Tree,
     _network: Bridge,
     folder: Folder,
@@ -80,7 +80,7 @@ impl Cluster {
         let further = arguments(folder.path());
         let containerd = match runtime {
             Runtime::Embedded => {
-                import_image(folder.path());
+                import(folder.path(), &busybox_archive(folder.path(), IMAGE));
                 None
             }
             Runtime::Containerd => {
@@ -105,7 +105,7 @@ impl Cluster {
             up,
             arguments,
             runtime,
-            _containerd: containerd,
+            containerd,
             cgroups,
             _network: network,
             folder,
@@ -140,6 +140,14 @@ impl Cluster {
     pub(crate) fn start_again(&mut self) {
         self.up = Process::start(&self.folder.path().join("up-again.log"), &self.arguments);
         self.until_ready();
+    }
+
+    /// Takes in one more image.
+    pub(crate) fn import(&self, image: &Image, name: &str) {
+        if let Some(containerd) = &self.containerd {
+            return containerd.import(image, name);
+        }
+        import_image(self.folder.path(), image, name);
     }
 
     /// A folder that goes with the cluster.
@@ -330,12 +338,19 @@ pub(crate) fn calm(folder: &Path) -> [String; 2] {
     ["--config".to_owned(), file.display().to_string()]
 }
 
-fn data_dir(folder: &Path) -> PathBuf {
+/// Where a cluster in that folder keeps its data.
+pub(crate) fn data_dir(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-fn import_image(folder: &Path) {
-    let archive = busybox_archive(folder, IMAGE);
+/// Takes an image into the store of the embedded runtime of a cluster in that folder.
+pub(crate) fn import_image(folder: &Path, image: &Image, name: &str) {
+    let archive = folder.join("import.tar");
+    std::fs::write(&archive, image.docker_archive(&[name])).expect("the folder is ours");
+    import(folder, &archive);
+}
+
+fn import(folder: &Path, archive: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(["image", "import", "--data-dir"]);
     let output = command.arg(data_dir(folder)).arg(archive).output();

@@ -24,6 +24,7 @@ mod images;
 mod lifecycle;
 mod limits;
 mod node_object;
+mod pressure;
 mod refusals;
 mod static_pods;
 mod streams;

@@ -20,6 +20,8 @@ use crate::runtime::{Error, Runtime};
 /// How often dead containers are collected.
 pub const PERIOD: Duration = Duration::from_secs(60);
 
+/// Why the node ends pods itself.
+const GIVEN_UP: [&str; 2] = ["Evicted", "Preempting"];
 const POD_UID: &str = "io.kubernetes.pod.uid";
 const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 
@@ -95,9 +97,15 @@ fn tell(done: Result<(), Error>) -> bool {
     }
 }
 
-/// How far each pod is gone: one that may run, or whose end is not told yet, lives.
+/// How far each pod is gone: one that may run, or whose end is not told yet, lives. What the node
+/// ended to free something keeps nothing, though its object stays.
 fn pod_states(pods: &[Report]) -> BTreeMap<PodUid, PodState> {
-    let states = pods.iter().map(|report| {
+    let kept = pods.iter().filter(|report| {
+        let is_given_up = report.status.reason.as_deref();
+        let is_given_up = is_given_up.is_some_and(|reason| GIVEN_UP.contains(&reason));
+        !(report.is_finished && is_given_up)
+    });
+    let states = kept.map(|report| {
         let uid = report.pod.metadata.uid.as_deref().unwrap_or_default();
         let state = match report.is_finished {
             true => PodState::Ended,

@@ -2,10 +2,10 @@
 //!
 //! Walking a tree costs as much as it has files, so that it is done in steps: each measurement of
 //! the node pays for a bounded number of files, a walk goes on where the last step ended, and large
-//! trees are walked less often. What is shown is the last complete walk.
+//! trees are walked less often, those of pods that are held to a limit more often. What is shown is the last complete walk.
 
 mod scan;
 mod schedule;
 
 pub(super) use scan::Scope;
-pub(super) use schedule::DiskUsage;
+pub(super) use schedule::{DiskUsage, Wanted};

@@ -167,7 +167,8 @@ impl Collector {
         }
         for (index, container) in containers {
             let root_fs = self.root_fs_stats(&container.root_fs);
-            let fs = self.node.container_fs.or(self.node.image_fs);
+            let filling = &self.node.filling;
+            let fs = filling.container_fs.or(filling.image_fs);
             entries[index].started = container.started.or(entries[index].started);
             entries[index].disks = fs
                 .map(|fs| Disk {
@@ -186,8 +187,8 @@ impl Collector {
 
     /// The file systems that the node watches, each once.
     fn machine_disks(&self, devices: &Devices, now: Timestamp) -> Vec<Disk> {
-        let node = &self.node;
-        let mut all: Vec<FileSystem> = [node.node_fs, node.image_fs, node.container_fs]
+        let filling = &self.node.filling;
+        let mut all: Vec<FileSystem> = [filling.node_fs, filling.image_fs, filling.container_fs]
             .into_iter()
             .flatten()
             .collect();
@@ -199,7 +200,7 @@ impl Collector {
             used: Some(fs.used),
             inodes: Some(fs.inodes),
             inodes_free: Some(fs.inodes_free),
-            time: node.time.unwrap_or(now),
+            time: filling.time.unwrap_or(now),
         };
         all.into_iter().map(disk).collect()
     }

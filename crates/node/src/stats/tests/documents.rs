@@ -7,6 +7,7 @@ use plimsoll_core::threshold::DiskLayout;
 use serde_json::json;
 
 use super::node::{FakeNode, POD};
+use crate::stats::RootFs;
 use crate::stats::metrics::KubeletMetrics;
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V2];
@@ -163,6 +164,70 @@ fn storage_is_writable_layers_logs_local_volumes_and_etc_hosts() {
         .iter()
         .fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
     assert_eq!(used(&pod.ephemeral_storage), sum);
+}
+
+#[test]
+fn between_measurements_only_what_is_held_to_a_limit_is_looked_at() {
+    for is_limited in [false, true] {
+        let mut node = measured(Version::V2);
+        let mut inventory = node.inventory();
+        inventory.pods[0].is_limited = is_limited;
+        node.collector.set_inventory(inventory);
+        node.collector.sample(at(4020));
+        let scratch = node.machine.path("volumes/scratch/more");
+        std::fs::write(scratch, vec![1; 100_000]).unwrap();
+        let layers = RootFs::Reported {
+            used_bytes: Some(700),
+            inodes_used: Some(7),
+            time: Some(at(4021)),
+        };
+        let layers = [("id-c1".to_owned(), layers)].into();
+        node.collector.set_layers(layers);
+        node.collector.sample_filling(at(4021));
+        let summary = node.collector.summary();
+        let observed = summary.observation();
+        assert_eq!(observed.node_fs.unwrap().time, Some(at(4021)));
+        assert_eq!(observed.image_fs.unwrap().time, Some(at(4021)));
+        assert_eq!(observed.pids.unwrap().time, Some(at(4021)));
+        assert_eq!(
+            summary.pods[0].memory.as_ref().unwrap().time,
+            Some(at(4020))
+        );
+        let scratch = &summary.pods[0].volume[0].fs;
+        let is_seen = scratch.used_bytes.unwrap() > 100_000;
+        assert_eq!(is_seen, is_limited);
+        let layer = summary.pods[0].containers[0].rootfs.as_ref().unwrap();
+        assert_eq!(layer.used_bytes, Some(700));
+    }
+}
+
+#[test]
+fn what_fills_fast_is_told() {
+    let mut node = measured(Version::V2);
+    assert!(!node.collector.sample_filling(at(4011)));
+    node.machine
+        .write("proc/loadavg", "0.1 0.2 0.3 2/90 1234\n");
+    assert!(!node.collector.sample_filling(at(4012)));
+    node.machine
+        .write("proc/loadavg", "0.1 0.2 0.3 2/111 1234\n");
+    assert!(node.collector.sample_filling(at(4013)), "21 of 1000 more");
+}
+
+#[test]
+fn a_cgroup_that_plays_the_machine_counts_its_own_processes() {
+    for version in VERSIONS {
+        let played = super::node::path("/kubepods");
+        let mut node = FakeNode::with(version, |settings| {
+            settings.played = Some((played, 200));
+        });
+        node.set("/kubepods", "pids.current", "150\n");
+        node.collector.sample_filling(at(4000));
+        let pids = node.collector.summary().observation().pids;
+        assert_eq!(pids, None, "there is no summary before a measurement");
+        node.collector.sample(at(4010));
+        let pids = node.collector.summary().observation().pids.unwrap();
+        assert_eq!((pids.max, pids.running), (Count(200), Count(150)));
+    }
 }
 
 /// What the file `/etc/hosts` takes.

@@ -29,6 +29,7 @@ fn collector(cgroups: &Cgroups) -> Collector {
         misc: None,
         started: now(),
         kept_files: Settings::affordable_files(),
+        played: None,
         kubepods,
     };
     Collector::new(settings, cgroups.layout().clone())
@@ -60,6 +61,7 @@ fn pod(cgroups: &Cgroups, uid: &str, pid: Option<i32>) -> Pod {
         volumes: Vec::new(),
         log_directory: None,
         etc_hosts: None,
+        is_limited: false,
     }
 }
 

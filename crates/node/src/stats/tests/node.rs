@@ -27,6 +27,11 @@ pub(super) fn path(text: &str) -> CgroupPath {
 
 impl FakeNode {
     pub(super) fn new(version: Version) -> FakeNode {
+        FakeNode::with(version, |_| {})
+    }
+
+    /// With other settings.
+    pub(super) fn with(version: Version, change: impl FnOnce(&mut Settings)) -> FakeNode {
         let machine = FakeMachine::new(version);
         let cgroups = machine.cgroups(Driver::Cgroupfs);
         machine.write(
@@ -54,7 +59,7 @@ impl FakeNode {
         for name in ["kubelet", "images"] {
             fs::create_dir_all(machine.path(name)).unwrap();
         }
-        let settings = Settings {
+        let mut settings = Settings {
             node_name: "node-1".to_owned(),
             mount_root: machine.root().to_owned(),
             root_dir: machine.path("kubelet"),
@@ -65,7 +70,9 @@ impl FakeNode {
             misc: Some(path("/none")),
             started: Timestamp::from_secs(2000),
             kept_files: 1000,
+            played: None,
         };
+        change(&mut settings);
         let collector = Collector::new(settings, cgroups.layout().clone());
         let node = FakeNode {
             machine,
@@ -176,6 +183,7 @@ impl FakeNode {
             volumes: vec![volume("scratch", true), volume("data", false)],
             log_directory: Some(self.machine.path("logs")),
             etc_hosts: Some(directory("hosts", 10).join("file")),
+            is_limited: false,
         };
         Inventory {
             pods: vec![pod],

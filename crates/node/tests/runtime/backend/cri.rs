@@ -20,14 +20,18 @@ struct CriService {
 
 pub(super) async fn start() -> Arc<dyn Service> {
     let containerd = Containerd::start();
-    containerd.import(&Image::busybox(), BUSYBOX);
-    containerd.import(&opinionated_image(), OPINIONATED);
+    import_images(&containerd);
     let client = Cri::new(&Options::at(containerd.endpoint())).unwrap();
     answered(&client).await;
     Arc::new(CriService {
         containerd: Mutex::new(containerd),
         client: Arc::new(client),
     })
+}
+
+fn import_images(containerd: &Containerd) {
+    containerd.import(&Image::busybox(), BUSYBOX);
+    containerd.import(&opinionated_image(), OPINIONATED);
 }
 
 #[async_trait(?Send)]
@@ -44,6 +48,12 @@ impl Service for CriService {
         self.containerd.lock().unwrap().start_again();
         // The agent's connection comes back by itself.
         answered(&self.client).await;
+    }
+
+    fn restock(&self) {
+        let containerd = self.containerd.lock().unwrap();
+        containerd.import_pause();
+        import_images(&containerd);
     }
 
     fn cpu_weights(&self, shares: u64) -> Vec<u64> {

@@ -31,16 +31,7 @@ pub(super) async fn start() -> Arc<dyn Service> {
         runtime: Mutex::new(None),
         folder,
     };
-    let store = service.store();
-    for (image, name) in [
-        (Image::busybox(), BUSYBOX),
-        (opinionated_image(), OPINIONATED),
-    ] {
-        let archive = service.folder.path().join("import.tar");
-        std::fs::write(&archive, image.docker_archive(&[name])).unwrap();
-        let options = import::Options::default();
-        store.import(&Source::Path(archive), &options).unwrap();
-    }
+    service.restock();
     service.bring_up().await;
     Arc::new(service)
 }
@@ -85,6 +76,19 @@ impl Service for EmbeddedService {
         let runtime = Embedded::new(options).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("{}", error.chain()));
         *self.current() = Some(Arc::new(runtime));
+    }
+
+    fn restock(&self) {
+        let store = self.store();
+        for (image, name) in [
+            (Image::busybox(), BUSYBOX),
+            (opinionated_image(), OPINIONATED),
+        ] {
+            let archive = self.folder.path().join("import.tar");
+            std::fs::write(&archive, image.docker_archive(&[name])).unwrap();
+            let options = import::Options::default();
+            store.import(&Source::Path(archive), &options).unwrap();
+        }
     }
 
     fn cpu_weights(&self, shares: u64) -> Vec<u64> {

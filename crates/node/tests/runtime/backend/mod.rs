@@ -58,6 +58,8 @@ pub(crate) trait Service: Send + Sync {
     async fn take_down(&self);
     /// Brings it back.
     async fn bring_up(&self);
+    /// Takes in again the images that cases rely on.
+    fn restock(&self);
     /// What it may make of a container's cpu shares where cgroups are v2.
     fn cpu_weights(&self, shares: u64) -> Vec<u64>;
 }

@@ -1,0 +1,78 @@
+//! A small file system in a file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::statvfs;
+
+pub(super) const MIB: u64 = 1 << 20;
+
+/// A file system that a test can fill. It is unmounted with all else below the cluster's folder.
+pub(super) struct Disk {
+    mounted: PathBuf,
+    files: u64,
+}
+
+impl Disk {
+    /// Makes one and mounts it.
+    pub(super) fn mount(folder: &Path, at: &Path, mebibytes: u64, inodes: u64) -> Disk {
+        let name = at.file_name().expect("a folder has a name");
+        let image = folder.join(name).with_extension("ext4");
+        let file = File::create(&image).expect("the folder is ours");
+        file.set_len(mebibytes * MIB).expect("there is room");
+        fs::create_dir_all(at).expect("the folder is ours");
+        let inodes = inodes.to_string();
+        let options = ["-q", "-m", "0", "-O", "^has_journal", "-N", &inodes];
+        run(Command::new("mkfs.ext4").args(options).arg(&image));
+        run(Command::new("mount")
+            .args(["-o", "loop"])
+            .arg(&image)
+            .arg(at));
+        Disk {
+            mounted: at.to_owned(),
+            files: 0,
+        }
+    }
+
+    /// Takes or gives back what it needs for that many bytes to be left.
+    pub(super) fn leave_bytes(&self, wanted: u64) {
+        let ballast = self.mounted.join("ballast");
+        let held = fs::metadata(&ballast).map_or(0, |found| found.len());
+        let free = || {
+            let stat = statvfs(&self.mounted).expect("it is mounted");
+            stat.f_bavail * stat.f_frsize
+        };
+        // Given back first, so that it is known what there is without it.
+        if free() < wanted {
+            let less = held.saturating_sub(wanted - free());
+            let file = File::options().write(true).open(&ballast);
+            file.and_then(|file| file.set_len(less))
+                .expect("it is ours");
+            return;
+        }
+        let more = free() - wanted;
+        let text = vec![1; usize::try_from(more).expect("a small number")];
+        use std::io::Write;
+        let file = File::options().create(true).append(true).open(&ballast);
+        let written = file.and_then(|mut file| file.write_all(&text));
+        written.expect("there is room");
+    }
+
+    /// Makes as many files as it needs for that many inodes to be left.
+    pub(super) fn leave_inodes(&mut self, wanted: u64) {
+        let folder = self.mounted.join("many");
+        fs::create_dir_all(&folder).expect("the disk is ours");
+        let free = statvfs(&self.mounted).expect("it is mounted").f_ffree;
+        for _ in wanted..free {
+            self.files += 1;
+            File::create(folder.join(self.files.to_string())).expect("there is an inode");
+        }
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}

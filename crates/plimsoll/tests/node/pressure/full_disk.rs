@@ -1,0 +1,106 @@
+//! A node whose pods, images and logs share one small disk.
+
+use plimsoll_testkit::images::{Image, Layer, Tree};
+use serde_json::{Value, json};
+
+use super::disk::{Disk, MIB};
+use super::{NODE_EVENTS, condition, configured, holder, is_disrupted, with_scratch};
+use crate::cluster::{Cluster, NODE, Runtime, data_dir, import_image};
+use crate::manifest::{WAIT, container, pod};
+
+/// An image that nobody uses.
+const UNUSED: &str = "plimsoll.test/unused:1";
+
+const PRESSURE: (&str, &str) = ("DiskPressure", "node.kubernetes.io/disk-pressure");
+
+/// A node on a disk of its own with these lines, and an image too many; pressure is over soon.
+fn start(lines: &Value) -> (Cluster, Disk) {
+    let mut disk = None;
+    let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+        disk = Some(Disk::mount(folder, &data_dir(folder), 160, 4096));
+        import_image(folder, &large_image(16), UNUSED);
+        let settings = json!({
+            "evictionHard": lines,
+            "evictionPressureTransitionPeriod": "5s",
+            "imageMinimumGCAge": "1s",
+        });
+        configured(folder, &settings)
+    });
+    (cluster, disk.expect("it was mounted"))
+}
+
+/// An image of some MiB.
+pub(super) fn large_image(mebibytes: u64) -> Image {
+    let size = usize::try_from(mebibytes * MIB).expect("a small number");
+    let tree = Tree::new().file("large", 0o644, &vec![1; size]);
+    Image::new(vec![Layer::gzip(tree.into_tar())])
+}
+
+fn has_image(node: &Value, name: &str) -> bool {
+    node["status"]["images"].to_string().contains(name)
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn images_and_dead_containers_go_before_the_pod_that_holds_most() {
+    let line = 40 * MIB;
+    let (cluster, disk) = start(&json!({ "nodefs.available": "40Mi" }));
+    let wrote = "dd if=/dev/zero of=/f bs=1M count=8";
+    let mut ended = pod("ended", &[container("main", wrote)]);
+    ended["spec"]["restartPolicy"] = json!("Never");
+    cluster.create(&ended);
+    cluster.until_phase("ended", "Succeeded");
+    let mut keeper = holder("keeper", 10);
+    keeper["spec"]["containers"][0]["resources"] =
+        json!({ "requests": { "ephemeral-storage": "30Mi" } });
+    cluster.run(&keeper);
+    cluster.run(&holder("greedy", 12));
+    cluster.run(&holder("small", 2));
+    cluster.until_object(&format!("node {NODE}"), "with the image", |node| {
+        has_image(node, UNUSED)
+    });
+
+    // What nobody needs is enough.
+    disk.leave_bytes(line - 4 * MIB);
+    let node = cluster.until_pressed(PRESSURE.0, PRESSURE.1, true);
+    let pressed = condition(&node, PRESSURE.0);
+    assert_eq!(pressed["reason"], "KubeletHasDiskPressure");
+    assert_eq!(pressed["message"], "kubelet has disk pressure");
+    cluster.mentions(NODE_EVENTS, "Attempting to reclaim ephemeral-storage");
+    cluster.create(&pod("late", &[container("main", WAIT)]));
+    cluster.until_kept_away("late");
+    cluster.until_object(&format!("node {NODE}"), "without the image", |node| {
+        !has_image(node, UNUSED)
+    });
+    cluster.until_pressed(PRESSURE.0, PRESSURE.1, false);
+    cluster.until_running(&json!("late"));
+    cluster.run_on(&["keeper", "greedy", "small"]);
+
+    // Nothing is left to spare: the one that holds most beyond its request goes, alone.
+    disk.leave_bytes(line - 4 * MIB);
+    let (greedy, message) = cluster.until_evicted("greedy");
+    let begins =
+        "The node was low on resource: ephemeral-storage. Threshold quantity: 40Mi, available: ";
+    assert!(message.starts_with(begins), "{message}");
+    assert!(is_disrupted(&greedy), "{greedy:#}");
+    cluster.until_pressed(PRESSURE.0, PRESSURE.1, false);
+    cluster.run_on(&["keeper", "small", "late"]);
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn who_makes_too_many_files_goes() {
+    let (cluster, mut disk) = start(&json!({ "nodefs.inodesFree": "600" }));
+    let many = |count: u32| {
+        format!("i=0; while [ $i -lt {count} ]; do : > /scratch/$i; i=$((i+1)); done; {WAIT}")
+    };
+    cluster.run(&with_scratch("few", &many(10)));
+    cluster.run(&with_scratch("many", &many(300)));
+    disk.leave_inodes(550);
+    let (evicted, message) = cluster.until_evicted("many");
+    let begins = "The node was low on resource: inodes. Threshold quantity: 600, available: ";
+    assert!(message.starts_with(begins), "{message}");
+    assert!(is_disrupted(&evicted), "{evicted:#}");
+    cluster.until_pressed(PRESSURE.0, PRESSURE.1, false);
+    cluster.run_on(&["few"]);
+}

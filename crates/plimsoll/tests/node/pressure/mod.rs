@@ -1,0 +1,129 @@
+//! Nodes that run short, and pods that take too much.
+//!
+//! What runs short is small and the test's own: a file system in a file ([`disk`]), or a number of
+//! processes that a cgroup is said to have.
+
+mod disk;
+mod full_disk;
+mod full_image_disk;
+mod full_logs;
+mod kept_away;
+mod local_limits;
+mod process_ids;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, NODE};
+use crate::manifest::{WAIT, container, pod};
+
+/// What the node says of itself. `kubectl events --for` wants a version in the event, which those of
+/// kubelets do not have.
+const NODE_EVENTS: &str = "get events --field-selector involvedObject.kind=Node";
+
+/// Writes a configuration of a node, and gives the arguments that name it.
+fn configured(folder: &Path, settings: &Value) -> Vec<String> {
+    let mut configuration = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+    });
+    let fields = settings.as_object().into_iter().flatten();
+    for (name, value) in fields {
+        configuration[name] = value.clone();
+    }
+    let file = folder.join("node.yaml");
+    std::fs::write(&file, configuration.to_string()).expect("the folder is ours");
+    vec!["--config".to_owned(), file.display().to_string()]
+}
+
+/// A pod that writes some MiB into a directory on disk of its own, and waits.
+fn holder(name: &str, mebibytes: u32) -> Value {
+    let script = format!("dd if=/dev/zero of=/scratch/f bs=1M count={mebibytes}; {WAIT}");
+    with_scratch(name, &script)
+}
+
+/// A pod with a directory on disk of its own, below `/scratch`.
+fn with_scratch(name: &str, script: &str) -> Value {
+    let mut main = container("main", script);
+    main["volumeMounts"] = json!([{ "name": "scratch", "mountPath": "/scratch" }]);
+    let mut pod = pod(name, &[main]);
+    pod["spec"]["volumes"] = json!([{ "name": "scratch", "emptyDir": {} }]);
+    pod
+}
+
+/// The status of a condition of the node.
+fn condition(node: &Value, name: &str) -> Value {
+    let conditions = node["status"]["conditions"].as_array();
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == name);
+    found.cloned().unwrap_or_default()
+}
+
+impl Cluster {
+    /// Waits until the node says that it is under a pressure, or is not, and has the taint, or has
+    /// not.
+    fn until_pressed(&self, name: &str, taint: &str, is_pressed: bool) -> Value {
+        let wanted = if is_pressed { "True" } else { "False" };
+        let what = format!("with {name}={wanted}");
+        self.until_object(&format!("node {NODE}"), &what, |node| {
+            let taints = node["spec"]["taints"].as_array();
+            let mut taints = taints.into_iter().flatten();
+            let is_tainted =
+                taints.any(|found| found["key"] == taint && found["effect"] == "NoSchedule");
+            condition(node, name)["status"] == wanted && is_tainted == is_pressed
+        })
+    }
+
+    /// Waits until a pod is evicted; gives it, and the message that says why.
+    fn until_evicted(&self, name: &str) -> (Value, String) {
+        let pod = self.until_phase(name, "Failed");
+        assert_eq!(pod["status"]["reason"], "Evicted", "{pod:#}");
+        let message = pod["status"]["message"].as_str().expect("a message");
+        let message = message.to_owned();
+        self.until(
+            &format!("events --for pod/{name}"),
+            "why it was evicted",
+            |events| events.contains("Evicted") && events.contains(message.trim_end()),
+        );
+        (pod, message)
+    }
+
+    /// Waits until the scheduler says that no node takes a pod, for a taint.
+    fn until_kept_away(&self, name: &str) {
+        self.until_object(&format!("pod {name}"), "kept away", |pod| {
+            let conditions = pod["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|condition| {
+                let told = condition["message"].as_str().unwrap_or_default();
+                condition["type"] == "PodScheduled" && told.contains("untolerated taint")
+            })
+        });
+    }
+
+    /// All of these pods run.
+    fn run_on(&self, names: &[&str]) {
+        for name in names {
+            let pod = self.get(&format!("pod {name}"));
+            assert_eq!(pod["status"]["phase"], "Running", "{pod:#}");
+            let statuses = pod["status"]["containerStatuses"].as_array();
+            let mut statuses = statuses.into_iter().flatten();
+            assert!(
+                statuses.all(|status| status["restartCount"] == 0),
+                "{pod:#}"
+            );
+        }
+    }
+}
+
+/// Whether a pod says that it had to go for others.
+fn is_disrupted(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == "DisruptionTarget"
+            && condition["status"] == "True"
+            && condition["reason"] == "TerminationByKubelet"
+    })
+}

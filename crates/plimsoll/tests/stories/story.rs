@@ -1,0 +1,149 @@
+//! One story: a script, and what it prints.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a story needs of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// kubectl.
+    Tools,
+    /// To run containers.
+    Root,
+}
+
+/// A folder with a script `run` and its `output`.
+pub(crate) struct Story {
+    folder: PathBuf,
+    script: String,
+}
+
+impl Story {
+    pub(crate) fn read(folder: PathBuf) -> Story {
+        let script = std::fs::read_to_string(folder.join("run"));
+        let script = script.unwrap_or_else(|e| panic!("{} has no run: {e}", folder.display()));
+        Story { folder, script }
+    }
+
+    /// The name of its folder.
+    pub(crate) fn name(&self) -> &str {
+        let name = self.folder.file_name().and_then(|name| name.to_str());
+        name.expect("folders of stories have plain names")
+    }
+
+    pub(crate) fn needs(&self) -> Needs {
+        match self
+            .script
+            .lines()
+            .any(|line| line.starts_with("start_node"))
+        {
+            true => Needs::Root,
+            false => Needs::Tools,
+        }
+    }
+
+    /// Its first comment.
+    fn gist(&self) -> &str {
+        let comment = self.script.lines().nth(1);
+        let comment = comment.and_then(|line| line.strip_prefix("# "));
+        comment.unwrap_or_else(|| panic!("{} does not begin with a comment", self.name()))
+    }
+
+    fn output_file(&self) -> PathBuf {
+        self.folder.join("output")
+    }
+
+    fn kept(&self) -> String {
+        std::fs::read_to_string(self.output_file()).unwrap_or_default()
+    }
+
+    /// Runs the script and compares, or keeps what it prints. `Err` tells what is different.
+    pub(crate) fn tell(&self, keeps: bool) -> Result<(), String> {
+        let output = Command::new(self.folder.join("run"))
+            .env("PLIMSOLL", Path::new(env!("CARGO_BIN_EXE_plimsoll")))
+            .output()
+            .map_err(|error| format!("{} does not start: {error}", self.name()))?;
+        let printed = trimmed(&String::from_utf8_lossy(&output.stdout));
+        if !output.status.success() {
+            let complaints = String::from_utf8_lossy(&output.stderr);
+            let name = self.name();
+            return Err(format!("--- {name} failed:\n{printed}\n{complaints}"));
+        }
+        if keeps {
+            let written = std::fs::write(self.output_file(), &printed);
+            return written.map_err(|error| error.to_string());
+        }
+        let kept = self.kept();
+        match blurred(&printed) == blurred(&kept) {
+            true => Ok(()),
+            false => Err(format!(
+                "--- {} printed:\n{printed}\n--- and not:\n{kept}",
+                self.name()
+            )),
+        }
+    }
+}
+
+/// Without white space at the ends of lines, and with one line end at the end.
+fn trimmed(text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// Without the amounts that are never the same twice: those in KiB, or in bytes of a message.
+fn blurred(text: &str) -> String {
+    let mut blurred = String::new();
+    let mut digits = String::new();
+    for (index, letter) in text.char_indices() {
+        if letter.is_ascii_digit() {
+            digits.push(letter);
+            continue;
+        }
+        let is_measured = text[index..].starts_with("Ki");
+        blurred.push_str(if is_measured { "…" } else { &digits });
+        digits.clear();
+        blurred.push(letter);
+    }
+    blurred + &digits
+}
+
+/// The page that shows all of them.
+pub(crate) fn page(stories: &[Story]) -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for story in stories {
+        let (name, gist, output) = (story.name(), story.gist(), story.kept());
+        let title = title(name);
+        let output = output.trim();
+        write!(
+            page,
+            "\n## {title}\n\n{gist} [`{name}`](../examples/stories/{name})\n\n```console\n{output}\n```\n"
+        )
+        .expect("text can be written to");
+    }
+    page
+}
+
+const INTRODUCTION: &str = "\
+# Stories
+
+What happens to nodes and pods that ask for, or take, more than there is. Each story is a script in
+[`examples/stories`](../examples/stories) with the manifests it uses; it starts a cluster of its own, shows what happens
+with `kubectl`, and leaves nothing behind. Those that run containers need root:
+
+```console
+# cargo build --release
+# examples/stories/02-hard-eviction/run
+```
+
+Below is what they print. Tests run every one of them and compare, so that this page stays true; only measured amounts of
+memory and disk differ from run to run. `busybox` and `kubectl` have to be installed.
+";
+
+/// `02-hard-eviction` becomes `Hard eviction`.
+fn title(name: &str) -> String {
+    let words = name.split_once('-').map_or(name, |(_, words)| words);
+    let words = words.replace('-', " ");
+    let (first, rest) = words.split_at(1);
+    first.to_uppercase() + rest
+}

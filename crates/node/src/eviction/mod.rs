@@ -32,5 +32,5 @@ mod tests;
 mod watch;
 
 pub use settings::{Settings, Waking};
-pub use shell::{EvictionShell, StartError, Ticket};
+pub use shell::{EvictionShell, Journal, StartError, Ticket};
 pub use surroundings::{Condemned, Surroundings, Survey};

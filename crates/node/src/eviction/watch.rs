@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::eviction::record::Recorder;
+use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
     Action, Decision, Engine, Eviction, Input, NodeReclaim, Observation, Verdict, message,
 };
@@ -38,6 +39,8 @@ const SETTLING: Duration = Duration::from_millis(50);
 const DYING: Duration = Duration::from_secs(60);
 /// How long a reclaim may take.
 const RECLAIM: Duration = Duration::from_secs(120);
+/// How often it is shown how far the lines are.
+const PUBLISHED_EVERY: Duration = Duration::from_millis(200);
 /// How long to wait when the memory cannot be read.
 const BLIND: Duration = Duration::from_secs(1);
 
@@ -163,6 +166,7 @@ impl Watch {
             self.kernel_until = None;
         }
         if (!is_due && self.dying.is_empty()) || self.waits_for_reclaim(now, &standing) {
+            self.publish(now, &observation);
             return self.rest(now, &standing);
         }
         self.list_pods(
@@ -296,6 +300,7 @@ impl Watch {
         let decision = self.recorder.step(&mut self.engine, now, input);
         let is_grace_over = is_grace_over(&self.engine, &decision.due);
         self.carry_out(now, decision);
+        self.publish(now, observation);
         is_grace_over
     }
 
@@ -345,8 +350,31 @@ impl Watch {
             self.surroundings.reclaim(reclaims, self.shared.ticket());
         }
         if is_recorded && let Some(record) = self.recorder.records().next_back() {
-            self.shared.decisions().add(record.clone());
+            let mut record = record.clone();
+            record.struck = Some(self.struck(&record));
+            self.shared.decisions().add(record);
         }
+    }
+
+    /// Those among the evicted of a record that were killed at once.
+    fn struck(&self, record: &Record) -> Vec<String> {
+        let evicted = record.decision.evictions.iter();
+        let is_struck = |uid: &str| {
+            let mut dying = self.dying.iter();
+            dying.any(|dying| dying.is_struck && dying.uid.as_str() == uid)
+        };
+        let struck = evicted.filter(|evicted| is_struck(&evicted.uid));
+        struck.map(|evicted| evicted.uid.clone()).collect()
+    }
+
+    /// Shows how far the lines are; looks may be milliseconds apart, and people are slower.
+    fn publish(&self, now: Timestamp, observation: &Observation) {
+        let is_shown = |at: Timestamp| now.saturating_since(at) < PUBLISHED_EVERY;
+        let mut shown = self.shared.standing();
+        if shown.at.is_some_and(is_shown) {
+            return;
+        }
+        *shown = LinesRecord::of(&self.engine, now, observation);
     }
 
     /// That nobody may be evicted is worth saying as often as upstream looks, not at every look.

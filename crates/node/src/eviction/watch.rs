@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
     Action, Decision, Engine, Eviction, Input, NodeReclaim, Observation, Verdict, message,
@@ -15,6 +14,7 @@ use plimsoll_core::threshold::{self, Signal};
 use super::alarm::Alarms;
 use super::gauge::{Gauge, Look, Reading};
 use super::lines::{Lines, Standing};
+use super::outlook::Outlook;
 use super::pace::{Rate, pause};
 use super::roster::Roster;
 use super::settings::{Settings, Waking};
@@ -39,8 +39,6 @@ const SETTLING: Duration = Duration::from_millis(50);
 const DYING: Duration = Duration::from_secs(60);
 /// How long a reclaim may take.
 const RECLAIM: Duration = Duration::from_secs(120);
-/// How often it is shown how far the lines are.
-const PUBLISHED_EVERY: Duration = Duration::from_millis(200);
 /// How long to wait when the memory cannot be read.
 const BLIND: Duration = Duration::from_secs(1);
 
@@ -54,6 +52,7 @@ pub(super) struct Watch {
     clock: Clock,
     engine: Engine,
     recorder: Recorder,
+    outlook: Outlook,
     gauge: Gauge,
     reading: Reading,
     alarms: Alarms,
@@ -95,6 +94,7 @@ impl Watch {
         Watch {
             engine: Engine::new(settings.engine.clone()),
             recorder: Recorder::new(1),
+            outlook: Outlook::new(settings.engine.clone()),
             gauge: Gauge::new(&settings, layout, &kubepods),
             reading: Reading::new(stats::Settings::affordable_files() / 2),
             alarms: match settings.waking {
@@ -367,14 +367,11 @@ impl Watch {
         struck.map(|evicted| evicted.uid.clone()).collect()
     }
 
-    /// Shows how far the lines are; looks may be milliseconds apart, and people are slower.
-    fn publish(&self, now: Timestamp, observation: &Observation) {
-        let is_shown = |at: Timestamp| now.saturating_since(at) < PUBLISHED_EVERY;
-        let mut shown = self.shared.standing();
-        if shown.at.is_some_and(is_shown) {
-            return;
+    /// Shows how far the lines are.
+    fn publish(&mut self, now: Timestamp, observation: &Observation) {
+        if let Some(lines) = self.outlook.note(now, observation) {
+            *self.shared.standing() = lines;
         }
-        *shown = LinesRecord::of(&self.engine, now, observation);
     }
 
     /// That nobody may be evicted is worth saying as often as upstream looks, not at every look.

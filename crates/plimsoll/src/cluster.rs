@@ -1,6 +1,7 @@
-//! Which cluster a command talks to.
+//! Which cluster a command talks to, and what it says if that does not work.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -44,5 +45,67 @@ impl Cluster {
             }
         };
         config.context("the kubeconfig cannot be used")
+    }
+}
+
+/// Runs a command that asks a cluster. What goes wrong is told as kubectl tells it, and ends it with
+/// exit code 1.
+pub(crate) fn ask(command: impl Future<Output = Result<()>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    match runtime.block_on(command) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            tell(&error);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
+fn tell(error: &anyhow::Error) {
+    match refusal(error) {
+        Some(refusal) => eprintln!("{refusal}"),
+        None => crate::report(error),
+    }
+}
+
+/// What the API server said, in kubectl's words.
+fn refusal(error: &anyhow::Error) -> Option<String> {
+    let status = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(kube::Error::Api(status)) => Some(status),
+        _ => None,
+    })?;
+    let reason = match status.reason.as_str() {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    Some(format!("Error from server{reason}: {}", status.message))
+}
+
+/// Why a question was not answered, in few words: for what is told beside an answer to others.
+pub(crate) fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Api(status) => format!("status {}", status.code),
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_as_kubectl_tells_them() {
+        let status = kube::core::Status::failure("pods \"x\" not found", "NotFound");
+        let error = kube::Error::Api(status.boxed());
+        let error = anyhow::Error::from(error).context("while asking");
+        let told = refusal(&error);
+        let expected = "Error from server (NotFound): pods \"x\" not found";
+        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!(refusal(&anyhow::anyhow!("something else")), None);
     }
 }

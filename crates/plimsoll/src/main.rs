@@ -1,14 +1,17 @@
 //! The `plimsoll` command.
 //!
 //! One file per command; what they share is `print` (tables, colour). Errors reach people here and nowhere else: `error:`, its causes indented,
-//! then hints. Exit codes: 0 fine, 1 the input has errors, 2 wrong usage, 70 a fault of ours.
+//! then hints. Exit codes: 0 fine, 1 the input has errors or the cluster said no, 2 wrong usage, 70 a fault of ours.
 
 mod check;
 mod cluster;
 mod controllers;
 mod convert;
+mod explain;
 mod image;
 mod input;
+mod kubelet;
+mod loadline;
 mod node;
 mod print;
 mod scheduler;
@@ -49,8 +52,15 @@ enum Command {
     },
     /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
     Controllers(controllers::Arguments),
+    /// Say why a pod waits, is where it is, or had to go, and how a node stands.
+    Explain {
+        #[command(subcommand)]
+        command: explain::Command,
+    },
     /// Manage the images of the embedded container runtime.
     Image(image::Arguments),
+    /// Draw how deep nodes lie: capacity, reservations, requests, use, and how far the lines are.
+    Loadline(loadline::Arguments),
     /// Run the node agent, joined to a cluster.
     Node(Box<node::Arguments>),
     /// Run the scheduler.
@@ -81,14 +91,17 @@ fn main() -> ExitCode {
     {
         return plimsoll_node::runtime::embedded::helper_main();
     }
-    start_logging();
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    start_logging(default_level(&command));
+    let result = match command {
         Command::Check(arguments) => check::run(&arguments),
         Command::Config {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(&arguments),
         Command::Controllers(arguments) => controllers::run(&arguments),
+        Command::Explain { command } => explain::run(&command),
         Command::Image(arguments) => image::run(&arguments),
+        Command::Loadline(arguments) => loadline::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Scheduler(arguments) => scheduler::run(&arguments),
         Command::Server(arguments) => server::run(&arguments),
@@ -101,10 +114,18 @@ fn main() -> ExitCode {
     })
 }
 
+/// Commands that answer a question say themselves what went wrong, once.
+fn default_level(command: &Command) -> LevelFilter {
+    match command {
+        Command::Explain { .. } | Command::Loadline(_) => LevelFilter::OFF,
+        _ => LevelFilter::WARN,
+    }
+}
+
 /// What happens is told on standard error; `RUST_LOG` says how much of it.
-fn start_logging() {
+fn start_logging(level: LevelFilter) {
     let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::WARN.into())
+        .with_default_directive(level.into())
         .from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 }
 
 /// What the file says, or upstream's defaults. All mistakes of the file are told at once.
-fn configuration(arguments: &Arguments) -> Result<Configuration> {
-    let Some(file) = &arguments.config else {
+pub(crate) fn configuration(file: Option<&str>) -> Result<Configuration> {
+    let Some(file) = file else {
         return Ok(Configuration::default());
     };
     let reading = configuration::read(&read_bytes(file)?);
@@ -53,7 +53,7 @@ fn configuration(arguments: &Arguments) -> Result<Configuration> {
 
 /// Runs until told to stop.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut configuration = configuration(arguments)?;
+    let mut configuration = configuration(arguments.config.as_deref())?;
     if let Some(elects) = arguments.leader_elect {
         configuration.leader_election.leader_elect = elects;
     }

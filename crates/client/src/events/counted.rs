@@ -147,11 +147,13 @@ fn event(told: Told, now: Timestamp) -> Event {
     let Told {
         reporter,
         occurrence,
+        annotations,
     } = told;
     Event {
         metadata: ObjectMeta {
             name: Some(event_name(&occurrence.regarding, now.as_nanosecond())),
             namespace: Some(namespace_of(&occurrence.regarding)),
+            annotations,
             ..ObjectMeta::default()
         },
         involved_object: occurrence.regarding,
@@ -231,6 +233,7 @@ mod tests {
                 action: "".into(),
                 note: message.to_owned(),
             },
+            annotations: None,
         }
     }
 

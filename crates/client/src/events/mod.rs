@@ -20,6 +20,7 @@ mod series;
 mod writing;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource};
@@ -97,7 +98,11 @@ pub struct Recorder {
 struct Told {
     reporter: std::sync::Arc<Reporter>,
     occurrence: Occurrence,
+    annotations: Option<Annotations>,
 }
+
+/// What an event carries for machines, by name.
+pub type Annotations = BTreeMap<String, String>;
 
 impl Recorder {
     /// A recorder of events.k8s.io/v1 events, in the name of a controller. It writes until `stop`.
@@ -139,9 +144,15 @@ impl Recorder {
 
     /// Has an occurrence written, some time. It is dropped if too many wait.
     pub fn record(&self, occurrence: Occurrence) {
+        self.record_with(occurrence, None);
+    }
+
+    /// The same, with annotations on the event.
+    pub fn record_with(&self, occurrence: Occurrence, annotations: Option<Annotations>) {
         let told = Told {
             reporter: std::sync::Arc::clone(&self.reporter),
             occurrence,
+            annotations,
         };
         if let Err(error) = self.sender.try_send(told) {
             tracing::debug!(%error, "event dropped");

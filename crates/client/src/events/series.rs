@@ -118,11 +118,13 @@ fn event(told: Told, now: Timestamp) -> Event {
     let Told {
         reporter,
         occurrence,
+        annotations,
     } = told;
     Event {
         metadata: ObjectMeta {
             name: Some(event_name(&occurrence.regarding, now.as_nanosecond())),
             namespace: Some(namespace_of(&occurrence.regarding)),
+            annotations,
             ..ObjectMeta::default()
         },
         event_time: Some(MicroTime(now)),
@@ -161,6 +163,7 @@ mod tests {
                 action: "Scheduling".into(),
                 note: note.to_owned(),
             },
+            annotations: None,
         }
     }
 

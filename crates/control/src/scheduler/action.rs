@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
+use plimsoll_core::scheduling::decision::Placement;
 use plimsoll_core::scheduling::queue::PodFacts;
 
 use plimsoll_client::events::Occurrence;
@@ -32,6 +33,8 @@ pub enum Action {
         profile: usize,
         /// What happened.
         occurrence: Box<Occurrence>,
+        /// How a placement came about, if it is one.
+        placement: Option<Placement>,
     },
 }
 

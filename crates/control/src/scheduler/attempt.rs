@@ -86,6 +86,7 @@ impl Loop {
         let binding = Binding {
             queued,
             node: node.clone(),
+            placement,
             profile,
             resource_version: version.unwrap_or_default(),
             started: now,
@@ -153,6 +154,7 @@ impl Loop {
         self.actions.push(Action::Tell {
             profile: binding.profile,
             occurrence: Box::new(occurrence),
+            placement: Some(binding.placement),
         });
     }
 }

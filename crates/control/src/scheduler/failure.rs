@@ -154,6 +154,7 @@ impl Loop {
         self.actions.push(Action::Tell {
             profile,
             occurrence: Box::new(occurrence),
+            placement: None,
         });
     }
 

@@ -188,6 +188,7 @@ impl Loop {
         self.actions.push(Action::Tell {
             profile: preempting.profile,
             occurrence: Box::new(occurrence),
+            placement: None,
         });
     }
 }

@@ -3,9 +3,36 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use plimsoll_client::events::Annotations;
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
+use plimsoll_core::scheduling::decision::Placement;
 use plimsoll_core::scheduling::queue::Time;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// The annotation of the event `Scheduled` that says how the placement came about. Events outlive
+/// the scheduler's own memory, and whoever may read them need not reach the scheduler.
+pub const PLACEMENT_ANNOTATION: &str = "plimsoll.dev/placement";
+
+/// What [`PLACEMENT_ANNOTATION`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementNote {
+    /// How many nodes would have done.
+    pub feasible_nodes: usize,
+    /// The score of the node, if it took one to choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<i64>,
+}
+
+pub(super) fn annotations(placement: &Placement) -> Annotations {
+    let note = PlacementNote {
+        feasible_nodes: placement.feasible,
+        score: placement.total,
+    };
+    let text = serde_json::to_string(&note).unwrap_or_default();
+    Annotations::from([(PLACEMENT_ANNOTATION.to_owned(), text)])
+}
 
 /// How many decisions are kept.
 const KEPT: usize = 4096;

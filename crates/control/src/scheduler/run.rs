@@ -24,7 +24,7 @@ use super::input::Input;
 use super::options::Options;
 use super::shown::Shown;
 use super::state::Loop;
-use super::{watches, writes};
+use super::{records, watches, writes};
 
 /// So many changes may wait to be taken note of, before watches have to wait.
 const INPUTS: usize = 4096;
@@ -229,10 +229,12 @@ impl Shell {
             if let Action::Tell {
                 profile,
                 occurrence,
+                placement,
             } = action
             {
                 if let Some(recorder) = self.recorders.get(profile) {
-                    recorder.record(*occurrence);
+                    let annotations = placement.as_ref().map(records::annotations);
+                    recorder.record_with(*occurrence, annotations);
                 }
                 continue;
             }

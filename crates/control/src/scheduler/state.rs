@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
 use plimsoll_core::scheduling::configuration::Configuration;
+use plimsoll_core::scheduling::decision::Placement;
 use plimsoll_core::scheduling::indexed::Engine;
 use plimsoll_core::scheduling::queue::{NodeFacts, QueuedPod, SchedulingQueue, Time};
 
@@ -50,6 +51,7 @@ pub struct Loop {
 pub(super) struct Binding {
     pub(super) queued: QueuedPod,
     pub(super) node: NodeName,
+    pub(super) placement: Placement,
     pub(super) profile: usize,
     pub(super) resource_version: Arc<str>,
     pub(super) started: Time,

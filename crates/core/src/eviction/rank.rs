@@ -63,28 +63,57 @@ fn compare_fully(a: &Ranked<'_>, b: &Ranked<'_>, order: EvictionRank, signal: Si
     compare(a, b, order, is_pids).then_with(|| break_tie(a, b))
 }
 
+/// What the order goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Pods without statistics first.
+    Statistics,
+    /// Pods that use more than they request first.
+    AboveRequest,
+    /// Low priority first.
+    Priority,
+    /// Large excess over the request first.
+    Excess,
+    /// BestEffort first, Guaranteed last.
+    QosClass,
+}
+
+/// The keys of an order; the first in which two pods differ decides.
+pub fn keys(order: EvictionRank, is_pids: bool) -> &'static [Key] {
+    match (order, is_pids) {
+        (EvictionRank::RequestPriorityExcess, true) => {
+            &[Key::Priority, Key::Statistics, Key::Excess]
+        }
+        (EvictionRank::RequestPriorityExcess, false) => &[
+            Key::Statistics,
+            Key::AboveRequest,
+            Key::Priority,
+            Key::Excess,
+        ],
+        (EvictionRank::RequestExcess, _) => &[Key::Statistics, Key::AboveRequest, Key::Excess],
+        (EvictionRank::QosClassExcess, _) => &[Key::QosClass, Key::Statistics, Key::Excess],
+    }
+}
+
+impl Key {
+    fn compare(self, a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {
+        let (first, second) = (a.pod.candidate, b.pod.candidate);
+        match self {
+            Key::Statistics => a.usage.is_some().cmp(&b.usage.is_some()),
+            Key::AboveRequest => b.exceeds_request.cmp(&a.exceeds_request),
+            Key::Priority => first.priority.cmp(&second.priority),
+            Key::Excess => b.excess.cmp(&a.excess),
+            Key::QosClass => first.qos_class.cmp(&second.qos_class),
+        }
+    }
+}
+
 /// By the keys of the ranking alone: pods that upstream cannot tell apart are equal.
 pub fn compare(a: &Ranked<'_>, b: &Ranked<'_>, order: EvictionRank, is_pids: bool) -> Ordering {
-    let without_stats_first = || a.usage.is_some().cmp(&b.usage.is_some());
-    let low_priority_first = || a.pod.candidate.priority.cmp(&b.pod.candidate.priority);
-    let large_excess_first = || b.excess.cmp(&a.excess);
-    let above_request_first = || b.exceeds_request.cmp(&a.exceeds_request);
-    let low_class_first = || a.pod.candidate.qos_class.cmp(&b.pod.candidate.qos_class);
-    match (order, is_pids) {
-        (EvictionRank::RequestPriorityExcess, true) => low_priority_first()
-            .then_with(without_stats_first)
-            .then_with(large_excess_first),
-        (EvictionRank::RequestPriorityExcess, false) => without_stats_first()
-            .then_with(above_request_first)
-            .then_with(low_priority_first)
-            .then_with(large_excess_first),
-        (EvictionRank::RequestExcess, _) => without_stats_first()
-            .then_with(above_request_first)
-            .then_with(large_excess_first),
-        (EvictionRank::QosClassExcess, _) => low_class_first()
-            .then_with(without_stats_first)
-            .then_with(large_excess_first),
-    }
+    let keys = keys(order, is_pids).iter();
+    keys.map(|key| key.compare(a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 fn break_tie(a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {

@@ -1,15 +1,19 @@
 //! The agent as those see it who ask for logs, figures and pods.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::resources::ResourceList;
 use serde_json::Value;
 
 use super::measure::Meter;
 use super::options::Options;
+use crate::eviction::Journal;
 use crate::pods::Pods;
 use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
 use crate::runtime::{self, Runtime};
@@ -21,6 +25,7 @@ pub(super) struct Face {
     pods: Pods,
     runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
+    journal: Arc<OnceLock<Journal>>,
     configuration: Value,
 }
 
@@ -29,12 +34,14 @@ impl Face {
         pods: Pods,
         runtime: Arc<dyn Runtime>,
         meter: Arc<Meter>,
+        journal: Arc<OnceLock<Journal>>,
         options: &Options,
     ) -> Face {
         Face {
             pods,
             runtime,
             meter,
+            journal,
             configuration: configuration(options),
         }
     }
@@ -43,9 +50,21 @@ impl Face {
 /// The configuration in effect, as `/configz` shows it.
 fn configuration(options: &Options) -> Value {
     let config = &options.config;
+    let amounts = |list: &ResourceList| -> BTreeMap<String, String> {
+        let amounts = list.iter();
+        amounts
+            .map(|(name, amount)| (name.to_string(), amount.to_string()))
+            .collect()
+    };
+    let enforced = config.enforce_node_allocatable.iter().map(|by| by.as_str());
     serde_json::json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
+            "kubeReserved": amounts(&config.kube_reserved),
+            "systemReserved": amounts(&config.system_reserved),
+            "enforceNodeAllocatable": enforced.collect::<Vec<_>>(),
+            "evictionPressureTransitionPeriod":
+                config.eviction_pressure_transition_period.to_string(),
             "evictionHard": config.eviction_hard.value,
             "evictionSoft": config.eviction_soft.value,
             "evictionSoftGracePeriod": config.eviction_soft_grace_period.value,
@@ -143,6 +162,16 @@ impl Node for Face {
 
     fn configuration(&self) -> Value {
         self.configuration.clone()
+    }
+
+    fn decisions(&self) -> Vec<Arc<Record>> {
+        let journal = self.journal.get();
+        journal.map(Journal::decisions).unwrap_or_default()
+    }
+
+    fn lines(&self) -> LinesRecord {
+        let journal = self.journal.get();
+        journal.map(Journal::lines).unwrap_or_default()
     }
 
     fn sync_loop(&self) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::EventType;
@@ -24,7 +24,9 @@ use super::options::Options;
 use crate::eviction::oom::{self, follow_kernel_log};
 use crate::eviction::protect::protect_agent;
 use crate::eviction::reclaim::{containers, images, logs};
-use crate::eviction::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
+use crate::eviction::{
+    Condemned, EvictionShell, Journal, Settings, Surroundings, Survey, Ticket, Waking,
+};
 use crate::pods::Pods;
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
@@ -115,7 +117,8 @@ impl Surroundings for Neighbours {
     }
 }
 
-/// Has a node watched, and kept clean. Pods are safe from each other from here on.
+/// Has a node watched, and kept clean. Pods are safe from each other from here on. What is decided
+/// can be read in the journal, which is there once the watch has begun.
 pub(super) fn start(
     options: &Options,
     pods: Pods,
@@ -124,12 +127,13 @@ pub(super) fn start(
     meter: Arc<Meter>,
     tasks: &TaskTracker,
     stop: &CancellationToken,
-) {
+) -> Arc<OnceLock<Journal>> {
     let layout = host.cgroups.cgroups().layout();
     for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
         tracing::info!(problem, "the agent is less safe than it could be");
     }
     let (reclaims, wanted) = unbounded_channel();
+    let journal = Arc::<OnceLock<Journal>>::default();
     let neighbours = Arc::new(Neighbours {
         pods,
         host,
@@ -144,6 +148,7 @@ pub(super) fn start(
     tasks.spawn(watch(
         options.clone(),
         Arc::clone(&neighbours),
+        Arc::clone(&journal),
         stop.clone(),
     ));
     let (log, until) = (options.system_root.join(oom::KERNEL_LOG), stop.clone());
@@ -153,10 +158,16 @@ pub(super) fn start(
             tracing::warn!(log = %log.display(), %error, "the kernel's own kills are not told");
         }
     });
+    journal
 }
 
 /// Watches from the first measurement on, which tells where the disks are.
-async fn watch(options: Options, neighbours: Arc<Neighbours>, stop: CancellationToken) {
+async fn watch(
+    options: Options,
+    neighbours: Arc<Neighbours>,
+    journal: Arc<OnceLock<Journal>>,
+    stop: CancellationToken,
+) {
     let meter = Arc::clone(&neighbours.meter);
     let mut measured = meter.measured.subscribe();
     let mut shell: Option<EvictionShell> = None;
@@ -173,9 +184,8 @@ async fn watch(options: Options, neighbours: Arc<Neighbours>, stop: Cancellation
             None => {
                 let layout = meter.disk_layout().unwrap_or(DiskLayout::Single);
                 shell = start_shell(&options, layout, &neighbours);
-                if shell.is_none() {
-                    return;
-                }
+                let Some(shell) = &shell else { return };
+                journal.get_or_init(|| shell.journal());
             }
         }
     }

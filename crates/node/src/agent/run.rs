@@ -337,7 +337,7 @@ impl Agent {
             options,
             &self.runtime_name,
         ));
-        pressure::start(
+        let journal = pressure::start(
             options,
             self.pods.clone(),
             Arc::clone(&self.host),
@@ -348,7 +348,7 @@ impl Agent {
         );
         tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
         let runtime = Arc::clone(&self.host.runtime);
-        let face = Face::new(self.pods.clone(), runtime, meter, options);
+        let face = Face::new(self.pods.clone(), runtime, meter, journal, options);
         let server = Server::new(Arc::new(face), server_options);
         let until = self.stop.clone();
         tasks.spawn(async move {

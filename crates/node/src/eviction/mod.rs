@@ -10,15 +10,16 @@
 //! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and whom it talks to),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `lines` and `pace`
 //! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `strike` (the
-//! end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on disk), [`protect`]
-//! (the agent's own survival), [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees
-//! without hurting a pod).
+//! end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on disk),
+//! `outlook` (how far the lines are), [`protect`] (the agent's own survival), [`oom`] (the kernel's
+//! own kills), [`reclaim`] (what the node frees without hurting a pod).
 
 mod alarm;
 mod decisions;
 mod gauge;
 mod lines;
 pub mod oom;
+mod outlook;
 mod pace;
 pub mod protect;
 pub mod reclaim;
@@ -32,5 +33,5 @@ mod tests;
 mod watch;
 
 pub use settings::{Settings, Waking};
-pub use shell::{EvictionShell, StartError, Ticket};
+pub use shell::{EvictionShell, Journal, StartError, Ticket};
 pub use surroundings::{Condemned, Surroundings, Survey};

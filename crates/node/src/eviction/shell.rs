@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::object::node::NodeCondition;
 use rustix::event::{EventfdFlags, eventfd};
-use serde_json::{Value, json};
 
 use super::decisions::Decisions;
 use super::settings::Settings;
@@ -49,7 +50,24 @@ pub(super) struct Shared {
     is_stopping: AtomicBool,
     is_reclaimed: AtomicBool,
     conditions: Mutex<BTreeSet<NodeCondition>>,
+    standing: Mutex<LinesRecord>,
     decisions: Decisions,
+}
+
+/// What a shell has decided and where its lines are, for those who ask. Outlives the shell.
+#[derive(Clone, Debug)]
+pub struct Journal(Arc<Shared>);
+
+impl Journal {
+    /// The latest decisions, oldest first.
+    pub fn decisions(&self) -> Vec<Arc<Record>> {
+        self.0.decisions.all()
+    }
+
+    /// How far each line is, as of the latest look.
+    pub fn lines(&self) -> LinesRecord {
+        self.0.standing().clone()
+    }
 }
 
 /// That the node is freeing what it can. Dropped when that is done.
@@ -82,6 +100,7 @@ impl EvictionShell {
             is_stopping: AtomicBool::new(false),
             is_reclaimed: AtomicBool::new(false),
             conditions: Mutex::default(),
+            standing: Mutex::default(),
             decisions,
         });
         let mut watch = Watch::new(settings, cgroups, surroundings, Arc::clone(&shared));
@@ -98,14 +117,9 @@ impl EvictionShell {
         self.shared.conditions().clone()
     }
 
-    /// The latest decisions, oldest first, as `GET /plimsoll/decisions` answers.
-    pub fn decisions(&self) -> Value {
-        let records = self.shared.decisions.all();
-        let items: Vec<Value> = records
-            .iter()
-            .filter_map(|record| serde_json::to_value(&**record).ok())
-            .collect();
-        json!({ "kind": "EvictionDecisionList", "items": items })
+    /// What it decides, for those who ask.
+    pub fn journal(&self) -> Journal {
+        Journal(Arc::clone(&self.shared))
     }
 
     /// Has the thread look at once: there is a new survey.
@@ -152,6 +166,11 @@ impl Shared {
     pub(super) fn conditions(&self) -> MutexGuard<'_, BTreeSet<NodeCondition>> {
         let conditions = self.conditions.lock();
         conditions.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, LinesRecord> {
+        let standing = self.standing.lock();
+        standing.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn decisions(&self) -> &Decisions {

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::Profile;
-use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::{self, MemorySource, NodeReclaim};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
@@ -405,9 +404,12 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
             warnings,
             ["EvictionThresholdMet: Attempting to reclaim memory"]
         );
-        let shown = trial.shell.decisions();
-        let record: Record = serde_json::from_value(shown["items"][0].clone()).unwrap();
+        let journal = trial.shell.journal();
+        let record = journal.decisions()[0].clone();
         assert_eq!(record.replay().unwrap(), record.decision);
+        let uid = record.decision.evictions[0].uid.clone();
+        assert_eq!(record.struck, Some(vec![uid]));
+        assert!(journal.lines().at.is_some());
     }
 }
 

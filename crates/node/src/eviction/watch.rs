@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::eviction::record::Recorder;
+use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
     Action, Decision, Engine, Eviction, Input, NodeReclaim, Observation, Verdict, message,
 };
@@ -14,6 +14,7 @@ use plimsoll_core::threshold::{self, Signal};
 use super::alarm::Alarms;
 use super::gauge::{Gauge, Look, Reading};
 use super::lines::{Lines, Standing};
+use super::outlook::Outlook;
 use super::pace::{Rate, pause};
 use super::roster::Roster;
 use super::settings::{Settings, Waking};
@@ -51,6 +52,7 @@ pub(super) struct Watch {
     clock: Clock,
     engine: Engine,
     recorder: Recorder,
+    outlook: Outlook,
     gauge: Gauge,
     reading: Reading,
     alarms: Alarms,
@@ -96,6 +98,7 @@ impl Watch {
         Watch {
             engine: Engine::new(settings.engine.clone()),
             recorder: Recorder::new(1),
+            outlook: Outlook::new(settings.engine.clone()),
             gauge: Gauge::new(&settings, layout, &kubepods),
             reading: Reading::new(stats::Settings::affordable_files() / 2),
             alarms: match settings.waking {
@@ -173,6 +176,7 @@ impl Watch {
             self.kernel_until = None;
         }
         if (!is_due && self.dying.is_empty()) || self.waits_for_reclaim(now, &standing) {
+            self.publish(now, &observation);
             return self.rest(now, &standing);
         }
         self.list_pods(
@@ -319,6 +323,7 @@ impl Watch {
         let decision = self.recorder.step(&mut self.engine, now, input);
         let is_grace_over = is_grace_over(&self.engine, &decision.due);
         self.carry_out(now, decision);
+        self.publish(now, observation);
         is_grace_over
     }
 
@@ -368,7 +373,27 @@ impl Watch {
             self.surroundings.reclaim(reclaims, self.shared.ticket());
         }
         if is_recorded && let Some(record) = self.recorder.records().next_back() {
-            self.shared.decisions().add(record.clone());
+            let mut record = record.clone();
+            record.struck = Some(self.struck(&record));
+            self.shared.decisions().add(record);
+        }
+    }
+
+    /// Those among the evicted of a record that were killed at once.
+    fn struck(&self, record: &Record) -> Vec<String> {
+        let evicted = record.decision.evictions.iter();
+        let is_struck = |uid: &str| {
+            let mut dying = self.dying.iter();
+            dying.any(|dying| dying.is_struck && dying.uid.as_str() == uid)
+        };
+        let struck = evicted.filter(|evicted| is_struck(&evicted.uid));
+        struck.map(|evicted| evicted.uid.clone()).collect()
+    }
+
+    /// Shows how far the lines are.
+    fn publish(&mut self, now: Timestamp, observation: &Observation) {
+        if let Some(lines) = self.outlook.note(now, observation) {
+            *self.shared.standing() = lines;
         }
     }
 

@@ -5,7 +5,7 @@
 //! upgraded connections. It decides nothing about pods.
 //!
 //! Reading order: `node` (what is behind the face), `route` (its pages), [`access`], `observe`,
-//! `health`, `logs` and `system_logs` (pages), `command`, `forward` and `stream` (upgraded
+//! `journal`, `health`, `logs` and `system_logs` (pages), `command`, `forward` and `stream` (upgraded
 //! connections), `listener` and [`tls`] (sockets).
 
 pub mod access;
@@ -14,6 +14,7 @@ mod body;
 mod command;
 mod forward;
 mod health;
+mod journal;
 mod listener;
 mod logs;
 mod node;
@@ -146,6 +147,8 @@ impl Server {
             Route::Summary => observe::summary(node, &query).await,
             Route::Metrics(page) => observe::metrics(node, page).await,
             Route::Configuration => observe::configuration(node),
+            Route::Decisions => journal::decisions(node, &query),
+            Route::Lines => journal::lines(node),
             Route::ContainerLogs(of) => {
                 let stopping = self.streams.stopping();
                 logs::container_logs(&self.node, &of, &query, stopping).await

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::record::lines::LinesRecord;
 use serde_json::Value;
 
 use crate::runtime::{self, Runtime};
@@ -59,6 +61,16 @@ pub trait Node: Debug + Send + Sync {
 
     /// The configuration that is in effect, as a `KubeletConfiguration`.
     fn configuration(&self) -> Value;
+
+    /// The latest decisions about evictions, oldest first.
+    fn decisions(&self) -> Vec<Arc<Record>> {
+        Vec::new()
+    }
+
+    /// How far the eviction thresholds are.
+    fn lines(&self) -> LinesRecord {
+        LinesRecord::default()
+    }
 
     /// Whether the loop over the pods still turns; else why not.
     fn sync_loop(&self) -> Result<(), String>;

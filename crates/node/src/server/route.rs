@@ -17,6 +17,10 @@ pub(super) enum Route {
     Summary,
     Metrics(Metrics),
     Configuration,
+    /// Not upstream's: why pods were evicted.
+    Decisions,
+    /// Not upstream's: how far the eviction thresholds are.
+    Lines,
     ContainerLogs(ContainerOf),
     Exec(ContainerOf),
     Attach(ContainerOf),
@@ -85,7 +89,9 @@ pub(super) fn route(method: &Method, path: &str, pages: Pages) -> Option<Route> 
         ("metrics", ["probes"]) => Some(Route::Metrics(Metrics::Probes)),
         ("pods", []) => Some(reads(method, Route::Pods)),
         ("stats", ["summary"]) => Some(streams(method, Route::Summary)),
-        ("pods" | "stats", _) => Some(Route::Missing),
+        ("plimsoll", ["decisions"]) => Some(reads(method, Route::Decisions)),
+        ("plimsoll", ["lines"]) => Some(reads(method, Route::Lines)),
+        ("pods" | "stats" | "plimsoll", _) => Some(Route::Missing),
         _ if pages.debugging => debugging_route(method, root, rest, pages),
         (
             "run" | "exec" | "attach" | "portForward" | "containerLogs" | "runningpods" | "logs",
@@ -218,6 +224,9 @@ mod tests {
             ),
             ("/exec/default/web", Route::Missing),
             ("/stats/other", Route::Missing),
+            ("/plimsoll/decisions", Route::Decisions),
+            ("/plimsoll/lines/", Route::Lines),
+            ("/plimsoll", Route::Missing),
         ];
         for (path, expected) in cases {
             assert_eq!(get(path), Some(expected), "{path}");

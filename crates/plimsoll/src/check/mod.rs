@@ -15,16 +15,15 @@ mod scheduler;
 
 pub(crate) use capacity::overridden_machine;
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use plimsoll_core::config::Notation;
 use plimsoll_core::config::Profile;
 use plimsoll_core::scheduling::configuration::is_scheduler_configuration;
 
-use crate::print::{Colour, Palette};
+use crate::print::{self, Colour, Palette};
 use capacity::Subject;
 use report::Report;
 
@@ -100,13 +99,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Yaml => serde_saphyr::to_string(&report)?,
     };
-    // A reader that goes away early, such as `head`, is no error.
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write the report")
-        }
-        _ if report.summary.errors > 0 => Ok(ExitCode::from(1)),
-        _ => Ok(ExitCode::SUCCESS),
+    print::write(&text)?;
+    match report.summary.errors {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Ok(ExitCode::from(1)),
     }
 }
 

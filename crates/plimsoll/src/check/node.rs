@@ -17,8 +17,8 @@ use super::capacity::{Resolved, Subject};
 use super::input::{Document, File};
 use super::report::{
     DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, Report, SoftCaseRow,
-    Unit,
 };
+use crate::print::Unit;
 
 pub(super) fn check(
     file: &File,

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::resources::{Bytes, Count, Millicores, ResourceName};
+use plimsoll_core::resources::{Bytes, Millicores, ResourceName};
 
 use serde_json::Value;
 
-use crate::print::{Palette, Table};
+use crate::print::{Palette, Table, Unit};
 
 use super::report::{
     DocumentReport, EvictionRow, FindingRow, LineRow, LoadLineRow, NodeReport, ProfileRow, Report,
-    SoftCaseRow, Unit, WorkloadReport,
+    SoftCaseRow, WorkloadReport,
 };
 
 /// Nothing to show in a cell.
@@ -205,15 +205,6 @@ fn plugin_table(profile: &ProfileRow) -> Table {
     table
 }
 
-/// An amount in the words of its unit.
-fn amount(value: i64, unit: Unit) -> String {
-    match unit {
-        Unit::Millicores => Millicores(value).to_string(),
-        Unit::Bytes => Bytes(value).readable(),
-        Unit::Count => Count(value).0.to_string(),
-    }
-}
-
 /// Resources as columns, terms as rows: the sum is read downwards.
 fn load_line_table(rows: &[LoadLineRow]) -> Table {
     let heading = rows.iter().map(|row| row.resource.to_uppercase());
@@ -223,7 +214,7 @@ fn load_line_table(rows: &[LoadLineRow]) -> Table {
             return;
         }
         let cells = rows.iter().map(|row| match value(row) {
-            Some(value) => format!("{sign}{}", amount(value, row.unit)),
+            Some(value) => format!("{sign}{}", row.unit.amount(value)),
             None => NONE.to_owned(),
         });
         table.row(std::iter::once(name.to_owned()).chain(cells));
@@ -264,7 +255,7 @@ fn line(row: Option<&LineRow>, unit: Unit) -> String {
         Some(LineRow {
             text,
             amount: Some(value),
-        }) if text.ends_with('%') => format!("{text} ({})", amount(*value, unit)),
+        }) if text.ends_with('%') => format!("{text} ({})", unit.amount(*value)),
         Some(row) => row.text.clone(),
     }
 }

@@ -8,6 +8,8 @@ use plimsoll_core::resources::{Millicores, ResourceList, ResourceName};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::print::Unit;
+
 use super::input::{Document, File};
 
 /// Everything a check has to say.
@@ -120,14 +122,6 @@ pub(super) struct LoadLineRow {
     pub(super) allocatable: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kubepods_limit: Option<i64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Unit {
-    Millicores,
-    Bytes,
-    Count,
 }
 
 /// The lines of one signal.

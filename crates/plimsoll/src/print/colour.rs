@@ -55,6 +55,21 @@ impl Palette {
         self.dress(text, "2")
     }
 
+    /// All is well.
+    pub(crate) fn calm(self, text: &str) -> String {
+        self.dress(text, "32")
+    }
+
+    /// Worth an eye.
+    pub(crate) fn near(self, text: &str) -> String {
+        self.dress(text, "33")
+    }
+
+    /// Something has to be done.
+    pub(crate) fn alarming(self, text: &str) -> String {
+        self.dress(text, "1;31")
+    }
+
     fn dress(self, text: &str, code: &str) -> String {
         match self.0 {
             Colour::On => format!("\x1b[{code}m{text}\x1b[0m"),

@@ -1,7 +1,17 @@
-//! Printing for people: aligned tables, and colour only on a terminal.
+//! Printing for people: aligned tables, amounts, lengths of time, and colour only on a terminal.
 
+mod amount;
 mod colour;
+mod paragraph;
+mod span;
+mod stdout;
 mod table;
+mod terminal;
 
+pub(crate) use amount::Unit;
 pub(crate) use colour::{Colour, Palette};
+pub(crate) use paragraph::{join_wrapped, wrap};
+pub(crate) use span::span;
+pub(crate) use stdout::write;
 pub(crate) use table::Table;
+pub(crate) use terminal::Terminal;

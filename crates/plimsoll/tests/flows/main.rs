@@ -19,6 +19,7 @@ mod chaos;
 mod daemon_sets;
 mod deletion;
 mod drain;
+mod explain;
 mod jobs;
 mod leadership;
 mod preemption;

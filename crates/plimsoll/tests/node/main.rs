@@ -19,6 +19,7 @@ mod waiting;
 
 mod adoption;
 mod cgroups;
+mod explain;
 mod figures;
 mod images;
 mod lifecycle;

@@ -12,7 +12,7 @@ use super::super::candidate::ActivePod;
 use super::super::decision::{Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
 use super::super::engine::Engine;
 use super::super::observation::Observation;
-use super::super::rank::Ranked;
+use super::super::rank::{Key, Ranked};
 use super::super::signal_source::MemorySource;
 use super::super::summary::time;
 
@@ -235,7 +235,20 @@ fn sources(engine: &Engine, observation: &Observation) -> Vec<SourceRecord> {
 }
 
 impl RankRecord {
-    fn of(ranked: &Ranked<'_>) -> RankRecord {
+    /// The first of the keys in which the two pods differ; `None` if only age or name do.
+    pub fn differs_by(&self, other: &RankRecord, keys: &[Key]) -> Option<Key> {
+        let differs = |key: &Key| match key {
+            Key::Statistics => self.usage.is_some() != other.usage.is_some(),
+            Key::AboveRequest => self.exceeds_request != other.exceeds_request,
+            Key::Priority => self.priority != other.priority,
+            Key::Excess => self.excess != other.excess,
+            Key::QosClass => self.qos_class != other.qos_class,
+        };
+        keys.iter().copied().find(differs)
+    }
+
+    /// A place on paper.
+    pub fn of(ranked: &Ranked<'_>) -> RankRecord {
         let candidate = ranked.pod.candidate;
         RankRecord {
             pod: candidate.pod_ref.to_string(),

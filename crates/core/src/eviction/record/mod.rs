@@ -4,10 +4,11 @@
 //! decision on any machine at any time. Its size is bounded by that of one node. A [`Recorder`]
 //! drives an engine and keeps the latest records of passes that did something.
 //!
-//! Reading order: this file, then [`settings`], `state`, [`pod`] and [`decision`], the forms in
-//! which the parts are written down. Engine types themselves are never serialised.
+//! Reading order: this file, then [`settings`], `state`, [`pod`], [`decision`] and [`lines`], the
+//! forms in which the parts are written down. Engine types themselves are never serialised.
 
 pub mod decision;
+pub mod lines;
 pub mod pod;
 pub mod settings;
 mod state;
@@ -16,15 +17,17 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Profile;
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
 use crate::quantity;
-use crate::threshold::{Signal, duration};
+use crate::threshold::{Signal, StarvedResource, duration};
 
 use super::candidate::ActivePod;
 use super::decision::{Decision, Verdict};
 use super::engine::{Engine, Input};
 use super::observation::Observation;
+use super::rank::{self, Key};
 use super::summary::{Summary, time};
 
 use decision::DecisionRecord;
@@ -57,6 +60,10 @@ pub struct Record {
     pub after_reclaim: Option<AfterReclaim>,
     /// What was decided.
     pub decision: DecisionRecord,
+    /// Uids of those that were killed at once instead of being given their grace. Told by whoever
+    /// carried the decision out; `None` if nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub struck: Option<Vec<String>>,
 }
 
 /// The look at the node after it freed what it could.
@@ -137,6 +144,17 @@ impl Record {
         Ok(record)
     }
 
+    /// What the pods were ranked by; empty for a profile that nobody knows.
+    pub fn rank_keys(&self) -> &'static [Key] {
+        let Some(profile) = Profile::from_word(&self.settings.profile) else {
+            return &[];
+        };
+        let starved = self.decision.starved.as_deref();
+        let signal = starved.and_then(Signal::from_name);
+        let is_pids = signal.is_some_and(|signal| signal.resource() == StarvedResource::Pids);
+        rank::keys(profile.eviction_rank(), is_pids)
+    }
+
     /// The pass before its decision.
     fn begin(
         engine: &Engine,
@@ -154,6 +172,7 @@ impl Record {
             omitted_pods: 0,
             after_reclaim: None,
             decision,
+            struck: None,
         }
     }
 

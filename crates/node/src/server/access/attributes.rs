@@ -76,6 +76,7 @@ mod tests {
             ("/logs/a/b", &["log"]),
             ("/metrics", &["metrics"]),
             ("/metrics/cadvisor", &["metrics"]),
+            ("/plimsoll/decisions", &["proxy"]),
             ("/pods", &["pods", "proxy"]),
             ("/pods/", &["pods", "proxy"]),
             ("/runningpods/", &["pods", "proxy"]),

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::eviction::record::Record;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -42,6 +43,7 @@ pub(super) struct FakeNode {
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) runtime: Arc<FakeRuntime>,
     pub(super) trouble: Mutex<Option<String>>,
+    pub(super) decisions: Vec<Arc<Record>>,
 }
 
 impl FakeNode {
@@ -65,6 +67,7 @@ impl FakeNode {
             pods: vec![Arc::new(serde_json::from_value(pod).unwrap())],
             runtime: Arc::new(runtime),
             trouble: Mutex::default(),
+            decisions: Vec::new(),
         }
     }
 }
@@ -97,6 +100,10 @@ impl Node for FakeNode {
 
     fn configuration(&self) -> Value {
         json!({"kind": "KubeletConfiguration"})
+    }
+
+    fn decisions(&self) -> Vec<Arc<Record>> {
+        self.decisions.clone()
     }
 
     fn sync_loop(&self) -> Result<(), String> {

@@ -1,9 +1,12 @@
 //! Pages that only show.
 
+use std::sync::Arc;
+
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use plimsoll_core::eviction::record::{Record, StateRecord};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +58,60 @@ async fn usage_measurements_and_configuration_are_shown() {
     let answer = soon(face.get("/stats/summary")).await;
     let expected = "Internal Error: no stats".to_owned();
     assert_eq!(answer, (StatusCode::INTERNAL_SERVER_ERROR, expected));
+}
+
+/// The eviction of a pod at a second.
+fn eviction(second: u32, name: &str) -> Record {
+    let record = json!({
+        "at": format!("2026-01-01T00:00:0{second}Z"),
+        "settings": {
+            "profile": "kubernetes-1.36", "thresholds": [], "dedicatedImageFs": false,
+            "dedicatedContainerFs": false, "pressureTransitionPeriod": "5m0s",
+            "maxPodGracePeriodSeconds": 0, "localStorageCapacityIsolation": true,
+            "memorySource": "workingSet",
+        },
+        "before": StateRecord::default(),
+        "observation": { "node": {}, "pods": [] },
+        "pods": [], "omittedPods": 0,
+        "decision": {
+            "verdict": "evicting", "conditions": [], "lines": [], "memorySources": [],
+            "ranking": [], "reclaims": [], "statsAges": [], "nextStepBy": null,
+            "evictions": [{
+                "pod": format!("default/{name}"), "uid": format!("uid-{name}"),
+                "signal": "memory.available", "gracePeriodSeconds": 1, "message": "",
+                "annotations": {}, "exhaustedInNanos": null,
+            }],
+        },
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+#[tokio::test]
+async fn decisions_are_shown_by_pod_and_the_latest_if_not_all() {
+    let mut node = FakeNode::with_web(FakeRuntime::default());
+    let evictions = [eviction(1, "a"), eviction(2, "b"), eviction(3, "a")];
+    node.decisions = evictions.into_iter().map(Arc::new).collect();
+    let face = Face::new(node).await;
+    let cases = [
+        ("", 3, 1),
+        ("?pod=default/a", 2, 1),
+        ("?pod=default%2Fa&limit=1", 1, 3),
+        ("?uid=uid-b", 1, 2),
+    ];
+    for (query, count, first) in cases {
+        let (code, text) = soon(face.get(&format!("/plimsoll/decisions{query}"))).await;
+        assert_eq!(code, StatusCode::OK);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(list["kind"], "EvictionDecisionList");
+        let items: Vec<Record> = serde_json::from_value(list["items"].clone()).unwrap();
+        assert_eq!(items.len(), count, "{query}");
+        assert_eq!(items[0].at, eviction(first, "a").at, "{query}");
+    }
+    let refused = soon(face.get("/plimsoll/decisions?limit=x")).await;
+    assert_eq!(refused.0, StatusCode::BAD_REQUEST);
+    let (_, lines) = soon(face.get("/plimsoll/lines")).await;
+    let lines: Value = serde_json::from_str(&lines).unwrap();
+    assert_eq!(lines["items"], json!([]));
 }
 
 #[tokio::test]

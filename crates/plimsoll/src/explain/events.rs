@@ -1,0 +1,77 @@
+//! What the events about a pod say.
+
+use k8s_openapi::api::core::v1::Event;
+use plimsoll_core::object::timestamp::Timestamp;
+
+use super::report::EventRow;
+
+/// When it last happened.
+pub(crate) fn timestamp(event: &Event) -> Option<Timestamp> {
+    let series = event.series.as_ref();
+    let micro = series.and_then(|series| series.last_observed_time.as_ref());
+    let micro = micro.map(|time| &time.0);
+    let seconds = event.last_timestamp.as_ref().map(|time| &time.0);
+    let first = event.event_time.as_ref().map(|time| &time.0);
+    let created = event.metadata.creation_timestamp.as_ref().map(|t| &t.0);
+    let time = micro.or(seconds).or(first).or(created)?;
+    Timestamp::from_rfc3339(&time.to_string())
+}
+
+/// When it last happened, for people and machines.
+pub(crate) fn time_of(event: &Event) -> Option<String> {
+    timestamp(event).map(whole_seconds)
+}
+
+/// A time as the API writes it.
+pub(crate) fn whole_seconds(time: Timestamp) -> String {
+    time.to_api_seconds().0.to_string()
+}
+
+/// The latest event of a reason.
+pub(crate) fn latest<'a>(events: &'a [Event], reason: &str) -> Option<&'a Event> {
+    let with_reason = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some(reason));
+    with_reason.max_by_key(|event| timestamp(event))
+}
+
+/// The pod of that name that was spoken of last.
+pub(crate) fn latest_uid(events: &[Event]) -> Option<String> {
+    let latest = events.iter().max_by_key(|event| timestamp(event))?;
+    latest.involved_object.uid.clone()
+}
+
+/// The node that an event assigned the pod to, or that told of it.
+pub(crate) fn node_of(events: &[Event]) -> Option<String> {
+    let assigned = latest(events, "Scheduled").and_then(|event| {
+        let message = event.message.as_deref()?;
+        message.rsplit(" to ").next().map(str::to_owned)
+    });
+    assigned.or_else(|| {
+        let hosts = events.iter().filter_map(|event| {
+            let host = event.source.as_ref()?.host.clone()?;
+            Some((timestamp(event), host)).filter(|(_, host)| !host.is_empty())
+        });
+        hosts.max().map(|(_, host)| host)
+    })
+}
+
+/// The events as rows, the latest last.
+pub(crate) fn rows(events: &[Event]) -> Vec<EventRow> {
+    let mut sorted: Vec<&Event> = events.iter().collect();
+    sorted.sort_by_key(|event| timestamp(event));
+    let row = |event: &Event| {
+        let source = event.source.as_ref();
+        let component = source.and_then(|source| source.component.clone());
+        let component = component.filter(|component| !component.is_empty());
+        EventRow {
+            at: time_of(event),
+            reason: event.reason.clone().unwrap_or_default(),
+            from: component
+                .or_else(|| event.reporting_component.clone())
+                .unwrap_or_default(),
+            message: event.message.clone().unwrap_or_default(),
+        }
+    };
+    sorted.into_iter().map(row).collect()
+}

@@ -1,0 +1,123 @@
+//! `plimsoll explain`: why a pod waits, is where it is, or had to go; how a node stands.
+//!
+//! Reading order: `gather` and `snapshot` (what is read), `pod` (what became of a pod) with
+//! `pending` and `fix`, `placed`, `evicted`, `ended` and `events`, `node` (how a node stands),
+//! `report` (the result as data; documented in docs/explain.md), `render` (the same for people).
+
+mod ended;
+mod events;
+mod evicted;
+mod fix;
+mod gather;
+mod node;
+mod pending;
+mod placed;
+mod pod;
+mod render;
+mod report;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
+use plimsoll_client::clock::Clock;
+use serde::Serialize;
+
+use crate::cluster::{self, Cluster};
+use crate::print::{self, Terminal};
+use crate::scheduler;
+
+/// What is explained.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Why a pod waits, is where it is, or had to go; also after it is gone.
+    #[command(visible_alias = "pods", visible_alias = "po")]
+    Pod(PodArguments),
+    /// How a node stands: its lines, conditions and taints, whom it would evict, what it decided.
+    #[command(visible_alias = "nodes", visible_alias = "no")]
+    Node(NodeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PodArguments {
+    /// The pod.
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Its namespace; by the kubeconfig if not given.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+
+    /// The `KubeSchedulerConfiguration` of the pod's scheduler, if it is not the default one.
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<String>,
+
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// The node.
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Debug, Args)]
+struct Shared {
+    #[command(flatten)]
+    cluster: Cluster,
+
+    /// Output format.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Json,
+}
+
+/// Explains.
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Pod(arguments) => {
+            let configuration = scheduler::configuration(arguments.scheduler_config.as_deref())?;
+            cluster::ask(async {
+                let client = arguments.shared.cluster.client().await?;
+                let namespace = arguments.namespace.as_deref();
+                let namespace = namespace.unwrap_or(client.default_namespace());
+                let found = gather::pod(&client, namespace, &arguments.name).await?;
+                let report = pod::explain_pod(&found, &configuration);
+                arguments.shared.show(&report, |terminal| {
+                    render::pod(&report, Clock::system().now(), terminal)
+                })
+            })
+        }
+        Command::Node(arguments) => cluster::ask(async {
+            let client = arguments.shared.cluster.client().await?;
+            let (reading, records) = gather::node(&client, &arguments.name).await?;
+            let report = node::explain_node(&reading, records);
+            arguments.shared.show(&report, |terminal| {
+                render::node(&report, Clock::system().now(), terminal)
+            })
+        }),
+    }
+}
+
+impl Shared {
+    fn show(&self, report: &impl Serialize, text: impl Fn(Terminal) -> String) -> Result<()> {
+        let text = match self.output {
+            Some(Format::Json) => serde_json::to_string_pretty(report)? + "\n",
+            None => text(Terminal::stdout()),
+        };
+        print::write(&text)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a pod is on its node.
+
+use std::cmp::Reverse;
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use plimsoll_control::scheduler::{PLACEMENT_ANNOTATION, PlacementNote};
+use plimsoll_core::object::identity::NodeName;
+use plimsoll_core::scheduling::explain::{Explanation, explain};
+
+use super::events;
+use super::pending::{Case, rejections};
+use super::report::{Placed, RankedNode, Recomputed, ScoreRow};
+
+/// How many nodes are shown beside the pod's own.
+const SHOWN: usize = 3;
+
+/// The annotation by which static pods are known.
+const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
+
+/// What is known of the placement; the scores are worked out again by `case`, which is the cluster
+/// without the pod.
+pub(crate) fn explain_placed(
+    pod: &Pod,
+    node: &str,
+    events: &[Event],
+    case: Option<&Case<'_>>,
+) -> Placed {
+    let scheduled = events::latest(events, "Scheduled");
+    let note = scheduled.and_then(note_of);
+    Placed {
+        node: node.to_owned(),
+        at: scheduled.and_then(events::time_of),
+        by: by(pod, scheduled),
+        feasible_nodes: note.map(|note| note.feasible_nodes),
+        score: note.and_then(|note| note.score),
+        now: case.and_then(|case| recompute(case, node)),
+    }
+}
+
+fn note_of(event: &Event) -> Option<PlacementNote> {
+    let annotations = event.metadata.annotations.as_ref()?;
+    serde_json::from_str(annotations.get(PLACEMENT_ANNOTATION)?).ok()
+}
+
+fn by(pod: &Pod, scheduled: Option<&Event>) -> String {
+    let annotations = pod.metadata.annotations.as_ref();
+    let source = annotations.and_then(|annotations| annotations.get(CONFIG_SOURCE));
+    if source.is_some_and(|source| source != "api") {
+        return "the node itself: it is a static pod".to_owned();
+    }
+    let name = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.scheduler_name.clone());
+    let name = name.unwrap_or_else(|| "default-scheduler".to_owned());
+    match scheduled {
+        Some(_) => name,
+        None => format!("{name}, or whoever wrote spec.nodeName: the event is gone"),
+    }
+}
+
+fn recompute(case: &Case<'_>, node: &str) -> Option<Recomputed> {
+    let cluster = case.seeker.cluster;
+    let explanation = explain(&case.seeker, cluster.node_count()).ok()?;
+    let own = cluster.slot(&NodeName::new(node));
+    let place = explanation
+        .ranked
+        .iter()
+        .position(|(slot, _)| Some(*slot) == own);
+    let first = own.and_then(|slot| explanation.filtered.rejection(slot));
+    let rejections = match own {
+        Some(slot) => rejections(case, &explanation.filtered, slot, first),
+        None => Vec::new(),
+    };
+    Some(Recomputed {
+        nodes: cluster.node_count(),
+        feasible_nodes: explanation.filtered.feasible().count(),
+        ranked: ranked(case, &explanation, place),
+        place: place.map(|place| place + 1),
+        rejections,
+    })
+}
+
+/// The best nodes, and the pod's own if it is not among them.
+fn ranked(case: &Case<'_>, explanation: &Explanation, own: Option<usize>) -> Vec<RankedNode> {
+    let mut places: Vec<usize> = (0..explanation.ranked.len().min(SHOWN)).collect();
+    if let Some(own) = own.filter(|own| *own >= SHOWN) {
+        places.push(own);
+    }
+    let weight_of = |plugin| {
+        let mut scores = case.seeker.profile.scores.iter();
+        scores
+            .find(|(own, _)| *own == plugin)
+            .map_or(1, |(_, weight)| *weight)
+    };
+    let of = |place: usize| {
+        let (slot, scores) = explanation.ranked.get(place)?;
+        let node = case.seeker.cluster.node(*slot)?;
+        let rows = scores.by_plugin.iter().map(|score| ScoreRow {
+            plugin: score.plugin.as_str(),
+            weight: weight_of(score.plugin),
+            score: score.normalized,
+        });
+        let mut rows: Vec<ScoreRow> = rows.collect();
+        // What counts most is read first.
+        rows.sort_by_key(|row| Reverse(row.weight));
+        Some(RankedNode {
+            node: node.view.name.to_string(),
+            total: scores.total,
+            scores: rows,
+        })
+    };
+    places.into_iter().filter_map(of).collect()
+}

@@ -1,0 +1,240 @@
+//! What became of a pod: from everything that was read to one report.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::summary::PodStats;
+use plimsoll_core::scheduling::configuration::Configuration;
+use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::pod::SchedulingPod;
+use plimsoll_core::scheduling::profile::Profile;
+
+use super::ended::{explain_end, explain_oom, is_evicted, message_of};
+use super::events;
+use super::evicted::explain_record;
+use super::pending::{self, Case};
+use super::placed::explain_placed;
+use super::report::{API_VERSION, Evicted, PodReport};
+use super::snapshot::Snapshot;
+
+/// Everything that was found about a pod.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// Nothing if it is gone.
+    pub(crate) pod: Option<Pod>,
+    pub(crate) events: Vec<Event>,
+    /// Decisions in which it was evicted, with the node; the latest last.
+    pub(crate) records: Vec<(String, Record)>,
+    /// The cluster, if it matters.
+    pub(crate) snapshot: Option<Snapshot>,
+    /// What it uses.
+    pub(crate) usage: Option<PodStats>,
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Found {
+    fn uid(&self) -> Option<String> {
+        let own = self.pod.as_ref().and_then(|pod| pod.metadata.uid.clone());
+        let recorded = || {
+            let (_, record) = self.records.last()?;
+            let name = format!("{}/{}", self.namespace, self.name);
+            let mut evictions = record.decision.evictions.iter();
+            let own = evictions.find(|eviction| eviction.pod == name)?;
+            Some(own.uid.clone())
+        };
+        own.or_else(recorded)
+            .or_else(|| events::latest_uid(&self.events))
+    }
+
+    fn node(&self) -> Option<String> {
+        let spec = self.pod.as_ref().and_then(|pod| pod.spec.as_ref());
+        let own = spec.and_then(|spec| spec.node_name.clone());
+        let recorded = || self.records.last().map(|(node, _)| node.clone());
+        own.or_else(recorded)
+            .or_else(|| events::node_of(&self.events))
+    }
+}
+
+/// The whole explanation.
+pub(crate) fn explain_pod(found: &Found, configuration: &Configuration) -> PodReport {
+    let uid = found.uid();
+    let pod = found.pod.as_ref();
+    let status = pod.and_then(|pod| pod.status.as_ref());
+    let phase = status.and_then(|status| status.phase.clone());
+    // Another pod of the same name may have had a story of its own.
+    let is_own = |event: &&Event| uid.is_none() || event.involved_object.uid == uid;
+    let events: Vec<Event> = found.events.iter().filter(is_own).cloned().collect();
+    let mut report = PodReport {
+        api_version: API_VERSION,
+        kind: "PodExplanation",
+        namespace: found.namespace.clone(),
+        name: found.name.clone(),
+        node: found.node(),
+        phase,
+        events: events::rows(&events),
+        unknown: found.unknown.clone(),
+        ..PodReport::default()
+    };
+    report.evicted = explain_evicted(found, uid.as_deref(), report.node.as_deref());
+    if report.evicted.is_none() {
+        report.ended = explain_end(pod, &events);
+    }
+    if let Some(pod) = pod {
+        report.oom_killed = explain_oom(pod, found.usage.as_ref());
+        place(&mut report, found, pod, &events, configuration);
+    }
+    report.uid = uid;
+    report.headline = headline(&report, pod);
+    report
+}
+
+fn explain_evicted(found: &Found, uid: Option<&str>, node: Option<&str>) -> Option<Evicted> {
+    let records = found.records.iter().rev();
+    let mut recorded =
+        records.filter_map(|(node, record)| explain_record(record, node, uid.unwrap_or_default()));
+    if let Some(evicted) = recorded.next() {
+        return Some(evicted);
+    }
+    let by_status = found.pod.as_ref().filter(|pod| is_evicted(pod));
+    let told = by_status
+        .map(|pod| message_of(pod).to_owned())
+        .or_else(|| {
+            let event = events::latest(&found.events, super::ended::EVICTED);
+            let is_gone = found.pod.is_none();
+            event.filter(|_| is_gone)?.message.clone()
+        })?;
+    Some(Evicted {
+        node: node.unwrap_or_default().to_owned(),
+        at: events::latest(&found.events, super::ended::EVICTED).and_then(events::time_of),
+        message: told.trim().to_owned(),
+        ..Evicted::default()
+    })
+}
+
+/// Why it waits, or why it is where it is.
+fn place(
+    report: &mut PodReport,
+    found: &Found,
+    pod: &Pod,
+    events: &[Event],
+    configuration: &Configuration,
+) {
+    let is_over = matches!(report.phase.as_deref(), Some("Succeeded" | "Failed"));
+    let Some(snapshot) = found.snapshot.as_ref().filter(|_| !is_over) else {
+        return;
+    };
+    let Some(profile) = profile(report, pod, configuration) else {
+        return;
+    };
+    let seeking = match SchedulingPod::from_api(&unplaced(pod)) {
+        Ok(seeking) => seeking,
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let text = format!("what the scheduler makes of it: {}", problems.join("; "));
+            report.unknown.push(text);
+            return;
+        }
+    };
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let cluster = snapshot.cluster_without(uid);
+    let spec = pod.spec.as_ref();
+    let nothing = BTreeMap::new();
+    let selector = spec.and_then(|spec| spec.node_selector.as_ref());
+    let case = Case {
+        seeker: Seeker {
+            cluster: &cluster,
+            profile,
+            pod: &seeking,
+        },
+        node_selector: selector.unwrap_or(&nothing),
+    };
+    match spec.and_then(|spec| spec.node_name.as_deref()) {
+        Some(node) => report.placed = Some(explain_placed(pod, node, events, Some(&case))),
+        None => report.pending = Some(pending::explain(&case)),
+    }
+}
+
+/// The profile of the pod's scheduler. Others are taken to go by the default one.
+fn profile<'a>(
+    report: &mut PodReport,
+    pod: &Pod,
+    configuration: &'a Configuration,
+) -> Option<&'a Profile> {
+    let spec = pod.spec.as_ref();
+    let name = spec.and_then(|spec| spec.scheduler_name.as_deref());
+    let name = name.unwrap_or("default-scheduler");
+    let profiles = &configuration.profiles;
+    let own = profiles.iter().find(|own| own.scheduler_name == name);
+    if own.is_none() {
+        report.unknown.push(format!(
+            "how scheduler {name} is set up: verdicts are those of the default plugins \
+             (--scheduler-config FILE says otherwise)"
+        ));
+    }
+    own.or_else(|| profiles.first())
+}
+
+/// The pod as it was when it looked for a node.
+fn unplaced(pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
+    if let Some(spec) = &mut pod.spec {
+        spec.node_name = None;
+    }
+    if let Some(status) = &mut pod.status {
+        status.nominated_node_name = None;
+        status.phase = None;
+    }
+    pod
+}
+
+fn headline(report: &PodReport, pod: Option<&Pod>) -> String {
+    let at = |node: &str| match node {
+        "" => String::new(),
+        node => format!(" from node {node}"),
+    };
+    if let Some(evicted) = &report.evicted {
+        return format!("was evicted{}", at(&evicted.node));
+    }
+    if let Some(ended) = &report.ended {
+        return match ended.reason.as_str() {
+            "PreemptionByScheduler" => "was preempted by a pod of higher priority".to_owned(),
+            reason if pod.is_some_and(|pod| is_phase(pod, "Failed")) => {
+                format!("failed: {reason}")
+            }
+            reason => format!("has to go: {reason}"),
+        };
+    }
+    if let Some(killed) = report.oom_killed.first() {
+        let times = match killed.restarts {
+            0 => String::new(),
+            restarts => format!(", restarted {restarts} times"),
+        };
+        let name = &killed.container;
+        return format!("has a container that was OOMKilled: {name}{times}");
+    }
+    if let Some(pending) = &report.pending {
+        let feasible = pending.nodes.iter();
+        let feasible = feasible.filter(|node| node.rejections.is_empty()).count();
+        return match (pending.gates.is_empty(), feasible) {
+            (false, _) => format!(
+                "is pending: it waits for {} to be removed",
+                pending.gates.join(", ")
+            ),
+            (true, 0) => "is pending: no node will do".to_owned(),
+            (true, count) => format!("is pending, though {count} of the nodes would do"),
+        };
+    }
+    match (&report.phase, &report.node) {
+        (None, _) => "is gone".to_owned(),
+        (Some(phase), Some(node)) => format!("is {phase} on node {node}"),
+        (Some(phase), None) => format!("is {phase}"),
+    }
+}
+
+fn is_phase(pod: &Pod, phase: &str) -> bool {
+    let status = pod.status.as_ref();
+    status.and_then(|status| status.phase.as_deref()) == Some(phase)
+}

@@ -1,0 +1,182 @@
+//! One resource as a line on the screen.
+//!
+//! From nothing on the left to the capacity on the right: what is in use, and marks where
+//! something begins or ends. What lies right of allocatable is kept from pods.
+
+use super::report::ResourceLine;
+
+/// Which characters are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ink {
+    pub(crate) used: char,
+    pub(crate) free: char,
+    pub(crate) reserved: char,
+}
+
+impl Ink {
+    pub(crate) const UNICODE: Ink = Ink {
+        used: '█',
+        free: '░',
+        reserved: '▒',
+    };
+    pub(crate) const ASCII: Ink = Ink {
+        used: '#',
+        free: '.',
+        reserved: '/',
+    };
+}
+
+/// What the marks mean, for the legend. Those further down are drawn over those above them.
+pub(crate) const MARKS: [(char, &str); 5] = [
+    ('L', "limits"),
+    ('R', "requested"),
+    ('A', "allocatable"),
+    ('S', "soft threshold"),
+    ('H', "hard threshold"),
+];
+
+/// A part of the line: what is in use, or not; marks are in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bar {
+    /// The part in use.
+    pub(crate) used: String,
+    /// The rest.
+    pub(crate) rest: String,
+}
+
+/// Draws the line with that many characters. `None` if nothing is known of the capacity.
+pub(crate) fn draw(line: &ResourceLine, width: usize, ink: Ink) -> Option<Bar> {
+    let capacity = line.capacity.filter(|capacity| *capacity > 0)?;
+    let scale = Scale { capacity, width };
+    let used = line.in_use.map_or(0, |in_use| scale.filled(in_use));
+    let reserved_from = line
+        .allocatable
+        .map_or(width, |amount| scale.filled(amount));
+    let mut cells: Vec<char> = (0..width)
+        .map(|cell| match cell {
+            _ if cell < used => ink.used,
+            _ if cell < reserved_from => ink.free,
+            _ => ink.reserved,
+        })
+        .collect();
+    for (mark, amount) in marks(line, capacity) {
+        if let Some(cell) = cells.get_mut(scale.cell(amount)) {
+            *cell = mark;
+        }
+    }
+    let used: String = cells.drain(..used).collect();
+    Some(Bar {
+        used,
+        rest: cells.into_iter().collect(),
+    })
+}
+
+/// Where the marks are, in the order in which they are drawn.
+fn marks(line: &ResourceLine, capacity: i64) -> Vec<(char, i64)> {
+    let threshold = |is_hard: bool| {
+        let mut drawn = line.drawn().filter(|line| line.is_hard == is_hard);
+        drawn.next().map(|line| capacity.saturating_sub(line.line))
+    };
+    let positive = |amount: Option<i64>| amount.filter(|amount| *amount > 0);
+    // What is equal to the capacity needs no mark: it is the end of the line.
+    let inner = |amount: Option<i64>| amount.filter(|amount| *amount < capacity);
+    let places = [
+        positive(line.limits),
+        positive(line.requested),
+        inner(line.allocatable),
+        threshold(false),
+        threshold(true),
+    ];
+    let named = MARKS.iter().zip(places);
+    named
+        .filter_map(|((mark, _), place)| Some((*mark, place?)))
+        .collect()
+}
+
+struct Scale {
+    capacity: i64,
+    width: usize,
+}
+
+impl Scale {
+    /// How many cells the amount fills. Something fills one at least.
+    fn filled(&self, amount: i64) -> usize {
+        let cells = self.cells(amount.clamp(0, self.capacity), self.capacity / 2);
+        cells.max(usize::from(amount > 0)).min(self.width)
+    }
+
+    /// The cell in which the amount ends; the last one for what is beyond.
+    fn cell(&self, amount: i64) -> usize {
+        let cell = self.cells(amount.clamp(0, self.capacity), 0);
+        cell.min(self.width.saturating_sub(1))
+    }
+
+    fn cells(&self, amount: i64, rounding: i64) -> usize {
+        let width = i128::try_from(self.width).unwrap_or(0);
+        let cells = (i128::from(amount) * width + i128::from(rounding)) / i128::from(self.capacity);
+        usize::try_from(cells).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::ThresholdLine;
+    use super::*;
+    use crate::print::Unit;
+
+    fn line() -> ResourceLine {
+        let threshold = |is_hard: bool, line: i64| ThresholdLine {
+            signal: "memory.available".to_owned(),
+            unit: Unit::Bytes,
+            is_hard,
+            grace_period: None,
+            line,
+            available: 60,
+            distance: 60 - line,
+            change_per_second: None,
+            reached_in_seconds: None,
+        };
+        ResourceLine {
+            resource: "memory",
+            unit: Unit::Bytes,
+            capacity: Some(100),
+            reserved: None,
+            allocatable: Some(70),
+            requested: Some(50),
+            limits: Some(300),
+            pods_without_limit: Some(0),
+            in_use: Some(40),
+            thresholds: vec![threshold(false, 20), threshold(true, 10)],
+        }
+    }
+
+    fn drawn(line: &ResourceLine, width: usize) -> String {
+        let bar = draw(line, width, Ink::ASCII).unwrap();
+        format!("{}|{}", bar.used, bar.rest)
+    }
+
+    #[test]
+    fn marks_stand_where_their_amounts_end() {
+        assert_eq!(drawn(&line(), 20), "########|..R...A/S/HL");
+    }
+
+    #[test]
+    fn what_is_beyond_the_capacity_stands_at_its_end() {
+        let mut line = line();
+        line.limits = Some(1000);
+        line.in_use = Some(500);
+        line.requested = Some(0);
+        assert_eq!(drawn(&line, 20), "##############A#S#HL|");
+    }
+
+    #[test]
+    fn a_little_is_seen_and_unknown_capacity_is_not_drawn() {
+        let mut line = line();
+        line.in_use = Some(1);
+        line.thresholds.clear();
+        (line.limits, line.requested, line.allocatable) = (None, None, Some(100));
+        assert_eq!(drawn(&line, 10), "#|.........");
+        line.capacity = None;
+        assert_eq!(draw(&line, 10, Ink::ASCII), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading nodes.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use plimsoll_core::eviction::summary::Summary;
+use tokio::task::JoinSet;
+
+use crate::kubelet::Kubelet;
+
+use super::compute::Reading;
+
+/// How many samples of a node are kept: as many as the forecast looks at.
+const SAMPLES: usize = 8;
+
+/// What is known of nodes from earlier looks.
+#[derive(Default)]
+pub(crate) struct Past {
+    samples: BTreeMap<String, Vec<Summary>>,
+}
+
+/// The nodes of these names, or all of them.
+pub(crate) async fn nodes(client: &Client, names: &[String]) -> Result<Vec<Node>> {
+    let api: Api<Node> = Api::all(client.clone());
+    if names.is_empty() {
+        return Ok(api.list(&ListParams::default()).await?.items);
+    }
+    let mut nodes = Vec::new();
+    for name in names {
+        nodes.push(api.get(name).await?);
+    }
+    Ok(nodes)
+}
+
+impl Past {
+    /// Looks at nodes once more, at all of them at the same time.
+    pub(crate) async fn look(&mut self, client: &Client, nodes: Vec<Node>) -> Result<Vec<Reading>> {
+        let mut looks = JoinSet::new();
+        for (index, node) in nodes.into_iter().enumerate() {
+            let client = client.clone();
+            looks.spawn(async move { read(&client, node).await.map(|read| (index, read)) });
+        }
+        let mut found = Vec::new();
+        while let Some(look) = looks.join_next().await {
+            found.push(look??);
+        }
+        found.sort_by_key(|(index, _)| *index);
+        let readings = found.into_iter().map(|(_, look)| self.remember(look));
+        Ok(readings.collect())
+    }
+
+    fn remember(&mut self, look: Look) -> Reading {
+        let Look {
+            mut reading,
+            sample,
+        } = look;
+        let past = self.samples.entry(reading.node.name_any()).or_default();
+        match sample {
+            Ok(sample) => past.push(sample),
+            Err(reason) => reading.no_sample = Some(reason),
+        }
+        let beyond = past.len().saturating_sub(SAMPLES);
+        past.drain(..beyond);
+        // An old sample says nothing about what is in use.
+        if reading.no_sample.is_none() {
+            reading.samples.clone_from(past);
+        }
+        reading
+    }
+}
+
+struct Look {
+    reading: Reading,
+    sample: Result<Summary, String>,
+}
+
+async fn read(client: &Client, node: Node) -> Result<Look> {
+    let name = node.name_any();
+    let pods: Api<Pod> = Api::all(client.clone());
+    let bound = ListParams::default().fields(&format!("spec.nodeName={name}"));
+    let pods = pods.list(&bound).await?.items;
+    let kubelet = Kubelet::new(client, &name);
+    let sample = kubelet.summary().await;
+    Ok(Look {
+        reading: Reading {
+            node,
+            pods,
+            config: kubelet.configuration().await,
+            samples: Vec::new(),
+            no_sample: None,
+            lines: kubelet.lines().await.ok(),
+        },
+        sample,
+    })
+}

@@ -1,0 +1,68 @@
+//! What the screen is like.
+
+use std::io::IsTerminal;
+
+use super::Colour;
+
+/// The screen that something is printed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terminal {
+    /// In characters.
+    pub(crate) width: usize,
+    /// Whether it has more than ASCII.
+    pub(crate) is_unicode: bool,
+    /// Whether somebody looks at it.
+    pub(crate) is_interactive: bool,
+    pub(crate) colour: Colour,
+}
+
+impl Terminal {
+    /// What is printed goes here.
+    pub(crate) fn stdout() -> Terminal {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
+        Terminal {
+            width: width(&variable("COLUMNS"), size.map(|size| size.ws_col)),
+            is_unicode: is_unicode(&locale),
+            is_interactive: std::io::stdout().is_terminal(),
+            colour: Colour::for_stdout(),
+        }
+    }
+}
+
+/// What `COLUMNS` says, else what the terminal says, else 80.
+fn width(columns: &str, measured: Option<u16>) -> usize {
+    let measured = measured.filter(|width| *width > 0).map(usize::from);
+    let stated = columns.parse().ok().filter(|width| *width > 0);
+    stated.or(measured).unwrap_or(80)
+}
+
+/// By the first variable that is set, as the C library does it.
+fn is_unicode(locale: &[String]) -> bool {
+    let mut set = locale.iter().filter(|value| !value.is_empty());
+    let first = set.next().map(|value| value.to_ascii_lowercase());
+    first.is_some_and(|value| value.contains("utf-8") || value.contains("utf8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_width_is_stated_or_measured() {
+        assert_eq!(width("140", Some(100)), 140);
+        assert_eq!(width("", Some(100)), 100);
+        assert_eq!(width("x", Some(0)), 80);
+        assert_eq!(width("0", None), 80);
+    }
+
+    #[test]
+    fn the_first_locale_variable_counts() {
+        let of = |values: [&str; 3]| is_unicode(&values.map(str::to_owned));
+        assert!(of(["", "", "en_GB.UTF-8"]));
+        assert!(of(["C.utf8", "", "C"]));
+        assert!(!of(["C", "", "en_GB.UTF-8"]));
+        assert!(!of(["", "", ""]));
+    }
+}

@@ -1,0 +1,116 @@
+//! `plimsoll explain` and `plimsoll loadline` beside a running scheduler.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::flow::Flow;
+use crate::kubectl::Answer;
+use crate::waiting::until;
+
+impl Flow {
+    /// Runs `plimsoll <arguments>` against the cluster, on a screen of 100 columns.
+    fn plimsoll(&self, arguments: &[&str]) -> (Option<i32>, Answer) {
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(arguments)
+            .env("KUBECONFIG", self.target.kubeconfig())
+            .env("COLUMNS", "100")
+            .output()
+            .expect("plimsoll starts");
+        let answer = Answer {
+            is_fine: output.status.success(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        };
+        (output.status.code(), answer)
+    }
+
+    /// Waits until the explanation of a pod has all these parts, and gives it.
+    fn explains(&self, pod: &str, parts: &[&str]) -> String {
+        until(&format!("{pod} is explained by {parts:?}"), || {
+            let (_, answer) = self.plimsoll(&["explain", "pod", pod, "-n", &self.name]);
+            let has_all = parts.iter().all(|part| answer.stdout.contains(part));
+            if answer.is_fine && has_all {
+                return Ok(answer.stdout);
+            }
+            Err(answer.stdout + &answer.stderr)
+        })
+    }
+}
+
+#[test]
+#[ignore = "tier: tools"]
+fn a_pod_is_explained_while_it_waits_and_when_it_runs() {
+    let flow = Flow::start("explain");
+    let small = flow.node("small");
+    let resources = json!({ "cpu": "8", "memory": "16Gi", "pods": "110" });
+    let tainted = flow.node_with("tainted", &resources);
+    let cordoned = flow.node_with("cordoned", &resources);
+    flow.kubectl(&format!("taint node {tainted} dedicated=gpu:NoSchedule"));
+    flow.kubectl(&format!("cordon {cordoned}"));
+    flow.create(&flow.pod("big", &json!({ "cpu": "6" })));
+    flow.mentions("describe pod big", "FailedScheduling");
+    if flow.target.is_ours() {
+        flow.explains(
+            "big",
+            &[
+                &format!("POD {}/big is pending: no node will do", flow.name),
+                "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated",
+                "NodeResourcesFit: Insufficient cpu (asks for cpu 6, 4 of 4 free)",
+                "TaintToleration: node(s) had untolerated taint(s) (dedicated=gpu:NoSchedule)",
+                "NodeUnschedulable: node(s) were unschedulable",
+                &format!("{small}: it is too small by cpu 2: ask for at most cpu 4"),
+                &format!("{tainted}: let the pod tolerate dedicated=gpu:NoSchedule"),
+                &format!("{cordoned}: kubectl uncordon {cordoned}"),
+                "FailedScheduling (default-scheduler)",
+            ],
+        );
+    }
+    let large = flow.node_with(
+        "large",
+        &json!({ "cpu": "8", "memory": "8Gi", "pods": "110" }),
+    );
+    flow.kubectl("wait pod big --for=condition=Ready --timeout=60s");
+    if flow.target.is_ours() {
+        flow.explains(
+            "big",
+            &[
+                &format!("is Running on node {large}"),
+                "by default-scheduler.",
+                "It was the only node that would do.",
+                "As things are now and without the pod, 1 of 4 nodes would do",
+                "NodeResourcesFit",
+            ],
+        );
+    }
+    flow.create(&flow.pod("web", &json!({ "cpu": "500m", "memory": "1Gi" })));
+    flow.kubectl("wait pod web --for=condition=Ready --timeout=60s");
+    if flow.target.is_ours() {
+        flow.explains(
+            "web",
+            &[
+                "2 nodes would have done; it had the best score, ",
+                "2 of 4 nodes would do",
+            ],
+        );
+    }
+    let shown = flow.plimsoll(&["explain", "pod", "big", "-n", &flow.name, "-o", "json"]);
+    let report: Value = serde_json::from_str(&shown.1.stdout).expect("JSON");
+    assert_eq!(report["placed"]["node"], json!(large), "{report:#}");
+    assert_eq!(report["placed"]["now"]["place"], 1, "{report:#}");
+
+    let (code, missing) = flow.plimsoll(&["explain", "pod", "nothing", "-n", &flow.name]);
+    assert_eq!(code, Some(1));
+    let expected = "Error from server (NotFound): pods \"nothing\" not found\n";
+    assert_eq!(missing.stderr, expected);
+
+    // These nodes have no agent: what it would say is not known, and that is said.
+    let (_, drawn) = flow.plimsoll(&["loadline", &large]);
+    for part in ["NODE ", "requested 6 (75%)", "not known: what is in use"] {
+        assert!(drawn.stdout.contains(part), "{part}: {drawn:?}");
+    }
+    let (code, missing) = flow.plimsoll(&["loadline", "nowhere"]);
+    assert_eq!(code, Some(1));
+    let expected = "Error from server (NotFound): nodes \"nowhere\" not found\n";
+    assert_eq!(missing.stderr, expected);
+}

@@ -143,6 +143,7 @@ async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory. ".to_owned(),
         is_disruption: true,
+        ..Forced::default()
     };
     let begun = Instant::now();
     let killed = world.pods.kill(&uid("hog"), Some(1), Some(forced)).await;
@@ -289,6 +290,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
         reason: "Evicted".to_owned(),
         message: String::new(),
         is_disruption: true,
+        ..Forced::default()
     };
     let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
     killed.unwrap();

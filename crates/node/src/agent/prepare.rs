@@ -239,6 +239,7 @@ fn embedded_options(
             cni_bin_dirs: vec![choice.cni_plugins.clone()],
             pod_cidr: Some(choice.pod_cidr.clone()),
             bridge: choice.bridge.clone(),
+            enables_forwarding: options.adjusts_kernel,
         },
     })
 }

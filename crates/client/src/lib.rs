@@ -2,8 +2,9 @@
 //!
 //! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people). For tests, with the feature of that name, `testing`: an API server in memory.
+//! told to people), [`any_server`] (TLS with whoever answers). For tests, with the feature of that name, `testing`: an API server in memory.
 
+pub mod any_server;
 pub mod clock;
 pub mod events;
 pub mod informer;

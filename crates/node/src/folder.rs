@@ -7,15 +7,34 @@ use std::time::Duration;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::net::unix::pipe::Receiver;
 
-/// Tells of changes in a folder. Without inotify (there are only so many), it tells now and then.
+/// What is worth hearing of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Changes {
+    /// Everything that happens to its files, half a line included.
+    All,
+    /// Files that are complete or gone. Those still being written are left alone.
+    Finished,
+}
+
+impl Changes {
+    fn flags(self) -> WatchFlags {
+        let gone = WatchFlags::MOVED_FROM | WatchFlags::MOVED_TO | WatchFlags::DELETE;
+        match self {
+            Changes::All => gone | WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::ATTRIB,
+            Changes::Finished => gone | WatchFlags::CLOSE_WRITE | WatchFlags::DELETE_SELF,
+        }
+    }
+}
+
+/// Tells of changes in a folder, or of a file. Without inotify (there are only so many), it tells now and then.
 ///
 /// An inotify descriptor is read like a pipe, and that is how it is waited for.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<Receiver>);
 
 impl Watch {
-    pub(crate) fn new(folder: &Path) -> Watch {
-        let watch = open(folder).inspect_err(|error| {
+    pub(crate) fn new(folder: &Path, changes: Changes) -> Watch {
+        let watch = open(folder, changes).inspect_err(|error| {
             let folder = folder.display();
             tracing::debug!(%folder, %error, "no inotify, polling instead");
         });
@@ -36,14 +55,33 @@ impl Watch {
     }
 }
 
-fn open(folder: &Path) -> io::Result<Receiver> {
+fn open(folder: &Path, changes: Changes) -> io::Result<Receiver> {
     let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-    let changes = WatchFlags::MODIFY
-        | WatchFlags::CREATE
-        | WatchFlags::MOVED_FROM
-        | WatchFlags::MOVED_TO
-        | WatchFlags::DELETE
-        | WatchFlags::ATTRIB;
-    inotify::add_watch(&watch, folder, changes)?;
+    inotify::add_watch(&watch, folder, changes.flags())?;
     Receiver::from_owned_fd_unchecked(watch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_written_file_is_heard_of_before_long() {
+        let folder = tempfile::tempdir().unwrap();
+        for changes in [Changes::All, Changes::Finished] {
+            let mut watch = Watch::new(folder.path(), changes);
+            std::fs::write(folder.path().join("a.yaml"), "x").unwrap();
+            let heard = watch.changed(Duration::from_secs(3600));
+            let heard = tokio::time::timeout(Duration::from_secs(60), heard).await;
+            assert!(heard.is_ok(), "{changes:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_that_is_not_there_is_looked_for_now_and_then() {
+        let mut watch = Watch::new(Path::new("/not/there"), Changes::Finished);
+        let begun = tokio::time::Instant::now();
+        watch.changed(Duration::from_secs(20)).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(20));
+    }
 }

@@ -1,7 +1,8 @@
 //! The `plimsoll` command.
 //!
 //! One file per command; what they share is `print` (tables, colour). Errors reach people here and nowhere else: `error:`, its causes indented,
-//! then hints. Exit codes: 0 fine, 1 the input has errors or the cluster said no, 2 wrong usage, 70 a fault of ours.
+//! then hints. Exit codes: 0 fine, 1 the input has errors, the machine is not fit or the cluster said
+//! no, 2 wrong usage, 70 a fault of ours.
 
 mod check;
 mod cluster;
@@ -132,6 +133,12 @@ fn start_logging(level: LevelFilter) {
         .with_ansi(Colour::for_stderr() == Colour::On)
         .with_writer(std::io::stderr)
         .init();
+}
+
+/// Tells what does not work on this machine, though it was asked for in the right way.
+fn unfit(error: &anyhow::Error) -> ExitCode {
+    report(error);
+    ExitCode::from(1)
 }
 
 #[expect(clippy::print_stderr, reason = "this is where errors reach people")]

@@ -49,6 +49,13 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(code) = refuse_unfit(&trial) {
         return Ok(code);
     }
+    match run_parts(arguments).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => Ok(crate::unfit(&error)),
+    }
+}
+
+async fn run_parts(arguments: &Arguments) -> Result<()> {
     let opened = server::open(&arguments.server).await?;
     let options = node_options(arguments, &opened)?;
     let (server, kubeconfig) = (Arc::clone(&opened.server), opened.kubeconfig.clone());
@@ -75,7 +82,7 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     while let Some(next) = parts.join_next().await {
         outcome = outcome.and(flatten(Some(next)));
     }
-    outcome.map(|()| ExitCode::SUCCESS)
+    outcome
 }
 
 fn flatten(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> Result<()> {

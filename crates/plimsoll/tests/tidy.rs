@@ -21,7 +21,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
             "plimsoll-node",
         ],
     ),
-    ("plimsoll-apiserver", &["plimsoll-core"]),
+    ("plimsoll-apiserver", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-client", &["plimsoll-core"]),
     ("plimsoll-control", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-core", &[]),

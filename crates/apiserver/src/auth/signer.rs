@@ -133,6 +133,13 @@ pub fn decide_serving(
     Decision::Ignore
 }
 
+/// Whether a request may be decided otherwise once the node of that name is there or has changed.
+pub fn waits_for_node(csr: &Value, node: &str) -> bool {
+    let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
+    let requester = text(csr, "/spec/username").strip_prefix(NODE_USER_PREFIX);
+    !is_decided && text(csr, "/spec/signerName") == KUBELET_SERVING && requester == Some(node)
+}
+
 /// The condition by which a request is approved without a person. The strategy adds the times.
 pub fn approval(message: &str) -> Value {
     json!({

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_client::any_server::AnyServer;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -20,9 +21,6 @@ use tokio_rustls::TlsConnector;
 use super::answer::Refusal;
 use super::endpoint::{NodeEndpoint, PREFERRED_ADDRESS_TYPES, endpoint_of, is_global_unicast};
 use crate::auth::authority::Certificate;
-use trust_anything::TrustAnything;
-
-mod trust_anything;
 
 /// A peer that has gone without a word is noticed after a few of these.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -152,10 +150,10 @@ impl NodeConnector {
         let verified = || -> Result<_, ConnectorError> {
             Ok(builder(&provider)?.with_webpki_verifier(Arc::clone(&verifier)))
         };
-        let anything = TrustAnything::new(&provider);
+        let anyone = AnyServer::new(&provider);
         let unverified = builder(&provider)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(anything));
+            .with_custom_certificate_verifier(Arc::new(anyone));
         Ok(NodeConnector {
             tls: Arc::new(verified()?.with_client_auth_cert(certificate.clone(), key()?)?),
             unverified: Arc::new(unverified.with_client_auth_cert(certificate, key()?)?),

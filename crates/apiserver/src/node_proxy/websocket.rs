@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::answer::{Refusal, bad_request};
@@ -95,7 +96,12 @@ async fn last_words(
     for message in messages {
         socket.send(message).await?;
     }
-    socket.close(None).await?;
+    // A client that is not told that all is well takes the end for the error, and shows that.
+    let farewell = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    socket.close(Some(farewell)).await?;
     while let Some(message) = socket.next().await {
         message?;
     }

@@ -1,36 +1,27 @@
 //! The way of a request: who, may they, is there room, what is it about, do it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_PROTOCOL,
-};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, Method, Request, Response};
 use plimsoll_core::object::timestamp::Timestamp;
-use serde_json::json;
 
-use super::call::{Call, header, read_body};
+use super::call::{Call, header};
 use super::documents::{CUSTOM_RESOURCES, nothing_here};
-use super::metrics::RequestLabels;
+use super::journey::{Journey, is_connection};
 use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
-use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::authorize::impersonate;
 use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
     wanted_user,
 };
 use crate::body::{self, Body};
-use crate::http::negotiation;
-use crate::http::query::{ListOptions, Query};
-use crate::kinds::{self, Kind, Verb};
-use crate::machinery::write::Part;
+use crate::http::query::Query;
+use crate::kinds::{self, Kind};
 use crate::status::{Details, Status};
-
-/// How long a request may take that is neither a watch nor a stream.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a request comes from.
 #[derive(Clone, Debug)]
@@ -40,18 +31,6 @@ pub(crate) enum Peer {
     Socket(Option<Arc<[u8]>>, Option<User>),
     /// Code of this process.
     Trusted(User),
-}
-
-/// A request on its way.
-struct Journey {
-    method: Method,
-    uri: String,
-    route: Route,
-    query: Query,
-    headers: HeaderMap,
-    now: Timestamp,
-    audit_id: String,
-    user: Option<User>,
 }
 
 impl Server {
@@ -252,19 +231,6 @@ impl Server {
     }
 }
 
-/// Which server of a cluster counts.
-const COMPONENT: &str = "apiserver";
-
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// The parts of objects that are connections.
-fn is_connection(subresource: &str) -> bool {
-    matches!(
-        subresource,
-        "exec" | "attach" | "portforward" | "proxy" | "log"
-    )
-}
-
 const AUDIT_ID: http::HeaderName = http::HeaderName::from_static("audit-id");
 
 fn timed_out() -> Status {
@@ -287,335 +253,4 @@ fn check_scope(kind: &Kind, target: &Target) -> Result<(), Status> {
         return Err(Status::unknown_path());
     }
     Ok(())
-}
-
-impl Journey {
-    fn target(&self) -> Option<&Target> {
-        match &self.route {
-            Route::Objects(target) => Some(target),
-            Route::Path(_) => None,
-        }
-    }
-
-    /// The verb as authorization names it.
-    fn verb(&self) -> &'static str {
-        let Some(target) = self.target() else {
-            return match self.method {
-                Method::GET => "get",
-                Method::HEAD => "head",
-                Method::POST => "post",
-                Method::PUT => "put",
-                Method::PATCH => "patch",
-                Method::DELETE => "delete",
-                _ => "options",
-            };
-        };
-        let is_named = !target.name.is_empty();
-        let watches = target.is_old_watch
-            || self
-                .query
-                .first("watch")
-                .is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"));
-        match self.method {
-            // Streams are made, whichever way they are asked for.
-            Method::GET
-                if matches!(
-                    target.subresource.as_str(),
-                    "exec" | "attach" | "portforward"
-                ) =>
-            {
-                "create"
-            }
-            Method::GET | Method::HEAD if watches && target.subresource.is_empty() => "watch",
-            Method::GET | Method::HEAD if is_named => "get",
-            Method::GET | Method::HEAD => "list",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if is_named => "delete",
-            Method::DELETE => "deletecollection",
-            _ => "",
-        }
-    }
-
-    /// Whether a person reads the answer.
-    fn is_pretty(&self) -> bool {
-        let agent = header(&self.headers, &http::header::USER_AGENT);
-        negotiation::is_pretty(self.query.first("pretty"), agent)
-    }
-
-    fn is_write(&self) -> bool {
-        !matches!(self.method, Method::GET | Method::HEAD)
-    }
-
-    /// Watches and streams end when the client is done.
-    fn is_long_running(&self) -> bool {
-        let Some(target) = self.target() else {
-            return false;
-        };
-        self.verb() == "watch" || is_connection(&target.subresource)
-    }
-
-    /// The time that the request may take; the client may ask for less.
-    fn timeout(&self) -> Result<Duration, Status> {
-        let Some(text) = self.query.first("timeout").filter(|text| !text.is_empty()) else {
-            return Ok(TIMEOUT);
-        };
-        let invalid = || Status::bad_request("invalid timeout specified in the request URL");
-        let asked: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
-        let nanos = u64::try_from(asked.as_nanos()).map_err(|_| invalid())?;
-        match Duration::from_nanos(nanos) {
-            Duration::ZERO => Ok(TIMEOUT),
-            asked => Ok(asked.min(TIMEOUT)),
-        }
-    }
-
-    /// Asks with what the request is about.
-    fn with_attributes<T>(&self, ask: impl FnOnce(&Attributes<'_>) -> T) -> T {
-        let verb = self.verb();
-        let target = match &self.route {
-            Route::Path(path) => return ask(&Attributes::path(verb, path)),
-            Route::Objects(target) => target,
-        };
-        // Lists and watches can be narrowed down to what the user may see.
-        let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
-        let options = kind
-            .filter(|_| matches!(verb, "list" | "watch" | "deletecollection"))
-            .and_then(|kind| ListOptions::from_query(&self.query, kind, None).ok());
-        let selected = options.as_ref().and_then(ListOptions::selected_name);
-        let fields = options
-            .as_ref()
-            .map(|options| options.field_selector.requirements());
-        let name = match target.name.as_str() {
-            "" => selected.unwrap_or_default(),
-            name => name,
-        };
-        ask(&Attributes::resource(
-            verb,
-            Resource {
-                group: &target.group,
-                resource: &target.resource,
-                subresource: &target.subresource,
-                namespace: &target.namespace,
-                name,
-                field_selector: fields.unwrap_or_default(),
-            },
-        ))
-    }
-
-    fn labels(&self, code: u16) -> RequestLabels {
-        let verb = self.counted_verb();
-        let dry_run = match self.query.first("dryRun") {
-            Some("All") => "All",
-            _ => "",
-        };
-        // Only what is served becomes a label: addresses that clients invent must not fill memory.
-        let known = self.target().and_then(|target| {
-            let kind = kinds::by_resource(&target.group, &target.version, &target.resource)?;
-            Some((target, kind))
-        });
-        let Some((target, kind)) = known else {
-            return RequestLabels {
-                verb,
-                dry_run,
-                component: COMPONENT,
-                code,
-                ..RequestLabels::default()
-            };
-        };
-        let subresource = kind.subresource(&target.subresource);
-        let is_one = !target.name.is_empty() || self.verb() == "create";
-        let scope = match (is_one, target.namespace.is_empty()) {
-            (true, _) => "resource",
-            (false, false) => "namespace",
-            (false, true) => "cluster",
-        };
-        RequestLabels {
-            verb,
-            dry_run,
-            group: kind.group,
-            version: kind.version,
-            resource: kind.plural,
-            subresource: subresource.map_or("", |sub| sub.name),
-            scope,
-            component: COMPONENT,
-            code,
-        }
-    }
-
-    /// The verb as upstream's metrics name it: the method, except where that says too little.
-    fn counted_verb(&self) -> &'static str {
-        let subresource = self.target().map_or("", |target| &target.subresource);
-        match self.verb() {
-            _ if is_connection(subresource) => "CONNECT",
-            "watch" => "WATCH",
-            "list" => "LIST",
-            "patch" if header(&self.headers, &CONTENT_TYPE) == APPLY => "APPLY",
-            _ if self.method == Method::HEAD => "GET",
-            _ => match self.method {
-                Method::GET => "GET",
-                Method::POST => "POST",
-                Method::PUT => "PUT",
-                Method::PATCH => "PATCH",
-                Method::DELETE => "DELETE",
-                _ => "other",
-            },
-        }
-    }
-
-    fn audit_event(&self, code: u16) -> serde_json::Value {
-        let user = self.user.as_ref().map(User::to_api);
-        let time = super::call::time_text(self.now);
-        let mut event = json!({
-            "kind": "Event",
-            "apiVersion": "audit.k8s.io/v1",
-            "level": "Metadata",
-            "auditID": self.audit_id,
-            "stage": "ResponseComplete",
-            "requestURI": self.uri,
-            "verb": self.verb(),
-            "user": user,
-            "userAgent": header(&self.headers, &http::header::USER_AGENT),
-            "responseStatus": {"metadata": {}, "code": code},
-            "requestReceivedTimestamp": time,
-            "stageTimestamp": super::call::time_text(respond::now()),
-        });
-        if let Some(target) = self.target() {
-            event["objectRef"] = json!({
-                "resource": target.resource,
-                "namespace": target.namespace,
-                "name": target.name,
-                "apiGroup": target.group,
-                "apiVersion": target.version,
-                "subresource": target.subresource,
-            });
-        }
-        event
-    }
-}
-
-impl Call<'_> {
-    /// A request about whole objects.
-    async fn on_object(
-        &self,
-        method: &Method,
-        verb: &str,
-        request: Request<Body>,
-    ) -> Result<Response<Body>, Status> {
-        let is_named = !self.target.name.is_empty();
-        let allowed = |verb: Verb| match self.kind.allows(verb) {
-            true => Ok(()),
-            false => Err(Status::method_not_allowed()),
-        };
-        match (verb, is_named) {
-            ("watch", _) => {
-                allowed(Verb::Watch)?;
-                self.watch(Some(self.target.name.as_str()).filter(|_| is_named))
-                    .await
-            }
-            ("get", true) | ("list", false) if self.kind.group == "metrics.k8s.io" => {
-                self.usage().await
-            }
-            ("get", true) => {
-                allowed(Verb::Get)?;
-                self.get().await
-            }
-            ("list", false) => {
-                allowed(Verb::List)?;
-                self.list().await
-            }
-            ("create", false) => {
-                allowed(Verb::Create)?;
-                let bytes = read_body(request.into_body()).await?;
-                if self.kind.storage.is_some() {
-                    return self.create(&bytes).await;
-                }
-                match self.kind.kind {
-                    "Binding" => self.bind_by_body(&bytes).await,
-                    _ => self.review(&bytes).await,
-                }
-            }
-            ("update", true) => {
-                allowed(Verb::Update)?;
-                let bytes = read_body(request.into_body()).await?;
-                self.update(&bytes, Part::Main).await
-            }
-            ("patch", true) => {
-                allowed(Verb::Patch)?;
-                let bytes = read_body(request.into_body()).await?;
-                self.patch(&bytes, Part::Main).await
-            }
-            ("delete", true) => {
-                allowed(Verb::Delete)?;
-                let bytes = read_body(request.into_body()).await?;
-                self.delete(&bytes).await
-            }
-            ("deletecollection", false) => {
-                allowed(Verb::DeleteCollection)?;
-                let bytes = read_body(request.into_body()).await?;
-                self.delete_collection(&bytes).await
-            }
-            _ => {
-                tracing::debug!(%method, "no such operation");
-                Err(Status::method_not_allowed())
-            }
-        }
-    }
-
-    /// A request about a part of an object.
-    async fn on_part(
-        &self,
-        method: &Method,
-        request: Request<Body>,
-    ) -> Result<Response<Body>, Status> {
-        let Some(subresource) = self.subresource else {
-            return Err(Status::unknown_path());
-        };
-        let verb = match *method {
-            Method::GET | Method::HEAD => Verb::Get,
-            Method::POST => Verb::Create,
-            Method::PUT => Verb::Update,
-            Method::PATCH => Verb::Patch,
-            Method::DELETE => Verb::Delete,
-            _ => return Err(Status::method_not_allowed()),
-        };
-        if !subresource.verbs.contains(&verb) {
-            return Err(Status::method_not_allowed());
-        }
-        let part = match subresource.name {
-            "status" => Part::Status,
-            "finalize" => Part::Finalize,
-            "resize" => Part::Resize,
-            "ephemeralcontainers" => Part::EphemeralContainers,
-            "scale" => Part::Scale,
-            "approval" => Part::Approval,
-            _ => Part::Main,
-        };
-        match (subresource.name, verb) {
-            ("scale", Verb::Get) => self.get_scale().await,
-            ("log", _) => {
-                let query = request.uri().query().unwrap_or_default().to_owned();
-                drop(request);
-                self.log(&query).await
-            }
-            ("exec" | "attach" | "portforward", _) => self.stream(request).await,
-            ("proxy", _) => self.proxy(request).await,
-            ("binding", _) => self.bind(&read_body(request.into_body()).await?).await,
-            ("eviction", _) => self.evict(&read_body(request.into_body()).await?).await,
-            ("token", _) => {
-                self.issue_token(&read_body(request.into_body()).await?)
-                    .await
-            }
-            (_, Verb::Get) if part != Part::Main => self.get().await,
-            (_, Verb::Update) if part != Part::Main => {
-                self.update(&read_body(request.into_body()).await?, part)
-                    .await
-            }
-            (_, Verb::Patch) if part != Part::Main => {
-                self.patch(&read_body(request.into_body()).await?, part)
-                    .await
-            }
-            _ => Err(Status::method_not_allowed()),
-        }
-    }
 }

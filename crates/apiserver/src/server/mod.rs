@@ -1,9 +1,10 @@
 //! The server: requests in, answers out, with everything below put together.
 //!
-//! Reading order: this file (what a server is made of), `handle` (the way of a request), `route`
-//! (what its address stands for), `call` (what a handler is given), then what is done: `list` and
-//! `watch`, `write` and `delete`, `admission` with `service_account`, `quota`, `facts` and
-//! `access`, `decisive` (how fresh they are), `signing`, `subresources`, `documents`. Around it:
+//! Reading order: this file (what a server is made of), `handle` (the way of a request), `journey`
+//! (what it tells of itself), `route` (what its address stands for), `operation` and `call` (what a
+//! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
+//! `service_account`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
+//! `subresources`, `documents`. Around it:
 //! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
 //! cluster starts with), `limits`, `metrics`, `audit`.
 
@@ -18,11 +19,13 @@ mod documents;
 mod facts;
 mod handle;
 mod identity;
+mod journey;
 mod limits;
 mod list;
 mod listener;
 mod local;
 mod metrics;
+mod operation;
 mod quota;
 mod respond;
 mod route;

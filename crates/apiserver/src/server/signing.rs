@@ -64,7 +64,8 @@ pub(crate) fn admit(
     }
 }
 
-/// Looks at every request as it appears and changes, until the server stops.
+/// Looks at every request as it appears and changes, and again when the node appears or changes
+/// that asks for a serving certificate, until the server stops.
 pub(super) fn follow(server: &Arc<Server>) {
     tokio::spawn(run(Arc::downgrade(server)));
 }
@@ -74,19 +75,26 @@ async fn run(server: Weak<Server>) {
         let Some(strong) = server.upgrade() else {
             return;
         };
-        let kind = kinds::by_resource(GROUP, "v1", PLURAL);
-        let Some(collection) = kind.and_then(|kind| strong.cache.collection(kind)) else {
+        let collection = |group: &str, plural: &str| {
+            let kind = kinds::by_resource(group, "v1", plural)?;
+            strong.cache.collection(kind).cloned()
+        };
+        let (Some(requests), Some(nodes)) = (collection(GROUP, PLURAL), collection("", "nodes"))
+        else {
             return;
         };
-        let (objects, mut watcher) = collection.list_and_watch("");
+        // From before the requests are read: a node that appears meanwhile is seen afterwards.
+        let (_, mut node_watcher) = nodes.list_and_watch("");
+        let (objects, mut watcher) = requests.list_and_watch("");
         let mut stop = strong.stopping();
         for object in objects {
             strong.look_at_request(&object).await;
         }
         drop(strong);
         loop {
-            let batch = tokio::select! {
-                batch = watcher.next() => batch,
+            let (batch, is_of_nodes) = tokio::select! {
+                batch = watcher.next() => (batch, false),
+                batch = node_watcher.next() => (batch, true),
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             let Ok(batch) = batch else { break };
@@ -94,10 +102,19 @@ async fn run(server: Weak<Server>) {
                 return;
             };
             for event in batch {
-                if let Some((cache::Sort::Added | cache::Sort::Modified, object)) =
+                let Some((cache::Sort::Added | cache::Sort::Modified, object)) =
                     event.seen(|_| true)
-                {
+                else {
+                    continue;
+                };
+                if !is_of_nodes {
                     server.look_at_request(object).await;
+                    continue;
+                }
+                for request in requests.list("", None) {
+                    if signer::waits_for_node(&request.value(), object.name()) {
+                        server.look_at_request(&request).await;
+                    }
                 }
             }
         }

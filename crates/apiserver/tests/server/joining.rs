@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, eventually};
@@ -42,8 +42,14 @@ fn binding(name: &str, role: &str) -> Value {
 
 /// A key and a request of the machine for that user.
 fn signing_request(user: &str) -> (KeyPair, Value) {
+    request_with_names(user, Vec::new())
+}
+
+/// The same with names that it is to be good for.
+fn request_with_names(user: &str, names: Vec<SanType>) -> (KeyPair, Value) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
+    params.subject_alt_names = names;
     params.distinguished_name = DistinguishedName::new();
     params
         .distinguished_name
@@ -129,4 +135,47 @@ async fn a_join_token_that_is_over_opens_nothing() {
             .await
             .refused(401, "Unauthorized");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_serving_certificate_is_signed_when_its_node_appears() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "selfnodeserver"},
+        "rules": [{"apiGroups": ["certificates.k8s.io"],
+            "resources": ["certificatesigningrequests/selfnodeserver"], "verbs": ["create"]}],
+    });
+    let roles = format!("{rbac}/clusterroles");
+    admin.post(&roles, &role).await.expect(201);
+    let mut binding = binding("selfnodeserver", "selfnodeserver");
+    binding["subjects"][0]["name"] = json!("system:nodes");
+    let bindings = format!("{rbac}/clusterrolebindings");
+    admin.post(&bindings, &binding).await.expect(201);
+
+    let kubelet = cluster.kubelet("n7");
+    let name = SanType::DnsName("n7".try_into().unwrap());
+    let (_, mut request) = request_with_names("system:node:n7", vec![name]);
+    request["spec"]["signerName"] = json!("kubernetes.io/kubelet-serving");
+    request["spec"]["usages"] = json!(["digital signature", "server auth"]);
+    let made = kubelet.post(REQUESTS, &request).await.expect(201);
+    let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
+    // Another request that is looked at later and signed at once: this one has been seen by then.
+    let (_, other) = signing_request("system:node:n7");
+    let rotation = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";
+    let mut may_rotate = self::binding("rotation", rotation);
+    may_rotate["subjects"][0]["name"] = json!("system:nodes");
+    admin.post(&bindings, &may_rotate).await.expect(201);
+    let other = kubelet.post(REQUESTS, &other).await.expect(201);
+    let other = format!("{REQUESTS}/{}", other["metadata"]["name"].as_str().unwrap());
+    let certificate = async |path: &str| {
+        let found = admin.get(path).await.expect(200);
+        found["status"]["certificate"].as_str().map(str::to_owned)
+    };
+    eventually("the other is signed", async || certificate(&other).await).await;
+    assert_eq!(certificate(&path).await, None);
+    kubelet.post("/api/v1/nodes", &node("n7")).await.expect(201);
+    eventually("it is signed", async || certificate(&path).await).await;
 }

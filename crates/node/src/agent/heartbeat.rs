@@ -143,15 +143,16 @@ impl Heartbeat {
     }
 
     /// Keeps the status in the API current until told to stop. `facts` is asked each time.
-    pub(super) async fn report_status<F>(&self, facts: impl Fn() -> F, stop: CancellationToken)
-    where
-        F: Future<Output = NodeFacts>,
-    {
+    pub(super) async fn report_status(
+        &self,
+        facts: impl Fn() -> NodeFacts,
+        stop: CancellationToken,
+    ) {
         let mut reported_at: Option<Timestamp> = None;
         loop {
             let now = self.clock.now();
             let is_due = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
-            match self.report_once(&facts().await, is_due, now).await {
+            match self.report_once(&facts(), is_due, now).await {
                 Ok(true) => reported_at = Some(now),
                 Ok(false) => {}
                 Err(error) => {

@@ -49,6 +49,8 @@ pub(super) struct NodeHost {
     /// Pressure conditions that hold.
     pub(super) pressure: watch::Sender<BTreeSet<NodeCondition>>,
     pub(super) pressure_rule: PressureRule,
+    /// Whether the machine is about to be switched off.
+    pub(super) shutting_down: watch::Sender<bool>,
     /// Tells that the QoS cgroups have to be looked at.
     pub(super) pods_changed: Arc<Notify>,
 }
@@ -102,7 +104,7 @@ impl NodeHost {
 }
 
 /// An error with all its causes, as statuses and events show it.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -151,7 +153,7 @@ impl Host for NodeHost {
             allowed_unsafe_sysctls: Vec::new(),
             has_app_armor: Path::new("/sys/kernel/security/apparmor").exists(),
             has_strict_groups: false,
-            is_shutting_down: false,
+            is_shutting_down: *self.shutting_down.borrow(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is used, measured again and again, for those who ask and for those who decide.
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,15 +69,20 @@ impl Meter {
                 .then(|| CgroupPath::parse(text).ok())
                 .flatten()
         };
-        let own = std::fs::read_to_string(options.system_root.join("proc/self/cgroup"));
-        let own = own
-            .ok()
-            .and_then(|text| parse_own_cgroup(&text, cgroups.version()));
-        let kubelet = configured(&options.config.kubelet_cgroups).or(own);
-        // The embedded runtime is a part of the agent.
-        let embedded = match options.runtime {
+        let of_process = |process: &str| {
+            let file = options.system_root.join("proc").join(process);
+            let text = std::fs::read_to_string(file.join("cgroup")).ok()?;
+            // What is in the root is not told from the machine.
+            parse_own_cgroup(&text, cgroups.version()).filter(|path| path.as_str() != "/")
+        };
+        let kubelet = configured(&options.config.kubelet_cgroups).or_else(|| of_process("self"));
+        let found_runtime = match &options.runtime {
+            // It is a part of the agent.
             RuntimeChoice::Embedded(_) => kubelet.clone(),
-            RuntimeChoice::Cri { .. } => None,
+            RuntimeChoice::Cri { endpoint } => {
+                let process = listener_of(endpoint);
+                process.and_then(|id| of_process(&id.to_string()))
+            }
         };
         let played = options.played_machine(&cgroups.path(cgroups.root()));
         let settings = stats::Settings {
@@ -85,7 +91,7 @@ impl Meter {
             root_dir: options.directories.root.clone(),
             kubepods: host.cgroups.all_pods_path(),
             qos_tiers: host.cgroups.tier_paths(),
-            runtime: configured(&options.config.runtime_cgroups).or(embedded),
+            runtime: configured(&options.config.runtime_cgroups).or(found_runtime),
             misc: configured(&options.config.system_cgroups),
             kubelet,
             started,
@@ -382,6 +388,14 @@ fn is_limited(pod: &Pod) -> bool {
         containers.filter_map(|container| container.resources.as_ref()?.limits.as_ref());
     empty_dirs.any(|empty_dir| empty_dir.size_limit.is_some())
         || limits.any(|limits| limits.contains_key(ResourceName::EPHEMERAL_STORAGE.as_str()))
+}
+
+/// The process that listens on a socket.
+fn listener_of(endpoint: &str) -> Option<i32> {
+    let path = endpoint.strip_prefix("unix://").unwrap_or(endpoint);
+    let socket = UnixStream::connect(path).ok()?;
+    let peer = rustix::net::sockopt::socket_peercred(&socket).ok()?;
+    Some(peer.pid.as_raw_nonzero().get())
 }
 
 fn is_ready_of(sandbox: &PodSandbox, uid: &str) -> bool {

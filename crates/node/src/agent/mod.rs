@@ -3,7 +3,7 @@
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
 //! and `host` (what workers need), `upkeep` (what is done again and again), `measure`,
-//! `pressure` (what eviction sees, and housekeeping), `face` (what is shown),
+//! `pressure` (what eviction sees, and housekeeping), `face` (what is shown), `serving` (as whom),
 //! `run` (all of it).
 
 mod conditions;
@@ -17,9 +17,11 @@ mod options;
 mod prepare;
 mod pressure;
 mod run;
+mod serving;
 mod system_info;
 mod upkeep;
 
+pub(crate) use host::chain;
 pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving};
 pub use prepare::StartError;
 pub use run::run;

@@ -71,6 +71,8 @@ pub struct Directories {
     pub root: PathBuf,
     /// Logs of pods.
     pub pod_logs: PathBuf,
+    /// Links to the logs of all containers, for those who collect them.
+    pub container_logs: PathBuf,
     /// What the embedded runtime knows of its containers.
     pub runtime: PathBuf,
     /// The embedded runtime's images.

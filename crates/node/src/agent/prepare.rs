@@ -9,6 +9,7 @@ use plimsoll_core::allocatable::{
 use plimsoll_core::cgroup::Driver;
 use plimsoll_core::config::CgroupDriver;
 use plimsoll_core::resources::{Bytes, ResourceName};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
@@ -101,6 +102,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         return Err(StartError::OverReserved(over.to_string()));
     }
     adjust_kernel(options)?;
+    raise_file_limit(options);
     make_directories(options)?;
     let runtime = open_runtime(options).await?;
     let version = runtime.version().await;
@@ -154,11 +156,43 @@ fn adjust_kernel(options: &Options) -> Result<(), StartError> {
     }
 }
 
+/// Has as many files open as `maxOpenFiles` says, or as the machine lets.
+fn raise_file_limit(options: &Options) {
+    const DEFAULT: u64 = 1_000_000;
+    let told = options.config.carried.get("maxOpenFiles");
+    let wanted = told
+        .and_then(|setting| setting.value.as_u64())
+        .unwrap_or(DEFAULT);
+    let before = getrlimit(Resource::Nofile);
+    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
+    if enough(before.current) {
+        return;
+    }
+    let hard = match enough(before.maximum) {
+        true => before.maximum,
+        false => Some(wanted),
+    };
+    let all = Rlimit {
+        current: Some(wanted),
+        maximum: hard,
+    };
+    // Only some may raise the hard limit.
+    let some = Rlimit {
+        current: before.maximum,
+        maximum: before.maximum,
+    };
+    let raised = setrlimit(Resource::Nofile, all).or_else(|_| setrlimit(Resource::Nofile, some));
+    if let Err(error) = raised {
+        tracing::warn!(wanted, %error, "the number of open files stays limited");
+    }
+}
+
 fn make_directories(options: &Options) -> Result<(), StartError> {
     let directories = &options.directories;
     let wanted = [
         directories.root.join("pods"),
         directories.pod_logs.clone(),
+        directories.container_logs.clone(),
         directories.runtime.clone(),
         directories.images.clone(),
     ];
@@ -205,6 +239,7 @@ fn embedded_options(
             cni_bin_dirs: vec![choice.cni_plugins.clone()],
             pod_cidr: Some(choice.pod_cidr.clone()),
             bridge: choice.bridge.clone(),
+            enables_forwarding: options.adjusts_kernel,
         },
     })
 }

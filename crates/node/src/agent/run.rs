@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ContainerImage, Node};
@@ -12,7 +12,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
-use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -21,25 +21,25 @@ use tokio_util::task::TaskTracker;
 
 use super::face::Face;
 use super::heartbeat::Heartbeat;
-use super::host::NodeHost;
+use super::host::{NodeHost, chain};
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
 use super::prepare::{Prepared, StartError, prepare};
 use super::pressure;
+use super::serving::keep_serving_certificate;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
-use crate::cgroup::NodeCgroups;
+use crate::cgroup::{NodeCgroups, is_unaccounted};
 use crate::identity::request::{KeyedCertificate, self_signed};
-use crate::identity::request_serving_certificate;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
 use crate::pods::{self, Pods, manifest};
-use crate::runtime::Runtime;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
+use crate::shutdown;
 use crate::volumes::{KubeSources, Sources, Volumes};
 
 /// How long an answer of the API server about a caller is good, as upstream.
@@ -50,6 +50,8 @@ const DENIED_LIFE: Duration = Duration::from_secs(30);
 const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
+/// The cgroup of an agent that nobody has given one.
+const OWN_CGROUP: &str = "kubelet";
 /// `fileCheckFrequency`: how often manifests are read without being told of a change.
 const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
@@ -141,6 +143,7 @@ impl Agent {
             node: heartbeat.node.subscribe(),
             pressure: watch::channel(std::collections::BTreeSet::new()).0,
             pressure_rule: PressureRule::of(config.profile),
+            shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
         };
         let host = Arc::new(host);
@@ -149,7 +152,10 @@ impl Agent {
             prepared.runtime_name.clone(),
             Arc::clone(&host) as Arc<dyn pods::Host>,
             pods::Clock::system(),
-            pods::Settings::from_config(config),
+            pods::Settings {
+                container_logs_dir: Some(options.directories.container_logs.clone()),
+                ..pods::Settings::from_config(config)
+            },
         );
         Ok(Agent {
             client,
@@ -171,10 +177,13 @@ impl Agent {
     async fn set_up_cgroups(&self, options: &Options) -> Result<(), StartError> {
         let cgroups = Arc::clone(&self.host.cgroups);
         let own = options.config.kubelet_cgroups.value.clone();
+        let proc_self = options.system_root.join("proc/self/cgroup");
         let done = tokio::task::spawn_blocking(move || {
             cgroups.set_up(&[]).map_err(StartError::SetUp)?;
             if let Some(own) = CgroupPath::parse(&own).ok().filter(|_| !own.is_empty()) {
                 enter(&cgroups, &own)?;
+            } else {
+                be_accounted(&cgroups, &proc_self);
             }
             let enforced = cgroups.enforce_reserved();
             enforced.map_err(|event| StartError::Reserved(event.message))
@@ -207,11 +216,14 @@ impl Agent {
         let health = upkeep::ask_runtime(&*self.host.runtime).await;
         self.host.set_network_problem(health.network.clone());
         self.health.send_replace(health);
-        let health = self.health.subscribe();
-        let images = NodeImages::default();
-        let life = heartbeat.update_every;
-        let found = images.list(&*self.host.runtime, life).await;
-        let facts = node_facts(&self.prepared_facts, &health, found);
+        let (images, _) = watch::channel(upkeep::list_images(&*self.host.runtime).await);
+        let sight = Sight {
+            known: self.prepared_facts.clone(),
+            health: self.health.subscribe(),
+            images: images.subscribe(),
+            host: Arc::clone(&self.host),
+        };
+        let facts = sight.facts();
         tokio::select! {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
@@ -239,20 +251,28 @@ impl Agent {
         let beat = Arc::clone(&heartbeat);
         let until = stop.clone();
         tasks.spawn(async move { beat.renew_lease(until).await });
-        let facts = self.prepared_facts.clone();
-        let runtime = Arc::clone(&self.host.runtime);
+        tasks.spawn(upkeep::watch_images(
+            Arc::clone(&self.host.runtime),
+            images,
+            stop.clone(),
+        ));
+        let announcer = Announcer {
+            host: Arc::clone(&self.host),
+            heartbeat: Arc::clone(&heartbeat),
+        };
+        tasks.spawn(shutdown::watch::watch(
+            shutdown::plan::periods(&options.config),
+            self.pods.clone(),
+            announcer,
+            stop.clone(),
+        ));
+        tasks.spawn(upkeep::remove_dead_links(
+            options.directories.container_logs.clone(),
+            stop.clone(),
+        ));
         let at_once = Arc::clone(&heartbeat.at_once);
-        let pressure = self.host.pressure.subscribe();
         let until = stop.clone();
-        tasks.spawn(async move {
-            let facts = || async {
-                let found = images.list(&*runtime, life).await;
-                let mut facts = node_facts(&facts, &health, found);
-                facts.pressure = pressure.borrow().clone();
-                facts
-            };
-            heartbeat.report_status(facts, until).await;
-        });
+        tasks.spawn(async move { heartbeat.report_status(|| sight.facts(), until).await });
         tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
         Ok(())
     }
@@ -304,7 +324,7 @@ impl Agent {
         let certificate = Arc::new(certificate);
         if matches!(options.serving, Serving::Requested) {
             let (client, name) = (self.client.clone(), name.clone());
-            tasks.spawn(request_certificate(
+            tasks.spawn(keep_serving_certificate(
                 client,
                 name,
                 names,
@@ -385,6 +405,27 @@ fn enter(cgroups: &NodeCgroups, own: &CgroupPath) -> Result<(), StartError> {
     entered.map_err(StartError::SetUp)
 }
 
+/// Moves an agent that nobody has given a cgroup into one of its own, below that of all pods' root,
+/// so that its figures can be told from the machine's. It can do without.
+fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
+    let cgroups_of_node = cgroups.cgroups();
+    let is_unaccounted = std::fs::read_to_string(proc_self)
+        .is_ok_and(|text| is_unaccounted(&text, cgroups_of_node.version()));
+    if !is_unaccounted || cgroups_of_node.driver() != Driver::Cgroupfs {
+        return;
+    }
+    let root = cgroups_of_node.path(cgroups_of_node.root());
+    let own = format!("{}/{OWN_CGROUP}", root.as_str().trim_end_matches('/'));
+    let entered = CgroupPath::parse(&own).map(|own| enter(cgroups, &own));
+    if let Ok(Err(error)) = entered {
+        tracing::warn!(
+            cgroup = own,
+            error = chain(&error),
+            "no cgroup for the agent"
+        );
+    }
+}
+
 /// Keeps the node as the API has it.
 async fn follow_node(
     client: Client,
@@ -410,80 +451,46 @@ async fn follow_node(
     }
 }
 
-/// Asks for a certificate that others trust, until there is one.
-async fn request_certificate(
-    client: Client,
-    node: String,
-    names: Vec<String>,
-    certificate: Arc<ServerCertificate>,
-    mut registered: watch::Receiver<Option<Arc<Node>>>,
-    stop: CancellationToken,
-) {
-    const RETRY: Duration = Duration::from_secs(30);
-    // Who approves it looks for the names in the node, and looks only once.
-    tokio::select! {
-        _ = registered.wait_for(Option::is_some) => {}
-        () = stop.cancelled() => return,
+/// Where what there is to say of the node comes from.
+struct Sight {
+    known: NodeFacts,
+    health: watch::Receiver<RuntimeHealth>,
+    images: watch::Receiver<Vec<ContainerImage>>,
+    host: Arc<NodeHost>,
+}
+
+impl Sight {
+    /// What there is to say now.
+    fn facts(&self) -> NodeFacts {
+        let mut not_ready = self.health.borrow().problems();
+        if *self.host.shutting_down.borrow() {
+            not_ready.push("node is shutting down".to_owned());
+        }
+        NodeFacts {
+            images: self.images.borrow().clone(),
+            not_ready,
+            pressure: self.host.pressure.borrow().clone(),
+            ..self.known.clone()
+        }
     }
-    loop {
-        let asked = tokio::select! {
-            asked = request_serving_certificate(&client, &node, &names) => asked,
-            () = stop.cancelled() => return,
+}
+
+/// Tells of a shutdown of the machine.
+struct Announcer {
+    host: Arc<NodeHost>,
+    heartbeat: Arc<Heartbeat>,
+}
+
+impl shutdown::watch::Announce for Announcer {
+    fn shutting_down(&self, is_shutting_down: bool) {
+        let message = match is_shutting_down {
+            true => "Shutdown manager detected shutdown event",
+            false => "Shutdown manager detected shutdown cancellation",
         };
-        match asked {
-            Ok(signed) => {
-                let (chain, key) = (signed.certificate_pem.as_bytes(), signed.key_pem.as_bytes());
-                match certificate.replace(chain, key) {
-                    Ok(()) => return,
-                    Err(error) => tracing::warn!(%error, "signed certificate cannot be used"),
-                }
-            }
-            Err(error) => tracing::warn!(%node, %error, "no serving certificate yet"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(RETRY) => {}
-            () = stop.cancelled() => return,
-        }
-    }
-}
-
-/// What there is to say of the node now.
-fn node_facts(
-    known: &NodeFacts,
-    health: &watch::Receiver<RuntimeHealth>,
-    images: Vec<ContainerImage>,
-) -> NodeFacts {
-    NodeFacts {
-        images,
-        not_ready: health.borrow().problems(),
-        ..known.clone()
-    }
-}
-
-/// The node's images. The runtime is asked at times only: that the node is short of memory must be
-/// said even where the runtime is too short of it to answer.
-#[derive(Debug, Default)]
-struct NodeImages(tokio::sync::Mutex<Option<(Instant, Vec<ContainerImage>)>>);
-
-impl NodeImages {
-    /// What was found last, unless that is too old.
-    async fn list(&self, runtime: &dyn Runtime, life: Duration) -> Vec<ContainerImage> {
-        let mut kept = self.0.lock().await;
-        if let Some((_, images)) = kept.as_ref().filter(|(at, _)| at.elapsed() < life) {
-            return images.clone();
-        }
-        let found = runtime.list_images().await.unwrap_or_default().into_iter();
-        let images: Vec<ContainerImage> = found
-            .map(|image| {
-                let names = image.repo_digests.into_iter().chain(image.repo_tags);
-                ContainerImage {
-                    names: Some(names.collect()),
-                    size_bytes: i64::try_from(image.size).ok(),
-                }
-            })
-            .collect();
-        *kept = Some((Instant::now(), images.clone()));
-        images
+        self.heartbeat
+            .tell(EventType::Normal, "Shutdown", message.to_owned());
+        self.host.shutting_down.send_replace(is_shutting_down);
+        self.heartbeat.at_once.notify_one();
     }
 }
 

@@ -1,11 +1,14 @@
 //! What has to be done again and again while pods run.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ContainerImage;
 use plimsoll_client::events::EventType;
 use plimsoll_core::object::pod::PodView;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Heartbeat;
@@ -16,6 +19,10 @@ use crate::runtime::Runtime;
 
 /// How often the runtime is asked how it is.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
+/// How often images are listed for the node's status, as upstream.
+const IMAGE_PERIOD: Duration = Duration::from_secs(30);
+/// How often links to logs that are gone are removed.
+const LINK_PERIOD: Duration = Duration::from_secs(60);
 
 /// The pods that hold resources, as cgroups are computed from them.
 pub(super) fn active_pods(pods: &Pods) -> Vec<PodView> {
@@ -136,7 +143,7 @@ pub(super) async fn ask_runtime(runtime: &dyn Runtime) -> RuntimeHealth {
 /// Keeps asking, and has the node's status written when the answer changes.
 pub(super) async fn watch_runtime(
     host: Arc<NodeHost>,
-    health: tokio::sync::watch::Sender<RuntimeHealth>,
+    health: watch::Sender<RuntimeHealth>,
     at_once: Arc<Notify>,
     stop: CancellationToken,
 ) {
@@ -155,5 +162,75 @@ pub(super) async fn watch_runtime(
             () = stop.cancelled() => return,
             () = tokio::time::sleep(RUNTIME_CHECK_PERIOD) => {}
         }
+    }
+}
+
+/// The images as the node's status lists them.
+pub(super) async fn list_images(runtime: &dyn Runtime) -> Vec<ContainerImage> {
+    let images = runtime.list_images().await.unwrap_or_default();
+    let listed = images.into_iter().map(|image| ContainerImage {
+        names: Some([image.repo_digests, image.repo_tags].concat()),
+        size_bytes: i64::try_from(image.size).ok(),
+    });
+    listed.collect()
+}
+
+/// Keeps the list of images, so that no status has to wait for it.
+pub(super) async fn watch_images(
+    runtime: Arc<dyn Runtime>,
+    images: watch::Sender<Vec<ContainerImage>>,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(IMAGE_PERIOD) => {}
+        }
+        images.send_replace(list_images(&*runtime).await);
+    }
+}
+
+/// Removes links to logs that are gone with their containers.
+pub(super) async fn remove_dead_links(folder: PathBuf, stop: CancellationToken) {
+    loop {
+        let path = folder.clone();
+        let removed = tokio::task::spawn_blocking(move || remove_dead_links_in(&path)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::warn!(folder = %folder.display(), %error, "dead links to logs stay");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LINK_PERIOD) => {}
+        }
+    }
+}
+
+fn remove_dead_links_in(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let link = entry?.path();
+        let is_link = link.is_symlink();
+        // Whoever cannot be looked at for another reason is left alone.
+        let is_dead = matches!(link.metadata(), Err(e) if e.kind() == io::ErrorKind::NotFound);
+        if is_link && is_dead {
+            std::fs::remove_file(&link)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_to_nothing_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("alive")).unwrap();
+        std::os::unix::fs::symlink(path("gone"), path("dead")).unwrap();
+        remove_dead_links_in(folder.path()).unwrap();
+        assert!(path("alive").exists() && path("file").exists());
+        assert!(!path("dead").is_symlink());
     }
 }

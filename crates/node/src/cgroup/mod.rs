@@ -32,7 +32,7 @@ mod values;
 pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
 pub use error::Error;
 pub use layout::{Layout, is_systemd_running};
-pub use process::{AGENT_OOM_SCORE_ADJ, parse_own_cgroup, write_oom_score_adj};
+pub use process::{AGENT_OOM_SCORE_ADJ, is_unaccounted, parse_own_cgroup, write_oom_score_adj};
 pub use refusal::Refusal;
 pub use settings::{container_settings, pod_settings, reserved_cgroups, tier_settings};
 pub use tiers::QOS_UPDATE_PERIOD;

@@ -36,14 +36,7 @@ impl Cgroups {
 ///
 /// Matches v1.36 getContainer in pkg/kubelet/cm/container_manager_linux.go.
 pub fn parse_own_cgroup(text: &str, version: Version) -> Option<CgroupPath> {
-    let of = |controller: &str| {
-        text.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (fields.next()?, fields.next()?);
-            let mut controllers = controllers.split(',');
-            controllers.any(|name| name == controller).then_some(path)
-        })
-    };
+    let of = |controller: &str| path_by(text, controller);
     let path = match version {
         Version::V2 => of("")?,
         Version::V1 => {
@@ -54,6 +47,25 @@ pub fn parse_own_cgroup(text: &str, version: Version) -> Option<CgroupPath> {
         }
     };
     CgroupPath::parse(path).ok()
+}
+
+/// Whether nobody has given a process a cgroup to be accounted in, by the text of
+/// `/proc/<pid>/cgroup`: no service manager has, and it is in the root of some tree at least.
+pub fn is_unaccounted(text: &str, version: Version) -> bool {
+    let is_root = |controller: &str| path_by(text, controller).is_none_or(|path| path == "/");
+    match version {
+        Version::V2 => is_root(""),
+        Version::V1 => is_root("name=systemd") && (is_root("cpu") || is_root("memory")),
+    }
+}
+
+fn path_by<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let mut controllers = controllers.split(',');
+        controllers.any(|name| name == controller).then_some(path)
+    })
 }
 
 /// Sets who is killed first when the machine is out of memory, by `/proc/<pid>` in `proc`. Lowering
@@ -70,6 +82,29 @@ pub fn write_oom_score_adj(proc: &Path, pid: u32, value: i64) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_is_accounted_for_and_a_process_of_the_root_is_not() {
+        for (text, version, expected) in [
+            ("0::/\n", Version::V2, true),
+            ("0::/system.slice/plimsoll.service\n", Version::V2, false),
+            ("0::/user.slice/session-1.scope\n", Version::V2, false),
+            ("2:memory:/\n1:cpu:/\n", Version::V1, true),
+            (
+                "2:memory:/some\n1:cpu,cpuacct:/\n9:name=systemd:/\n",
+                Version::V1,
+                true,
+            ),
+            ("2:memory:/some\n1:cpu:/some\n", Version::V1, false),
+            (
+                "2:memory:/\n1:cpu:/\n9:name=systemd:/a.service\n",
+                Version::V1,
+                false,
+            ),
+        ] {
+            assert_eq!(is_unaccounted(text, version), expected, "{text}");
+        }
+    }
 
     #[test]
     fn the_own_cgroup_is_one_for_cpu_and_memory() {

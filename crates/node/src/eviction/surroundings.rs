@@ -73,6 +73,7 @@ impl Condemned {
             reason: failure.reason.to_owned(),
             message: failure.message.to_owned(),
             is_disruption: failure.is_disruption,
+            ..Forced::default()
         };
         Condemned {
             forced,

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{AuthInfo, Kubeconfig};
 use kube::{Api, Client, Config};
 
-use super::kubeconfig;
+use super::kubeconfig::Kept;
 use super::pin::{Pin, PinError};
 use super::request::{RequestError, client_request, user_of_node};
 use super::signing::{SigningError, sign_client};
@@ -77,8 +77,13 @@ pub async fn join(invitation: &Invitation, node: &str) -> Result<String, JoinErr
     let certificate = sign_client(&client, &request).await?;
     let server = invitation.server.to_string();
     let server = server.trim_end_matches('/');
-    let user = user_of_node(node);
-    Ok(kubeconfig::render(server, &ca_pem, &user, &certificate))
+    let kept = Kept {
+        server: server.to_owned(),
+        ca_pem,
+        user: user_of_node(node),
+        client: certificate,
+    };
+    Ok(kept.render())
 }
 
 /// The cluster's authority, checked against the pins.

@@ -5,11 +5,14 @@
 //! Keys are made here and never leave.
 //!
 //! Reading order: [`pin`] (whom to trust), [`request`] (what is asked for), `signing` (asking for
-//! it), [`join`] (all of it), [`kubeconfig`] (keeping it).
+//! it), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
+//! before it ends).
 
+pub mod exchange;
 pub mod join;
 pub mod kubeconfig;
 pub mod pin;
+pub mod renewal;
 pub mod request;
 mod signing;
 

@@ -100,6 +100,8 @@ pub mod reason {
     pub const KILLING: &str = "Killing";
     /// A container or an image has to wait.
     pub const BACK_OFF: &str = "BackOff";
+    /// A pod makes room for a critical one.
+    pub const PREEMPTING: &str = "Preempting";
     /// The runtime took too long to stop a pod.
     pub const EXCEEDED_GRACE_PERIOD: &str = "ExceededGracePeriod";
     /// A pod could not be stopped.

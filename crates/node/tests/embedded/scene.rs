@@ -166,6 +166,7 @@ impl Scene {
             cni_bin_dirs: vec!["/usr/lib/cni".into(), "/opt/cni/bin".into()],
             bridge: format!("b{name}").chars().take(15).collect(),
             pod_cidr: None,
+            enables_forwarding: false,
         };
         let mut scene = Scene {
             dir,
@@ -368,6 +369,7 @@ pub(crate) fn trees() -> Vec<PathBuf> {
 
 pub(crate) fn remove_link(name: &str) {
     if Path::new("/sys/class/net").join(name).exists() {
+        let _ = plimsoll_node::runtime::embedded::stop_translating(name);
         let done = std::process::Command::new("ip")
             .args(["link", "del", name])
             .status();

@@ -166,6 +166,7 @@ impl Watch {
                     reason: "Evicted".to_owned(),
                     message: String::new(),
                     is_disruption: true,
+                    ..Forced::default()
                 };
                 let (pods, grace_secs) = (self.world.pods.clone(), *grace_secs);
                 tokio::spawn(async move {

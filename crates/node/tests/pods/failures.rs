@@ -143,6 +143,7 @@ async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
         reason: "Evicted".to_owned(),
         message: "The node was low on resource: memory. ".to_owned(),
         is_disruption: true,
+        ..Forced::default()
     };
     let begun = Instant::now();
     let killed = world.pods.kill(&uid("hog"), Some(1), Some(forced)).await;
@@ -289,6 +290,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
         reason: "Evicted".to_owned(),
         message: String::new(),
         is_disruption: true,
+        ..Forced::default()
     };
     let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
     killed.unwrap();
@@ -317,6 +319,7 @@ async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
             reason: "Evicted".to_owned(),
             message: String::new(),
             is_disruption: true,
+            ..Forced::default()
         };
         world.pods.strike(&uid("job"), forced);
         match is_out_of_memory {

@@ -53,6 +53,37 @@ async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_critical_pod_waits_until_others_have_made_room() {
+    let world = World::new();
+    world.apply(requesting("small", json!({"cpu": "1"}), json!({})));
+    world.apply(requesting("big", json!({"cpu": "3"}), json!({})));
+    world.until_phase("small", "Running").await;
+    world.until_phase("big", "Running").await;
+    let mut critical = requesting("critical", json!({"cpu": "2"}), json!({}));
+    if let Some(spec) = &mut critical.spec {
+        spec.priority = Some(2_000_000_000);
+    }
+    world.apply(critical);
+    world.until_phase("critical", "Running").await;
+    let status = world.status("big");
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason.as_deref(), Some("Preempting"));
+    assert_eq!(
+        status.message.as_deref(),
+        Some("Preempted in order to admit critical pod")
+    );
+    let condition = condition(&world, "big", "DisruptionTarget");
+    assert_eq!(
+        condition,
+        Some((
+            "TerminationByKubelet".to_owned(),
+            "Pod was preempted by Kubelet to accommodate a critical pod.".to_owned()
+        ))
+    );
+    assert_eq!(world.status("small").phase.as_deref(), Some("Running"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_was_over_before_keeps_its_last_status() {
     let world = World::new();
     world.apply(simple("job", "exit-3:1", "Never"));

@@ -1,6 +1,5 @@
 //! The same cases in a virtual machine, where cgroups are v2.
 
-use std::path::Path;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
@@ -12,32 +11,20 @@ use crate::backend::Backend;
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Clients of registries want to know whom to trust, even where nothing is encrypted.
-const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
-
 /// One trial: this program with the cases of a runtime, inside.
 pub(crate) fn trial(runtime: Backend) -> Trial {
     Trial::test(format!("vm/{runtime}"), move || {
         let cases = format!("{runtime}/");
-        Ok(machine(runtime).run_own_tests(&cases, LIMIT)?)
+        Ok(machine(runtime).run_own_tests(&[&cases], LIMIT)?)
     })
     .with_ignored_flag(true)
 }
 
 /// A machine with the programs that the cases of a runtime need.
 fn machine(runtime: Backend) -> Machine {
-    let mut machine = Machine::new().memory_mib(2048).tool("docker-registry");
-    if Path::new(CERTIFICATES).exists() {
-        machine = machine.file(Path::new(CERTIFICATES), CERTIFICATES);
+    let machine = Machine::new().memory_mib(2048).tool("docker-registry");
+    match runtime {
+        Backend::Cri => machine.containerd(),
+        Backend::Embedded => machine,
     }
-    if runtime == Backend::Cri {
-        for tool in ["containerd", "containerd-shim-runc-v2", "ctr", "runc"] {
-            machine = machine.tool(tool);
-        }
-        for plugin in ["host-local", "loopback", "ptp"] {
-            let path = format!("/usr/lib/cni/{plugin}");
-            machine = machine.program(Path::new(&path), &path);
-        }
-    }
-    machine
 }

@@ -252,9 +252,14 @@ fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
         true => PathBuf::from(config.pod_logs_dir.as_str()),
         false => data_dir.join("log").join("pods"),
     };
+    let container_logs = match is_default {
+        true => PathBuf::from("/var/log/containers"),
+        false => data_dir.join("log").join("containers"),
+    };
     Ok(Directories {
         root,
         pod_logs,
+        container_logs,
         runtime: data_dir.join("runtime"),
         images: data_dir.join("images"),
     })

@@ -6,15 +6,19 @@ mod preflight;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use plimsoll_core::config::NodeConfig;
 use plimsoll_node::agent::{self, Serving};
 use plimsoll_node::frugality::use_huge_pages;
+use plimsoll_node::identity::exchange::ClientExchange;
 use plimsoll_node::identity::join::{Invitation, join};
-use plimsoll_node::identity::kubeconfig::write_private;
+use plimsoll_node::identity::kubeconfig::{Kept, write_private};
 use plimsoll_node::identity::pin::Pin;
+use plimsoll_node::identity::renewal::{Validity, keep_client_certificate};
 use tokio_util::sync::CancellationToken;
 
 use crate::signals;
@@ -81,9 +85,16 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(code) = refuse_unfit(&trial) {
         return Ok(code);
     }
+    match run_agent(arguments, &data_dir).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => Ok(crate::unfit(&error)),
+    }
+}
+
+async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
     let (kubeconfig, serving) = match &arguments.kubeconfig {
         Some(path) => (path.clone(), Serving::SelfSigned),
-        None => (joined(arguments, &data_dir).await?, Serving::Requested),
+        None => (joined(arguments, data_dir).await?, Serving::Requested),
     };
     let file = Kubeconfig::read_from(&kubeconfig)
         .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
@@ -94,8 +105,20 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
         pems.collect::<String>()
     });
     let client = kube::Client::try_from(config).context("cannot talk to the cluster")?;
-    let options = arguments.node.options(&data_dir, serving, authority)?;
+    let options = arguments.node.options(data_dir, serving, authority)?;
     let stop = CancellationToken::new();
+    let exchange = ClientExchange::new(client);
+    let client = exchange.client();
+    // A kubeconfig that was given is somebody else's to keep.
+    if arguments.kubeconfig.is_none() && renews_certificates(&options.config) {
+        let name = options.node_name.clone();
+        tokio::spawn(keep_client_certificate(
+            kubeconfig,
+            name,
+            exchange,
+            stop.clone(),
+        ));
+    }
     let stopping = stop.clone();
     tokio::spawn(async move {
         signals::stopped().await;
@@ -104,8 +127,13 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let name = options.node_name.clone();
     agent::run(client, options, stop, || announce(&name))
         .await
-        .context("the node cannot run")?;
-    Ok(ExitCode::SUCCESS)
+        .context("the node cannot run")
+}
+
+/// `rotateCertificates`, which kubeadm sets for nodes that join.
+fn renews_certificates(config: &NodeConfig) -> bool {
+    let told = config.carried.get("rotateCertificates");
+    told.is_none_or(|setting| setting.value != false)
 }
 
 #[expect(clippy::print_stderr, reason = "people wait for this line")]
@@ -117,7 +145,17 @@ fn announce(name: &str) {
 async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
     let path = data_dir.join("node.kubeconfig");
     if path.exists() {
-        return Ok(path);
+        let kept = Kept::read(&path)?;
+        let validity = Validity::of_certificate(&kept.client.certificate_pem);
+        let is_over = validity.is_ok_and(|validity| validity.is_over(SystemTime::now()));
+        match is_over {
+            false => return Ok(path),
+            true if arguments.join.is_none() => bail!(
+                "the certificate in {} has ended; join again with --join and --token",
+                path.display()
+            ),
+            true => {}
+        }
     }
     let (Some(server), Some(token)) = (&arguments.join, &arguments.token) else {
         bail!(

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_testkit::vm::slowness;
+
 /// Far more than anything here takes; machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -12,20 +14,20 @@ pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T
     until_within(PATIENCE, what, look)
 }
 
-/// As [`until`], with another deadline.
+/// As [`until`], with another deadline, which is put off where everything is slow.
 pub(crate) fn until_within<T>(
     patience: Duration,
     what: &str,
     mut look: impl FnMut() -> Result<T, String>,
 ) -> T {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + patience * slowness();
     loop {
         match look() {
             Ok(seen) => return seen,
             Err(seen) if Instant::now() > deadline => {
                 panic!("waited in vain until {what}; last seen:\n{seen}")
             }
-            Err(_) => std::thread::sleep(LOOK_EVERY),
+            Err(_) => std::thread::sleep(LOOK_EVERY * slowness()),
         }
     }
 }

@@ -64,6 +64,24 @@ fn commands_run_on_the_node() {
     });
 }
 
+/// Older ones ask over SPDY, and are told in the answer.
+#[test]
+#[ignore = "tier: tools"]
+fn a_node_that_does_not_answer_is_told_of() {
+    with_kubectl_from(31, |s| {
+        let Some(agent) = Agent::start(s) else { return };
+        let name = agent.name.clone();
+        drop(agent);
+        let refused = s.run("exec p -c a -- ls");
+        refused.fails_with("Internal error occurred: error sending request: Post");
+        refused.fails_with("connect: connection refused");
+        let refused = s.run("logs p -c a");
+        refused.fails_with("Error from server: Get");
+        refused.fails_with("connect: connection refused");
+        s.ok(&format!("delete node {name}"));
+    });
+}
+
 #[test]
 #[ignore = "tier: tools"]
 fn usage_comes_from_the_node() {

@@ -8,9 +8,11 @@ use plimsoll_testkit::cgroup::Tree;
 use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::{Image, busybox_archive};
 use plimsoll_testkit::mount::unmount_below;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::api::Api;
 use crate::kubectl::{self, Answer, kubectl};
 use crate::process::Process;
 use crate::waiting::until;
@@ -58,6 +60,7 @@ pub(crate) struct Cluster {
     arguments: Vec<String>,
     pub(crate) runtime: Runtime,
     containerd: Option<Containerd>,
+    api: Api,
     cgroups: Tree,
     _network: Bridge,
     folder: Folder,
@@ -106,6 +109,7 @@ impl Cluster {
             arguments,
             runtime,
             containerd,
+            api: Api::new(&data_dir(folder.path()).join("admin.kubeconfig")),
             cgroups,
             _network: network,
             folder,
@@ -134,6 +138,11 @@ impl Cluster {
     pub(crate) fn interrupt(&mut self) {
         let status = self.up.interrupt();
         assert!(status.success(), "{status}: {}", self.up.log());
+    }
+
+    /// Sends a signal to the agent's process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.up.signal(signal);
     }
 
     /// Starts it after one of these.
@@ -202,8 +211,8 @@ impl Cluster {
 
     /// The object as it is now.
     pub(crate) fn get(&self, object: &str) -> Value {
-        let shown = self.kubectl(&format!("get {object} -o json"));
-        serde_json::from_str(&shown).expect("kubectl prints JSON")
+        let answer = self.api.get(object);
+        answer.unwrap_or_else(|error| panic!("{object}: {error}"))
     }
 
     /// Waits until kubectl prints exactly that.
@@ -244,21 +253,22 @@ impl Cluster {
         is_right: impl Fn(&Value) -> bool,
     ) -> Value {
         until(&format!("{object} is {wanted}"), || {
-            let answer = self.try_kubectl(&format!("get {object} -o json"));
-            let value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+            let value = self.api.get(object)?;
             if is_right(&value) {
                 return Ok(value);
             }
-            Err(answer.stdout + &answer.stderr)
+            Err(format!("{value:#}"))
         })
     }
 
     /// Waits until the object is gone.
     pub(crate) fn is_gone(&self, object: &str) {
         until(&format!("{object} is gone"), || {
-            let answer = self.try_kubectl(&format!("get {object} -o yaml"));
-            let is_gone = answer.stderr.contains("NotFound");
-            if is_gone { Ok(()) } else { Err(answer.stdout) }
+            match self.api.get(object) {
+                Err(error) if error.contains("NotFound") => Ok(()),
+                Err(error) => Err(error),
+                Ok(value) => Err(format!("{value:#}")),
+            }
         });
     }
 }
@@ -303,7 +313,8 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // Fails where no pod has needed it.
+        // Both fail where no pod has needed them.
+        let _ = plimsoll_node::runtime::embedded::stop_translating(&self.name);
         let mut command = Command::new("ip");
         let _ = command.args(["link", "delete", &self.name]).output();
     }

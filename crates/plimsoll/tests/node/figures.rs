@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NODE, on_both_runtimes};
+use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container, pod};
 use crate::waiting::until;
 
@@ -52,9 +52,17 @@ fn usage_is_measured(cluster: &mut Cluster) {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    // The agent itself is among them only where it has a cgroup of its own.
-    let is_there = system.iter().any(|one| one["name"] == "pods");
-    assert!(is_there, "pods are missing in {system:#?}");
+    // That of containerd is among them where it is told from the machine.
+    let names = match cluster.runtime {
+        Runtime::Embedded => &["kubelet", "pods", "runtime"][..],
+        Runtime::Containerd => &["kubelet", "pods"],
+    };
+    for name in names {
+        let of_it = system.iter().find(|one| one["name"] == *name);
+        let memory = of_it.map(|one| &one["memory"]["workingSetBytes"]);
+        let is_measured = memory.and_then(Value::as_u64).is_some_and(|used| used > 0);
+        assert!(is_measured, "{name} is missing in {system:#?}");
+    }
     cluster.until("top pod busy --containers", "usage", |shown| {
         let row = shown.lines().nth(1).unwrap_or_default();
         let words: Vec<&str> = row.split_whitespace().collect();

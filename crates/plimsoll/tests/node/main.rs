@@ -3,13 +3,14 @@
 //!
 //! Every test has a [`cluster::Cluster`] of its own, with its own cgroup, network and folders, so
 //! that tests neither see each other nor anything else on the machine. Most of them are run with
-//! both runtimes ([`cluster::Runtime`]).
+//! both runtimes ([`cluster::Runtime`]), and some once more on cgroup v2 ([`vm`]).
 
 #![expect(
     clippy::unwrap_used,
     reason = "what cannot go on here is a test, which fails"
 )]
 
+mod api;
 mod cluster;
 mod kubectl;
 mod manifest;
@@ -24,10 +25,13 @@ mod figures;
 mod images;
 mod lifecycle;
 mod limits;
+mod network;
 mod node_object;
 mod pressure;
+mod priority;
 mod refusals;
 mod static_pods;
 mod streams;
+mod vm;
 mod volumes;
 mod workloads;

@@ -1,7 +1,12 @@
 //! The node as the API shows it, and how other machines join.
 
 use std::process::Command;
+use std::time::SystemTime;
 
+use plimsoll_apiserver::auth::authority::Authority;
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_node::identity::kubeconfig::{Kept, write_private};
+use plimsoll_node::identity::request::KeyedCertificate;
 use plimsoll_testkit::cgroup::{Tree, is_unified, read};
 use plimsoll_testkit::images::busybox_archive;
 use serde_json::json;
@@ -9,6 +14,7 @@ use serde_json::json;
 use crate::cluster::{Bridge, Cluster, IMAGE, NODE, Runtime, calm, node_arguments};
 use crate::manifest::{WAIT, container, pod};
 use crate::process::Process;
+use crate::waiting::until;
 
 const CONFIGURATION: &str = "
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -111,13 +117,36 @@ fn another_machine_joins_with_a_token() {
     // It knows the cluster from now on, without the token.
     let status = second.interrupt();
     assert!(status.success(), "{status}");
+    // It also exchanges a certificate that comes to its end.
+    let path = cluster.folder().join("second/node.kubeconfig");
+    let mut kept = Kept::read(&path).unwrap();
+    kept.client = old_certificate(&cluster, "n2");
+    write_private(&path, &kept.render()).unwrap();
     let without: Vec<String> = without_invitation(&arguments);
     let mut second = Process::start(&log, &without);
     second.says("node n2 is registered");
+    until("its certificate is exchanged", || {
+        let now = Kept::read(&path).unwrap().client.certificate_pem;
+        let is_new = now != kept.client.certificate_pem;
+        if is_new { Ok(()) } else { Err(now) }
+    });
     let pod = cluster.until_running(&json!("there"));
     assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0);
     cluster.kubectl("delete pod there --wait=false");
     cluster.is_gone("pod there");
+}
+
+/// What a node of the cluster was given nearly a year ago.
+fn old_certificate(cluster: &Cluster, node: &str) -> KeyedCertificate {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = i64::try_from(now.unwrap().as_secs()).unwrap();
+    let authority = Authority::open(&cluster.data_dir().join("pki"), Timestamp::from_secs(now));
+    let then = Timestamp::from_secs(now - 350 * 24 * 60 * 60);
+    let issued = authority.unwrap().kubelet(node, then).unwrap();
+    KeyedCertificate {
+        certificate_pem: issued.certificate_pem,
+        key_pem: issued.key_pem,
+    }
 }
 
 fn without_invitation(arguments: &[String]) -> Vec<String> {

@@ -46,12 +46,17 @@ impl Process {
 
     /// Asks it to stop, as Ctrl-C does, and waits until it has.
     pub(crate) fn interrupt(&mut self) -> ExitStatus {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(id.expect("it has an id"), Signal::INT).expect("it runs");
+        self.signal(Signal::INT);
         until("it stops", || match self.child.try_wait() {
             Ok(Some(status)) => Ok(status),
             _ => Err(self.log()),
         })
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(id.expect("it has an id"), signal).expect("it runs");
     }
 
     /// Kills it without warning.

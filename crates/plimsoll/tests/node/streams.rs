@@ -7,7 +7,7 @@ use std::process::Child;
 use serde_json::json;
 
 use crate::cluster::{Cluster, on_both_runtimes};
-use crate::manifest::{WAIT, container, pod, sized};
+use crate::manifest::{WAIT, container, container_id, pod, sized};
 use crate::waiting::until;
 
 on_both_runtimes!(
@@ -32,20 +32,30 @@ fn logs_are_shown(cluster: &mut Cluster) {
     let script = "echo one; echo two; echo three; test -e /keep/again && exec tail -f /dev/null; touch /keep/again; exit 3";
     let mut main = container("main", script);
     main["volumeMounts"] = json!([{ "name": "keep", "mountPath": "/keep" }]);
-    let mut twice = pod("twice", &[main]);
+    // Two streams of a container come by two pipes: which is read first is chance. A container
+    // of its own shows that errors are there.
+    let error = container("error", &format!("echo wrong >&2; {WAIT}"));
+    let mut twice = pod("twice", &[main, error]);
     twice["spec"]["volumes"] = json!([{ "name": "keep", "emptyDir": {} }]);
     cluster.create(&twice);
     cluster.until_object("pod twice", "restarted", |pod| {
-        let status = &pod["status"]["containerStatuses"][0];
+        // In the order of names.
+        let status = &pod["status"]["containerStatuses"][1];
         status["restartCount"] == 1 && status["ready"] == true
     });
-    cluster.shows("logs twice", "one\ntwo\nthree\n");
-    cluster.shows("logs twice --previous", "one\ntwo\nthree\n");
-    cluster.shows("logs twice --tail=1", "three\n");
-    cluster.shows("logs twice --limit-bytes=5", "one\nt");
-    let stamped = cluster.kubectl("logs twice --timestamps --tail=1");
+    cluster.shows("logs twice -c main", "one\ntwo\nthree\n");
+    cluster.shows("logs twice -c main --previous", "one\ntwo\nthree\n");
+    cluster.shows("logs twice -c main --tail=1", "three\n");
+    cluster.shows("logs twice -c main --limit-bytes=5", "one\nt");
+    cluster.shows("logs twice -c error", "wrong\n");
+    let stamped = cluster.kubectl("logs twice -c main --timestamps --tail=1");
     let (stamp, line) = stamped.split_once(' ').expect("a time and a line");
     assert!(stamp.starts_with("20") && line == "three\n", "{stamped}");
+    // Those who collect logs find a link to each.
+    let id = container_id(&cluster.get("pod twice"), "main").to_owned();
+    let link = format!("log/containers/twice_default_main-{id}.log");
+    let log = std::fs::read_to_string(cluster.data_dir().join(link)).unwrap();
+    assert!(log.contains("stdout F three"), "{log}");
     let problem = cluster.try_kubectl("logs twice -c nope").stderr;
     assert!(
         problem.contains("container nope is not valid for pod twice"),

@@ -25,13 +25,37 @@ use disk::Root;
 use kernel::Kernel;
 
 /// What containers and their networks need; what the disk needs is found by the kernel's name.
-const MODULES: [&str; 5] = ["virtio_pci", "virtio_blk", "overlay", "veth", "bridge"];
+const MODULES: [&str; 10] = [
+    "virtio_pci",
+    "virtio_blk",
+    "overlay",
+    "veth",
+    "bridge",
+    "nft_chain_nat",
+    "nft_nat",
+    "nft_masq",
+    "nft_fib_ipv4",
+    "nft_ct",
+];
 
 const FIRST_STAGE: &str = include_str!("guest/first-stage.sh");
 const SECOND_STAGE: &str = include_str!("guest/second-stage.sh");
 
 const INSTALL_HINT: &str =
     "hint: apt-get install qemu-system-x86 busybox-static e2fsprogs, or run scripts/test";
+
+/// How a program learns that it runs in a machine, and what to make of its deadlines.
+const SLOWNESS_VARIABLE: &str = "PLIMSOLL_TEST_SLOWNESS";
+
+/// How much longer things take in a machine than outside.
+const SLOWNESS: u32 = 10;
+
+/// How much longer things may take here than they usually do: 1, and more in a [`Machine`].
+/// Deadlines of tests are multiplied by it.
+pub fn slowness() -> u32 {
+    let told = std::env::var(SLOWNESS_VARIABLE).ok();
+    told.and_then(|told| told.parse().ok()).unwrap_or(1)
+}
 
 /// A machine that has not been booted yet.
 #[derive(Debug)]
@@ -122,8 +146,26 @@ impl Machine {
         self.program(&program, &inside)
     }
 
+    /// With containerd, and all that it needs to run containers.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::tool`] does.
+    #[must_use]
+    pub fn containerd(mut self) -> Self {
+        for tool in ["containerd", "containerd-shim-runc-v2", "ctr", "runc"] {
+            self = self.tool(tool);
+        }
+        for plugin in ["host-local", "loopback", "ptp"] {
+            let path = format!("/usr/lib/cni/{plugin}");
+            self = self.program(Path::new(&path), &path);
+        }
+        self
+    }
+
     /// Runs tests of the program that calls this: those marked to be ignored whose names contain
-    /// the filter, except those of tier vm themselves. The console goes to standard output.
+    /// any of the filters, except those of tier vm themselves. The console goes to standard output.
+    /// They find [`slowness`] to be that of the machine.
     ///
     /// # Errors
     ///
@@ -132,11 +174,14 @@ impl Machine {
     /// # Panics
     ///
     /// As [`Self::run`] does.
-    pub fn run_own_tests(self, filter: &str, limit: Duration) -> Result<(), String> {
+    pub fn run_own_tests(self, filters: &[&str], limit: Duration) -> Result<(), String> {
         const PROGRAM: &str = "/test/program";
         let own = std::env::current_exe().map_err(|e| format!("no path of this program: {e}"))?;
         let machine = self.program(&own, PROGRAM);
-        let command = [
+        let slowness = format!("{SLOWNESS_VARIABLE}={SLOWNESS}");
+        let mut command = vec![
+            "env",
+            &slowness,
             PROGRAM,
             "--ignored",
             "--color",
@@ -145,8 +190,8 @@ impl Machine {
             "vm/",
             "--skip",
             "vm::",
-            filter,
         ];
+        command.extend(filters);
         let outcome = machine.run(&command, limit, &mut std::io::stdout());
         match outcome.status {
             Some(0) => Ok(()),

@@ -51,8 +51,7 @@ impl Store {
             auth,
             registries: registries.clone(),
         };
-        // A task of its own, because the client panics where a machine has no certificate
-        // authorities, and at some answers.
+        // A task of its own, because the client panics at some answers.
         let task = AbortOnDropHandle::new(tokio::spawn(pull.run(pinned)));
         task.await.map_err(|source| Error::Client {
             image: name.to_string(),

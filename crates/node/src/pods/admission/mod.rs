@@ -3,8 +3,9 @@
 //! The scheduler has decided already, but it may have been wrong by now, or somebody may have bound
 //! the pod by hand. A pod that is not taken has failed for good: nothing is tried again. Checks
 //! come in upstream's order and the first that fails gives the reason. Matches v1.36
-//! pkg/kubelet/lifecycle/predicate.go; critical pods do not drive others away.
+//! pkg/kubelet/lifecycle/predicate.go. Critical pods drive others away, see `preemption`.
 
+mod preemption;
 mod sysctl;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::resource_rules::is_extended;
 use plimsoll_core::object::taint::{ComparisonOperators, TaintFilter, first_untolerated};
+use plimsoll_core::problem::Problem;
 use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::cluster::NodeState;
 use plimsoll_core::scheduling::plugin::Rejection as PluginRejection;
@@ -26,6 +28,7 @@ use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
 use super::anatomy;
+use preemption::{Running, Shortage};
 
 /// What of the node decides.
 #[derive(Clone, Debug)]
@@ -46,6 +49,15 @@ pub struct Facts {
     pub has_strict_groups: bool,
     /// Whether the node is about to be switched off.
     pub is_shutting_down: bool,
+}
+
+/// That the node takes a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// As things are.
+    Now,
+    /// Once these pods, by their uids, have made room for it.
+    After(Vec<String>),
 }
 
 /// Why the node does not take a pod.
@@ -69,18 +81,38 @@ pub fn admit<'a>(
     pod: &Pod,
     others: impl IntoIterator<Item = &'a Pod>,
     facts: &Facts,
+) -> Result<Admission, Rejection> {
+    let view = PodView::from_api(pod).map_err(malformed)?;
+    judge(pod, &view, others, facts, view.is_critical())
+}
+
+/// Whether there is room for the pod beside all the others.
+pub fn fits<'a>(
+    pod: &Pod,
+    others: impl IntoIterator<Item = &'a Pod>,
+    facts: &Facts,
 ) -> Result<(), Rejection> {
-    let malformed = |problems: Vec<_>| Rejection {
+    let view = PodView::from_api(pod).map_err(malformed)?;
+    judge(pod, &view, others, facts, false).map(|_| ())
+}
+
+fn malformed(problems: Vec<Problem>) -> Rejection {
+    Rejection {
         reason: "UnexpectedAdmissionError".to_owned(),
         message: format!("the pod is malformed: {problems:?}"),
-    };
-    let view = PodView::from_api(pod).map_err(malformed)?;
-    if let Err(refused) = node_admit::admit(
-        &view,
-        &facts.pressure,
-        facts.pressure_rule,
-        facts.comparison,
-    ) {
+    }
+}
+
+fn judge<'a>(
+    pod: &Pod,
+    view: &PodView,
+    others: impl IntoIterator<Item = &'a Pod>,
+    facts: &Facts,
+    may_preempt: bool,
+) -> Result<Admission, Rejection> {
+    if let Err(refused) =
+        node_admit::admit(view, &facts.pressure, facts.pressure_rule, facts.comparison)
+    {
         return reject(refused.reason, refused.message);
     }
     sysctl::admit(pod, &facts.allowed_unsafe_sysctls)?;
@@ -90,12 +122,22 @@ pub fn admit<'a>(
     admit_platform(pod, facts)?;
     let scheduling = SchedulingPod::from_api(pod).map_err(malformed)?;
     let mut state = NodeState::new(Arc::clone(node));
+    let mut running = Vec::new();
     for other in others {
-        if let Ok(other) = SchedulingPod::from_api(other) {
-            state.add_pod(Arc::new(other));
+        if let Ok(pod) = SchedulingPod::from_api(other) {
+            state.add_pod(Arc::new(pod.clone()));
+            if let Ok(view) = PodView::from_api(other) {
+                running.push(Running { view, pod });
+            }
         }
     }
-    admit_fit(&scheduling, &state)?;
+    let shortages = shortages(&scheduling, &state);
+    if let Some(shortage) = shortages.first()
+        && !may_preempt
+    {
+        return Err(insufficient(shortage));
+    }
+    admit_place(&scheduling, &state)?;
     let taints = (&node.taints, &view.tolerations);
     let untolerated =
         first_untolerated(taints.0, taints.1, TaintFilter::NoExecute, facts.comparison);
@@ -112,7 +154,30 @@ pub fn admit<'a>(
             "Pod was rejected as the node is shutting down.",
         );
     }
-    Ok(())
+    make_room(view, &running, &shortages)
+}
+
+/// Whom a critical pod drives away.
+fn make_room(
+    critical: &PodView,
+    running: &[Running],
+    shortages: &[Shortage],
+) -> Result<Admission, Rejection> {
+    if shortages.is_empty() {
+        return Ok(Admission::Now);
+    }
+    let victims = match preemption::victims(critical, running, shortages) {
+        Ok(victims) => victims,
+        Err(why) => {
+            let message = format!(
+                "Unexpected error while attempting to recover from admission failure: \
+                 preemption: error finding a set of pods to preempt: {why}"
+            );
+            return reject("UnexpectedAdmissionError", message);
+        }
+    };
+    let uids = victims.into_iter().map(|index| &running[index].view.uid);
+    Ok(Admission::After(uids.map(ToString::to_string).collect()))
 }
 
 /// Pods for other systems, or that want what the runtime cannot do.
@@ -148,16 +213,18 @@ fn predicate<T>(name: &str, description: &str) -> Result<T, Rejection> {
     reject(name, format!("Predicate {name} failed: {description}"))
 }
 
-/// Resources, node affinity, node name, host ports.
-fn admit_fit(pod: &SchedulingPod, node: &NodeState) -> Result<(), Rejection> {
+/// What the node has too little of.
+fn shortages(pod: &SchedulingPod, node: &NodeState) -> Vec<Shortage> {
     // Extended resources that the node does not know are those of the cluster.
     let is_ignored =
         |name: &ResourceName| is_extended(name) && !node.allocatable.scalars.contains_key(name);
-    if let Some(refused) = node_resources_fit::rejection(pod, node, is_ignored)
-        && let Some(reason) = refused.reasons.first()
-    {
-        return Err(insufficient(reason, pod, node));
-    }
+    let refused = node_resources_fit::rejection(pod, node, is_ignored);
+    let reasons = refused.into_iter().flat_map(|refused| refused.reasons);
+    reasons.map(|reason| shortage(&reason, pod, node)).collect()
+}
+
+/// Node affinity, node name, host ports.
+fn admit_place(pod: &SchedulingPod, node: &NodeState) -> Result<(), Rejection> {
     let refusals: [Option<PluginRejection>; 3] = [
         node_affinity::filter(pod, &AddedAffinity::default(), &node.view),
         node_name::filter(pod, &node.view),
@@ -174,7 +241,7 @@ fn admit_fit(pod: &SchedulingPod, node: &NodeState) -> Result<(), Rejection> {
 }
 
 /// The plugin's reason with the numbers behind it.
-fn insufficient(reason: &str, pod: &SchedulingPod, node: &NodeState) -> Rejection {
+fn shortage(reason: &str, pod: &SchedulingPod, node: &NodeState) -> Shortage {
     let name = reason.strip_prefix("Insufficient ").unwrap_or("pods");
     let count = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
     let (requested, used, capacity) = match name {
@@ -188,6 +255,21 @@ fn insufficient(reason: &str, pod: &SchedulingPod, node: &NodeState) -> Rejectio
             )
         }
     };
+    Shortage {
+        resource: ResourceName::from(name),
+        requested,
+        used,
+        capacity,
+    }
+}
+
+fn insufficient(shortage: &Shortage) -> Rejection {
+    let Shortage {
+        resource: name,
+        requested,
+        used,
+        capacity,
+    } = shortage;
     Rejection {
         reason: format!("OutOf{name}"),
         message: format!(

@@ -92,6 +92,38 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
 }
 
 #[test]
+fn a_critical_pod_drives_others_away_unless_it_would_be_refused_anyway() {
+    let priority = json!({"priority": 2_000_000_000});
+    let critical = pod(json!({"cpu": "1"}), priority);
+    let mut other = pod(json!({"cpu": "1500m"}), json!({}));
+    other.metadata.uid = Some("other".to_owned());
+    let others = std::slice::from_ref(&other);
+    let verdict = admit(&critical, others, &facts());
+    assert_eq!(verdict, Ok(Admission::After(vec!["other".to_owned()])));
+    let verdict = admit(&critical, &[], &facts());
+    assert_eq!(verdict, Ok(Admission::Now));
+    let elsewhere = json!({"priority": 2_000_000_000, "nodeName": "m"});
+    check(
+        &pod(json!({"cpu": "1"}), elsewhere),
+        others,
+        Some((
+            "NodeName",
+            "Predicate NodeName failed: node(s) didn't match the requested node name",
+        )),
+    );
+    check(
+        &pod(json!({"cpu": "3"}), json!({"priority": 2_000_000_000})),
+        others,
+        Some((
+            "UnexpectedAdmissionError",
+            "Unexpected error while attempting to recover from admission failure: preemption: \
+             error finding a set of pods to preempt: no set of running pods found to reclaim \
+             resources: [(res: cpu, q: 1000), ]",
+        )),
+    );
+}
+
+#[test]
 fn pods_for_other_nodes_are_refused() {
     check(
         &pod(json!({}), json!({"nodeSelector": {"disk": "hdd"}})),

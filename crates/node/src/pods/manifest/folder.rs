@@ -1,18 +1,14 @@
 //! Watching a folder of manifests.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 
 use super::{MAX_BYTES, parse};
+use crate::folder::{Changes, Watch};
 use crate::pods::Pods;
 use crate::pods::set::Source;
 
@@ -30,15 +26,14 @@ pub async fn watch(
     stop: CancellationToken,
 ) {
     loop {
-        let watcher = Watcher::new(path);
+        let mut changes = Watch::new(path, Changes::Finished);
         match read(path, node_name).await {
             Ok(found) => pods.replace(Source::Files, found),
             Err(error) => tracing::warn!(path = %path.display(), %error, "cannot read manifests"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(period) => {}
-            () = changed(watcher) => tokio::time::sleep(SETTLE).await,
+            () = changes.changed(period) => tokio::time::sleep(SETTLE).await,
         }
     }
 }
@@ -89,53 +84,6 @@ async fn read_file(file: &Path, name: &str, node_name: &str) -> Result<Pod, Stri
     parse(&text, name, node_name).map_err(|error| error.to_string())
 }
 
-/// Hears of files that were written, moved or removed. Those still being written are left alone.
-#[derive(Debug)]
-struct Watcher(AsyncFd<OwnedFd>);
-
-impl Watcher {
-    /// `None` if nothing can be heard, as of a folder that is not there.
-    fn new(path: &Path) -> Option<Watcher> {
-        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-        let events = WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::DELETE
-            | WatchFlags::DELETE_SELF;
-        inotify::add_watch(&inotify, path, events).ok()?;
-        register(inotify).ok().map(Watcher)
-    }
-}
-
-#[expect(
-    unsafe_code,
-    reason = "tokio has no safe way to wait for any descriptor"
-)]
-fn register(inotify: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the descriptor is open, and owned by what is returned for as long as that lives.
-    let registered = unsafe { AsyncFd::register_with_interest(inotify, Interest::READABLE) };
-    registered.map_err(Into::into)
-}
-
-/// Waits for a change, for ever if nothing can be heard.
-async fn changed(watcher: Option<Watcher>) {
-    let Some(Watcher(inotify)) = watcher else {
-        return std::future::pending().await;
-    };
-    loop {
-        let Ok(mut ready) = inotify.readable().await else {
-            return std::future::pending().await;
-        };
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut reader = inotify::Reader::new(inotify.get_ref(), &mut buffer);
-        match reader.next() {
-            Ok(_) => return,
-            Err(rustix::io::Errno::WOULDBLOCK) => ready.clear_ready(),
-            Err(_) => return std::future::pending().await,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,14 +110,5 @@ mod tests {
         let one = read(&path.join("b.yaml"), "n").await.unwrap();
         assert_eq!(one.len(), 1);
         assert!(read(&path.join("none"), "n").await.unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_written_file_is_heard_of() {
-        let folder = tempfile::tempdir().unwrap();
-        let watcher = Watcher::new(folder.path());
-        std::fs::write(folder.path().join("a.yaml"), "x").unwrap();
-        let heard = tokio::time::timeout(Duration::from_secs(10), changed(watcher));
-        heard.await.unwrap();
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::watch;
 
 use super::table::Source;
-use crate::pods::admission::{self, Rejection};
+use crate::pods::admission::{self, Admission, Rejection};
 use crate::pods::note::Note;
 use crate::pods::resize::{self, Allocation};
 use crate::pods::status::{self, Forced};
@@ -58,13 +58,14 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Entry {
-    /// Admits a pod, unless it is over; its worker is to be started.
+    /// Admits a pod, unless it is over; its worker is to be started. The error are the uids of
+    /// pods that have to make room first.
     pub(super) fn new(
         shared: &Arc<Shared>,
         source: Source,
         wanted: Arc<Pod>,
-        others: Vec<Arc<Pod>>,
-    ) -> (Entry, Worker) {
+        others: &[Arc<Pod>],
+    ) -> Result<(Entry, Worker), Vec<String>> {
         let allocation = Allocation::recovered(&wanted);
         let allocated = allocation.applied_to(&wanted);
         let has_pending_resize = allocated.is_some();
@@ -77,10 +78,14 @@ impl Entry {
         let mut settled = anatomy::is_terminal_phase(anatomy::phase(&wanted))
             .then(|| wanted.status.clone().unwrap_or_default());
         let mut is_rejected = false;
-        if end.is_none()
-            && let Err(rejection) = admit(&*shared.host, &pod, &others)
-        {
-            let Rejection { reason, message } = rejection;
+        let verdict = match end {
+            None => admit(&*shared.host, &pod, others),
+            Some(_) => Ok(Admission::Now),
+        };
+        if let Ok(Admission::After(victims)) = verdict {
+            return Err(victims);
+        }
+        if let Err(Rejection { reason, message }) = verdict {
             let now = shared.clock.now();
             settled = Some(status::rejected(&pod, &reason, &message, now));
             shared.host.record(&pod, Note::warning(reason, message));
@@ -106,7 +111,7 @@ impl Entry {
             desired,
             finished: watch::Sender::new(false),
         };
-        (entry, worker)
+        Ok((entry, worker))
     }
 
     /// The pod with the resources allocated to it.
@@ -207,7 +212,7 @@ impl Entry {
     }
 }
 
-fn admit(host: &dyn Host, pod: &Pod, others: &[Arc<Pod>]) -> Result<(), Rejection> {
+fn admit(host: &dyn Host, pod: &Pod, others: &[Arc<Pod>]) -> Result<Admission, Rejection> {
     let facts = host.admission_facts();
     admission::admit(pod, others.iter().map(AsRef::as_ref), &facts)
 }

@@ -4,11 +4,12 @@
 //! pod is a wish; whether it is granted, and how far it has come, is in the [`Reports`].
 //!
 //! Reading order: this file, `entry` (one pod), `table` (all of them, and who waits for whom),
-//! `resizes` (who gets more), `relist` (what the runtime has), `mirrors` (images of static pods),
+//! `resizes` (who gets more), `preemption` (who makes room), `relist` (what the runtime has), `mirrors` (images of static pods),
 //! `reading` (what others ask).
 
 mod entry;
 mod mirrors;
+mod preemption;
 mod reading;
 mod relist;
 mod resizes;
@@ -250,7 +251,12 @@ impl Pods {
     /// makes sure that nothing of it is there.
     fn start(&self, table: &mut Table, source: Source, pod: Arc<Pod>) {
         let uid = anatomy::uid(&pod).to_owned();
-        let (entry, worker) = Entry::new(&self.0.shared, source, pod, table.active_pods());
+        let others = table.active_pods();
+        let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others);
+        let (entry, worker) = match made {
+            Ok(made) => made,
+            Err(victims) => return self.make_room(table, source, pod, &victims),
+        };
         let (pods, finished) = (self.clone(), entry.finished_sender());
         table.entries.insert(uid.clone(), entry);
         self.0.tasks.spawn(async move {

@@ -44,7 +44,7 @@ impl Pods {
         let generation = anatomy::generation(&wanted);
         let now = shared.clock.now();
         let facts = shared.host.admission_facts();
-        let verdict = admission::admit(&wanted, others.iter().map(AsRef::as_ref), &facts);
+        let verdict = admission::fits(&wanted, others.iter().map(AsRef::as_ref), &facts);
         let conditions = |change: &mut dyn FnMut(&mut Vec<_>) -> bool| {
             let mut state = entry.record.state();
             change(&mut state.resize)

@@ -47,7 +47,7 @@ pub struct StartFailure {
 }
 
 /// That a pod is ended from outside: the reason stands in its status whatever its containers do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forced {
     /// Goes to `status.reason`.
     pub reason: String,
@@ -55,6 +55,10 @@ pub struct Forced {
     pub message: String,
     /// Whether the pod is ended for the sake of others.
     pub is_disruption: bool,
+    /// What the condition says of that, where it is not the message.
+    pub condition_message: Option<&'static str>,
+    /// Whether a pod that has done all its work is left to have succeeded.
+    pub keeps_success: bool,
 }
 
 /// What a status is made from.
@@ -178,6 +182,7 @@ fn set_phase(input: Input<'_>, status: &mut PodStatus) {
     if let Some(forced) = input.forced
         && !anatomy::is_terminal_phase(api_phase)
     {
+        let has_succeeded = phase == "Succeeded" && forced.keeps_success;
         let failure = Failure {
             reason: &forced.reason,
             message: &forced.message,
@@ -186,6 +191,14 @@ fn set_phase(input: Input<'_>, status: &mut PodStatus) {
         };
         // The condition's place and time come with the others, see `conditions`.
         failure.apply(status, input.now);
+        if has_succeeded {
+            status.phase = Some(phase.to_owned());
+        }
+        let mut conditions = status.conditions.iter_mut().flatten();
+        let disruption = conditions.find(|condition| condition.type_ == DISRUPTION_TARGET);
+        if let (Some(condition), Some(message)) = (disruption, forced.condition_message) {
+            condition.message = Some(message.to_owned());
+        }
     }
     if anatomy::is_terminal_phase(api_phase) {
         status.phase = Some(api_phase.to_owned());

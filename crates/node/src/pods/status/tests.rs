@@ -430,6 +430,28 @@ fn readiness_gates_are_somebody_elses_conditions() {
 }
 
 #[test]
+fn a_pod_that_has_done_its_work_may_be_left_to_have_succeeded() {
+    let mut case = Case::new("Never", "a1", "a1:exited=0");
+    case.stage = Stage::Terminating;
+    let mut forced = Forced {
+        reason: "Terminated".to_owned(),
+        message: "off".to_owned(),
+        is_disruption: true,
+        condition_message: Some("going off"),
+        keeps_success: true,
+    };
+    case.forced = Some(forced.clone());
+    let status = case.compute();
+    assert_eq!(status.phase.as_deref(), Some("Succeeded"));
+    assert_eq!(status.reason.as_deref(), Some("Terminated"));
+    let disruption = condition(&status, "DisruptionTarget");
+    assert_eq!(disruption.message.as_deref(), Some("going off"));
+    forced.keeps_success = false;
+    case.forced = Some(forced);
+    assert_eq!(case.compute().phase.as_deref(), Some("Failed"));
+}
+
+#[test]
 fn an_eviction_stands_whatever_the_containers_do() {
     let mut case = Case::new("Always", "a1", "a1:running");
     case.stage = Stage::Terminating;
@@ -437,6 +459,7 @@ fn an_eviction_stands_whatever_the_containers_do() {
         reason: "Evicted".to_owned(),
         message: "low on memory".to_owned(),
         is_disruption: true,
+        ..Forced::default()
     });
     let first = case.compute();
     let status = case.then("a1:exited=0");

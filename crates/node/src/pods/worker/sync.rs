@@ -309,7 +309,7 @@ impl Worker {
         (self.shared().clock.now() >= deadline).then(|| Forced {
             reason: "DeadlineExceeded".to_owned(),
             message: "Pod was active on the node longer than the specified deadline".to_owned(),
-            is_disruption: false,
+            ..Forced::default()
         })
     }
 

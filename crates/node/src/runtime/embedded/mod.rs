@@ -53,7 +53,7 @@ use tokio::sync::watch;
 
 pub use helper::helper_main;
 pub use images::{ImageConfig, Images};
-pub use network::NetworkOptions;
+pub use network::{NetworkOptions, stop_translating};
 
 use cgroup::Machine;
 use forker::Forker;

@@ -32,6 +32,13 @@ impl Embedded {
         let sandboxes = self.inner.table.sandboxes();
         let ids: Vec<String> = sandboxes.iter().map(|sandbox| sandbox.id.clone()).collect();
         self.inner.network.retain(&ids)?;
+        for sandbox in &sandboxes {
+            let record = sandbox.record();
+            if !record.is_stopped {
+                let (network, config) = (&self.inner.network, &sandbox.config);
+                network.restore(&sandbox.id, config, &record.ips).await;
+            }
+        }
         for id in self.ids(&self.inner.layout.containers()).await? {
             self.recover_container(&id).await?;
         }

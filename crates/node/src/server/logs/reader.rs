@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::options::LogOptions;
 use super::printer::{Next, Printer};
 use super::tail::start_of_last;
-use crate::folder::Watch;
+use crate::folder::{Changes, Watch};
 use crate::runtime::wire::ContainerState;
 use crate::runtime::{Error, Runtime};
 
@@ -202,7 +202,7 @@ impl LogReader {
         }
         let Some(watch) = &mut follow.watch else {
             let folder = self.path.parent().unwrap_or(Path::new("/"));
-            follow.watch = Some(Watch::new(folder));
+            follow.watch = Some(Watch::new(folder, Changes::All));
             // What came before the watch was there is read now.
             return Ok(true);
         };

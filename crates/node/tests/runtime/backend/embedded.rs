@@ -71,6 +71,7 @@ impl Service for EmbeddedService {
                 cni_bin_dirs: Vec::new(),
                 bridge: bridge(),
                 pod_cidr: Some(format!("10.91.{}.0/24", std::process::id() % 256)),
+                enables_forwarding: false,
             },
         };
         let runtime = Embedded::new(options).await;
@@ -101,6 +102,7 @@ impl Drop for EmbeddedService {
         drop(self.current().take());
         unmount_below(self.folder.path());
         // Bridges stay with the node, which here ends with the suite.
+        let _ = plimsoll_node::runtime::embedded::stop_translating(&bridge());
         let _ = Command::new("ip")
             .args(["link", "delete", &bridge()])
             .output();

@@ -9,6 +9,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 chmod 1777 /tmp
 ln -s /proc/self/fd /dev/fd
 ip link set lo up
+echo 1 > /proc/sys/net/ipv4/ip_forward
 hostname plimsoll-vm
 sh /command
 echo $? > /dev/ttyS1

@@ -28,6 +28,22 @@ impl Range {
         })
     }
 
+    /// The machine talking to itself.
+    pub(super) const LOOPBACK: Range = Range {
+        base: 127 << 24,
+        prefix: 8,
+    };
+
+    /// The first address, which nobody has.
+    pub(super) fn base(self) -> Ipv4Addr {
+        Ipv4Addr::from(self.base)
+    }
+
+    /// Ones for the bits that all its addresses share.
+    pub(super) fn mask(self) -> Ipv4Addr {
+        Ipv4Addr::from(mask(self.prefix))
+    }
+
     /// The machine's own address in the range: the first.
     pub(super) fn gateway(self) -> Ipv4Addr {
         Ipv4Addr::from(self.base + 1)

@@ -2,13 +2,16 @@
 //!
 //! With a CNI configuration on the machine its plugins are run ([`cni`]). Without one, sandboxes are
 //! joined to a bridge ([`bridge`]) and get addresses of the node's range ([`address`]); the machine
-//! reaches them, and they reach each other, but nothing is translated, so that they do not reach the
-//! world outside. Without a range, or where the kernel has no virtual cards, a sandbox has its
+//! reaches them, they reach each other, and the world outside by the machine's address ([`nat`], over
+//! [`nftables`]). Without a range, or where the kernel has no virtual cards, a sandbox has its
 //! loopback card only.
 
 mod address;
 mod bridge;
 mod cni;
+mod nat;
+mod nftables;
+mod translation;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -24,6 +27,7 @@ use crate::runtime::wire::{PodSandboxConfig, RuntimeCondition};
 use address::{Addresses, Range};
 use bridge::BridgeError;
 use cni::Cni;
+use translation::Translation;
 
 /// How sandboxes get their network.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ pub struct NetworkOptions {
     pub bridge: String,
     /// The range of addresses of the built-in network, until the node is told another.
     pub pod_cidr: Option<String>,
+    /// Whether the machine is told to forward packets where it does not.
+    pub enables_forwarding: bool,
 }
 
 impl Default for NetworkOptions {
@@ -45,8 +51,14 @@ impl Default for NetworkOptions {
             cni_bin_dirs: vec!["/opt/cni/bin".into()],
             bridge: "plimsoll0".to_owned(),
             pod_cidr: None,
+            enables_forwarding: false,
         }
     }
+}
+
+/// Removes what the kernel was told about the addresses of a bridge, when no node uses it any more.
+pub fn stop_translating(bridge: &str) -> std::io::Result<()> {
+    nat::remove(bridge)
 }
 
 #[derive(Debug)]
@@ -56,6 +68,7 @@ pub(super) struct Network {
     addresses: Addresses,
     cni: Cni,
     layout: Layout,
+    translation: Translation,
     /// A conversation about the machine's own network.
     machine: OnceCell<Handle>,
 }
@@ -63,6 +76,7 @@ pub(super) struct Network {
 impl Network {
     pub(super) fn new(options: NetworkOptions, layout: Layout) -> Result<Network, Error> {
         let network = Network {
+            translation: Translation::new(options.bridge.clone(), options.enables_forwarding),
             bridge: options.bridge,
             range: Mutex::new(None),
             addresses: Addresses::new(layout.addresses()),
@@ -114,9 +128,6 @@ impl Network {
         if let Some(ips) = self.cni.add(id, netns, config, &note).await? {
             return Ok(ips);
         }
-        if config.port_mappings.iter().any(|port| port.host_port > 0) {
-            tracing::warn!(sandbox = id, "the built-in network maps no host ports");
-        }
         let range = *lock(&self.range);
         let Some(range) = range else {
             return Ok(Vec::new());
@@ -135,7 +146,10 @@ impl Network {
             bridge::join(machine, &inside, bridge, id, netns, address, range).await
         };
         match joined.await {
-            Ok(()) => Ok(vec![IpAddr::V4(address)]),
+            Ok(()) => {
+                self.translation.add(id, range, config, address).await?;
+                Ok(vec![IpAddr::V4(address)])
+            }
             Err(BridgeError::Unsupported) => {
                 tracing::warn!(sandbox = id, "no virtual network cards: loopback only");
                 self.release(id)?;
@@ -154,7 +168,9 @@ impl Network {
     ) -> Result<(), Error> {
         let note = self.layout.sandbox(id).cni();
         self.cni.del(id, netns, config, &note).await?;
-        if lock(&self.range).is_some() {
+        let range = *lock(&self.range);
+        if let Some(range) = range {
+            self.translation.remove(id, range).await?;
             let machine = self.machine().await;
             let left = match machine {
                 Ok(machine) => bridge::leave(machine, id).await,
@@ -170,6 +186,14 @@ impl Network {
     fn release(&self, id: &str) -> Result<(), Error> {
         let released = self.addresses.release(id);
         released.map_err(|error| Error::failed(format!("free the address of sandbox {id}"), error))
+    }
+
+    /// Finds the ports of a sandbox again that was there before.
+    pub(super) async fn restore(&self, id: &str, config: &PodSandboxConfig, ips: &[IpAddr]) {
+        let is_of_cni = self.layout.sandbox(id).cni().exists();
+        if let ([IpAddr::V4(address), ..], false) = (ips, is_of_cni) {
+            self.translation.restore(id, config, *address).await;
+        }
     }
 
     /// Takes back what sandboxes have that are not among these.

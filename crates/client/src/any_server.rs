@@ -1,4 +1,8 @@
-//! The exception: a node whose certificate is not looked at.
+//! TLS without looking at who is on the other side.
+//!
+//! For the two places where that is meant: a probe asks whether somebody answers, not who; and
+//! whoever asks for a log with `insecureSkipTLSVerifyBackend` has said that a forged one is better
+//! than none.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
@@ -7,23 +11,22 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate, though its owner must have the key to it. Only for
-/// `insecureSkipTLSVerifyBackend` of a log request: the caller has said that a forged log is
-/// better than none.
+/// Takes any certificate, though its owner must have the key to it.
 #[derive(Debug)]
-pub(super) struct TrustAnything {
+pub struct AnyServer {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl TrustAnything {
-    pub(super) fn new(provider: &CryptoProvider) -> TrustAnything {
-        TrustAnything {
+impl AnyServer {
+    /// With the signatures that the provider can check.
+    pub fn new(provider: &CryptoProvider) -> AnyServer {
+        AnyServer {
             algorithms: provider.signature_verification_algorithms,
         }
     }
 }
 
-impl ServerCertVerifier for TrustAnything {
+impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,0 +1,253 @@
+//! A request as it is told of: what it asks for, how long it may take, how it is counted and noted
+//! down.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method};
+use plimsoll_core::object::timestamp::Timestamp;
+use serde_json::json;
+
+use super::call::header;
+use super::metrics::RequestLabels;
+use super::respond;
+use super::route::{Route, Target};
+use crate::auth::attributes::{Attributes, Resource};
+use crate::auth::identity::User;
+use crate::http::negotiation;
+use crate::http::query::{ListOptions, Query};
+use crate::kinds;
+use crate::status::Status;
+
+/// How long a request may take that is neither a watch nor a stream.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Which server of a cluster counts.
+const COMPONENT: &str = "apiserver";
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The parts of objects that are connections.
+pub(super) fn is_connection(subresource: &str) -> bool {
+    matches!(
+        subresource,
+        "exec" | "attach" | "portforward" | "proxy" | "log"
+    )
+}
+
+/// A request on its way.
+pub(super) struct Journey {
+    pub(super) method: Method,
+    pub(super) uri: String,
+    pub(super) route: Route,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) now: Timestamp,
+    pub(super) audit_id: String,
+    pub(super) user: Option<User>,
+}
+
+impl Journey {
+    fn target(&self) -> Option<&Target> {
+        match &self.route {
+            Route::Objects(target) => Some(target),
+            Route::Path(_) => None,
+        }
+    }
+
+    /// The verb as authorization names it.
+    pub(super) fn verb(&self) -> &'static str {
+        let Some(target) = self.target() else {
+            return match self.method {
+                Method::GET => "get",
+                Method::HEAD => "head",
+                Method::POST => "post",
+                Method::PUT => "put",
+                Method::PATCH => "patch",
+                Method::DELETE => "delete",
+                _ => "options",
+            };
+        };
+        let is_named = !target.name.is_empty();
+        let watches = target.is_old_watch
+            || self
+                .query
+                .first("watch")
+                .is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"));
+        match self.method {
+            // Streams are made, whichever way they are asked for.
+            Method::GET
+                if matches!(
+                    target.subresource.as_str(),
+                    "exec" | "attach" | "portforward"
+                ) =>
+            {
+                "create"
+            }
+            Method::GET | Method::HEAD if watches && target.subresource.is_empty() => "watch",
+            Method::GET | Method::HEAD if is_named => "get",
+            Method::GET | Method::HEAD => "list",
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE if is_named => "delete",
+            Method::DELETE => "deletecollection",
+            _ => "",
+        }
+    }
+
+    /// Whether a person reads the answer.
+    pub(super) fn is_pretty(&self) -> bool {
+        let agent = header(&self.headers, &http::header::USER_AGENT);
+        negotiation::is_pretty(self.query.first("pretty"), agent)
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Watches and streams end when the client is done.
+    pub(super) fn is_long_running(&self) -> bool {
+        let Some(target) = self.target() else {
+            return false;
+        };
+        self.verb() == "watch" || is_connection(&target.subresource)
+    }
+
+    /// The time that the request may take; the client may ask for less.
+    pub(super) fn timeout(&self) -> Result<Duration, Status> {
+        let Some(text) = self.query.first("timeout").filter(|text| !text.is_empty()) else {
+            return Ok(TIMEOUT);
+        };
+        let invalid = || Status::bad_request("invalid timeout specified in the request URL");
+        let asked: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
+        let nanos = u64::try_from(asked.as_nanos()).map_err(|_| invalid())?;
+        match Duration::from_nanos(nanos) {
+            Duration::ZERO => Ok(TIMEOUT),
+            asked => Ok(asked.min(TIMEOUT)),
+        }
+    }
+
+    /// Asks with what the request is about.
+    pub(super) fn with_attributes<T>(&self, ask: impl FnOnce(&Attributes<'_>) -> T) -> T {
+        let verb = self.verb();
+        let target = match &self.route {
+            Route::Path(path) => return ask(&Attributes::path(verb, path)),
+            Route::Objects(target) => target,
+        };
+        // Lists and watches can be narrowed down to what the user may see.
+        let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
+        let options = kind
+            .filter(|_| matches!(verb, "list" | "watch" | "deletecollection"))
+            .and_then(|kind| ListOptions::from_query(&self.query, kind, None).ok());
+        let selected = options.as_ref().and_then(ListOptions::selected_name);
+        let fields = options
+            .as_ref()
+            .map(|options| options.field_selector.requirements());
+        let name = match target.name.as_str() {
+            "" => selected.unwrap_or_default(),
+            name => name,
+        };
+        ask(&Attributes::resource(
+            verb,
+            Resource {
+                group: &target.group,
+                resource: &target.resource,
+                subresource: &target.subresource,
+                namespace: &target.namespace,
+                name,
+                field_selector: fields.unwrap_or_default(),
+            },
+        ))
+    }
+
+    pub(super) fn labels(&self, code: u16) -> RequestLabels {
+        let verb = self.counted_verb();
+        let dry_run = match self.query.first("dryRun") {
+            Some("All") => "All",
+            _ => "",
+        };
+        // Only what is served becomes a label: addresses that clients invent must not fill memory.
+        let known = self.target().and_then(|target| {
+            let kind = kinds::by_resource(&target.group, &target.version, &target.resource)?;
+            Some((target, kind))
+        });
+        let Some((target, kind)) = known else {
+            return RequestLabels {
+                verb,
+                dry_run,
+                component: COMPONENT,
+                code,
+                ..RequestLabels::default()
+            };
+        };
+        let subresource = kind.subresource(&target.subresource);
+        let is_one = !target.name.is_empty() || self.verb() == "create";
+        let scope = match (is_one, target.namespace.is_empty()) {
+            (true, _) => "resource",
+            (false, false) => "namespace",
+            (false, true) => "cluster",
+        };
+        RequestLabels {
+            verb,
+            dry_run,
+            group: kind.group,
+            version: kind.version,
+            resource: kind.plural,
+            subresource: subresource.map_or("", |sub| sub.name),
+            scope,
+            component: COMPONENT,
+            code,
+        }
+    }
+
+    /// The verb as upstream's metrics name it: the method, except where that says too little.
+    fn counted_verb(&self) -> &'static str {
+        let subresource = self.target().map_or("", |target| &target.subresource);
+        match self.verb() {
+            _ if is_connection(subresource) => "CONNECT",
+            "watch" => "WATCH",
+            "list" => "LIST",
+            "patch" if header(&self.headers, &CONTENT_TYPE) == APPLY => "APPLY",
+            _ if self.method == Method::HEAD => "GET",
+            _ => match self.method {
+                Method::GET => "GET",
+                Method::POST => "POST",
+                Method::PUT => "PUT",
+                Method::PATCH => "PATCH",
+                Method::DELETE => "DELETE",
+                _ => "other",
+            },
+        }
+    }
+
+    pub(super) fn audit_event(&self, code: u16) -> serde_json::Value {
+        let user = self.user.as_ref().map(User::to_api);
+        let time = super::call::time_text(self.now);
+        let mut event = json!({
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": "Metadata",
+            "auditID": self.audit_id,
+            "stage": "ResponseComplete",
+            "requestURI": self.uri,
+            "verb": self.verb(),
+            "user": user,
+            "userAgent": header(&self.headers, &http::header::USER_AGENT),
+            "responseStatus": {"metadata": {}, "code": code},
+            "requestReceivedTimestamp": time,
+            "stageTimestamp": super::call::time_text(respond::now()),
+        });
+        if let Some(target) = self.target() {
+            event["objectRef"] = json!({
+                "resource": target.resource,
+                "namespace": target.namespace,
+                "name": target.name,
+                "apiGroup": target.group,
+                "apiVersion": target.version,
+                "subresource": target.subresource,
+            });
+        }
+        event
+    }
+}

@@ -1,0 +1,52 @@
+//! The certificate by which others know the node: asked for, and exchanged before it ends.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::host::chain;
+use crate::identity::renewal::{retry_after, until_due};
+use crate::identity::request_serving_certificate;
+use crate::server::tls::ServerCertificate;
+
+/// Asks for a certificate that others trust until there is one, and for the next one in time.
+pub(super) async fn keep_serving_certificate(
+    client: Client,
+    node: String,
+    names: Vec<String>,
+    certificate: Arc<ServerCertificate>,
+    mut registered: watch::Receiver<Option<Arc<Node>>>,
+    stop: CancellationToken,
+) {
+    let keep = async {
+        // Whoever approves it looks for the names in the node.
+        let _ = registered.wait_for(Option::is_some).await;
+        let mut failures = 0;
+        loop {
+            let problem = match request_serving_certificate(&client, &node, &names).await {
+                Ok(signed) => {
+                    let (chain_pem, key) = (&signed.certificate_pem, &signed.key_pem);
+                    match certificate.replace(chain_pem.as_bytes(), key.as_bytes()) {
+                        Ok(()) => {
+                            failures = 0;
+                            until_due(chain_pem).await;
+                            continue;
+                        }
+                        Err(error) => chain(&error),
+                    }
+                }
+                Err(error) => chain(&error),
+            };
+            failures += 1;
+            tracing::warn!(%node, problem, "no serving certificate yet");
+            tokio::time::sleep(retry_after(failures)).await;
+        }
+    };
+    tokio::select! {
+        () = keep => {}
+        () = stop.cancelled() => {}
+    }
+}

@@ -1,0 +1,48 @@
+//! The same cases in a virtual machine, where cgroups are v2.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_testkit::vm::Machine;
+
+/// Names other cases than the [chosen](CHOSEN) ones, as words: `embedded` and `containerd` name all
+/// of a runtime.
+///
+/// `PLIMSOLL_VM_CASES=embedded cargo test -p plimsoll --test node -- --ignored --nocapture vm::`
+const CASES_VARIABLE: &str = "PLIMSOLL_VM_CASES";
+
+/// What the kernel's interface matters to. The others are told nothing new by another cgroup
+/// version, and emulated cpus are slow.
+const CHOSEN: [&str; 6] = [
+    "cgroups::embedded::every_cgroup_holds_what_its_pod_asks_for",
+    "cgroups::embedded::the_kernel_is_told_whom_to_kill_first",
+    "limits::embedded::who_takes_too_much_memory_is_killed_inside_its_own_limit",
+    "adoption::embedded::containers_outlive_an_agent_that_is_killed",
+    "lifecycle::embedded::readiness_gates_a_pod",
+    "streams::embedded::commands_run_in_containers",
+];
+
+/// Machines that run tests are busy, and all cases take most of an hour.
+const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
+
+const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
+
+#[test]
+#[ignore = "tier: vm"]
+fn nodes_are_the_same_on_cgroup_v2() {
+    let told = std::env::var(CASES_VARIABLE).unwrap_or_default();
+    let mut cases: Vec<&str> = told.split_whitespace().collect();
+    if cases.is_empty() {
+        cases.extend(CHOSEN);
+    }
+    let mut machine = Machine::new()
+        .memory_mib(2048)
+        .program(Path::new(PLIMSOLL), PLIMSOLL)
+        .tool("kubectl")
+        .tool("script")
+        .tool("docker-registry");
+    if cases.iter().any(|case| case.contains("containerd")) {
+        machine = machine.containerd();
+    }
+    machine.run_own_tests(&cases, LIMIT).unwrap();
+}

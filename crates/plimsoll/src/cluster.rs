@@ -72,12 +72,17 @@ fn tell(error: &anyhow::Error) {
     }
 }
 
-/// What the API server said, in kubectl's words.
+/// What the API server said, or that it says nothing, in kubectl's words.
 fn refusal(error: &anyhow::Error) -> Option<String> {
-    let status = error.chain().find_map(|cause| match cause.downcast_ref() {
-        Some(kube::Error::Api(status)) => Some(status),
-        _ => None,
-    })?;
+    let mut causes = error.chain();
+    let status = match causes.find_map(|cause| cause.downcast_ref::<kube::Error>())? {
+        kube::Error::Api(status) => status,
+        kube::Error::Service(_) | kube::Error::HyperError(_) => {
+            let cause = error.root_cause();
+            return Some(format!("Unable to connect to the server: {cause}"));
+        }
+        _ => return None,
+    };
     let reason = match status.reason.as_str() {
         "" => String::new(),
         reason => format!(" ({reason})"),
@@ -106,6 +111,10 @@ mod tests {
         let told = refusal(&error);
         let expected = "Error from server (NotFound): pods \"x\" not found";
         assert_eq!(told.as_deref(), Some(expected));
+        let silence = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = anyhow::Error::from(kube::Error::Service(silence.into()));
+        let expected = "Unable to connect to the server: connection refused";
+        assert_eq!(refusal(&error).as_deref(), Some(expected));
         assert_eq!(refusal(&anyhow::anyhow!("something else")), None);
     }
 }

@@ -84,3 +84,22 @@ pub(crate) fn configuration(shown: &Value) -> NodeConfig {
     let notation = Notation::KubeletConfiguration;
     read_document(&tree, notation, notation.default_profile()).config
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_configuration_is_read_though_it_does_not_say_what_it_is() {
+        let shown = json!({
+            "enableServer": true, "syncFrequency": "1m0s", "unheardOf": {"a": 1},
+            "evictionHard": { "memory.available": "300Mi", "nodefs.available": "10%" },
+            "systemReserved": { "memory": "1Gi" },
+        });
+        let config = configuration(&shown);
+        assert_eq!(config.eviction_hard["memory.available"], "300Mi");
+        assert_eq!(config.eviction_hard.len(), 2);
+        assert_eq!(config.system_reserved.len(), 1);
+    }
+}

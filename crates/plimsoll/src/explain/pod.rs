@@ -227,11 +227,31 @@ fn headline(report: &PodReport, pod: Option<&Pod>) -> String {
             (true, count) => format!("is pending, though {count} of the nodes would do"),
         };
     }
+    let waits = match pod.and_then(waiting) {
+        Some(why) => format!(": {why}"),
+        None => String::new(),
+    };
     match (&report.phase, &report.node) {
         (None, _) => "is gone".to_owned(),
-        (Some(phase), Some(node)) => format!("is {phase} on node {node}"),
-        (Some(phase), None) => format!("is {phase}"),
+        (Some(phase), Some(node)) => format!("is {phase} on node {node}{waits}"),
+        (Some(phase), None) => format!("is {phase}{waits}"),
     }
+}
+
+/// What its first container that does not run waits for.
+fn waiting(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let init = status.init_container_statuses.iter().flatten();
+    let mut all = init.chain(status.container_statuses.iter().flatten());
+    all.find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.as_deref()?;
+        let name = &container.name;
+        Some(match waiting.message.as_deref().unwrap_or_default() {
+            "" => format!("container {name} waits, {reason}"),
+            message => format!("container {name} waits, {reason} ({message})"),
+        })
+    })
 }
 
 fn is_phase(pod: &Pod, phase: &str) -> bool {

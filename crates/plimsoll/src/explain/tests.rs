@@ -354,6 +354,17 @@ fn a_container_that_the_kernel_killed_is_told_its_limit() {
 }
 
 #[test]
+fn a_pod_on_its_node_says_what_it_waits_for() {
+    let mut web = pod("web", Some("n1"), &json!({}));
+    web["status"] = json!({ "phase": "Pending", "containerStatuses": [{
+        "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } },
+    }] });
+    let headline = "is Pending on node n1: container main waits, ImagePullBackOff (no such image)";
+    assert_eq!(explained(&found("web", Some(web))).headline, headline);
+}
+
+#[test]
 fn a_node_shows_its_lines_whom_it_would_evict_and_what_it_did() {
     let mut n1 = node(
         "n1",

@@ -62,8 +62,10 @@ pub(crate) fn main(plan: &str) -> ExitCode {
         }
         node.stop();
     }
-    table::print(&outcomes);
-    problems.extend(too_slow(&outcomes));
+    if !outcomes.is_empty() {
+        table::print(&outcomes);
+        problems.extend(too_slow(&outcomes));
+    }
     for problem in &problems {
         println!("PROBLEM {problem}");
     }

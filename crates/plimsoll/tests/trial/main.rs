@@ -6,7 +6,8 @@
 //! memory went down and who suffered. The same was measured with a kubelet.
 //!
 //!     cargo test -p plimsoll --test trial -- --ignored                        # a short set
-//!     PLIMSOLL_TRIALS=40 cargo test --release -p plimsoll --test trial -- --ignored
+//!     PLIMSOLL_TRIALS=36 cargo test --release -p plimsoll --test trial -- --ignored
+//!     PLIMSOLL_TRIALS=page-cache cargo test -p plimsoll --test trial -- --ignored
 //!
 //! This program is all of it: the test on the host (`vm`), the one who leads the trials in the guest
 //! (`lead`, with `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).

@@ -245,6 +245,7 @@ fn launch(setup: &Setup) -> Child {
     if setup.is_poll_only {
         command.arg("--poll-only");
     }
+    command.env("RUST_LOG", "warn,plimsoll_node::eviction=info");
     let _ = std::fs::remove_file(LOG);
     let log = OpenOptions::new().create(true).append(true).open(LOG);
     let log = log.unwrap();

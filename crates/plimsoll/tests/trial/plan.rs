@@ -93,7 +93,7 @@ const fn polite(rate: u32) -> Load {
     }
 }
 
-/// The set by its name: `short`, or how many hogs are to be evicted in all.
+/// The set by its name: `short`, `page-cache`, or how many hogs are to be evicted in all.
 pub(crate) fn stages(name: &str) -> Vec<Stage> {
     let is_short = name == "short";
     let events = Setup {
@@ -125,16 +125,24 @@ pub(crate) fn stages(name: &str) -> Vec<Stage> {
             stage(poll, &[stubborn(200)]),
         ];
     }
-    let count: usize = name.parse().expect("short, or a number of trials");
+    let caches = [
+        stage(kernels, &[Load::Reader]),
+        stage(events, &[Load::Reader]),
+    ];
+    if name == "page-cache" {
+        return caches.to_vec();
+    }
+    let count: usize = name
+        .parse()
+        .expect("short, page-cache, or a number of trials");
     let mut plain: Vec<Load> = RATES.map(stubborn).to_vec();
     plain.push(polite(100));
     let rounds = count.div_ceil(plain.len() + RATES.len());
     let rates = RATES.map(stubborn);
-    vec![
+    let hogs = [
         stage(events, &plain.repeat(rounds)),
         stage(reserved, &rates.repeat(rounds)),
         stage(poll, &rates.repeat(rounds.div_ceil(2))),
-        stage(kernels, &[Load::Reader]),
-        stage(events, &[Load::Reader]),
-    ]
+    ];
+    hogs.into_iter().chain(caches).collect()
 }

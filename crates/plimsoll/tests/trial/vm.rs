@@ -18,8 +18,8 @@ pub(crate) const ARCHIVE: &str = "/test/busybox.tar";
 /// Where this program is.
 pub(crate) const PROGRAM: &str = "/test/program";
 
-/// How many hogs are to be evicted; without it there is a short set.
-const COUNT: &str = "PLIMSOLL_TRIALS";
+/// Which trials there are ([`crate::plan::stages`]); without it there is a short set.
+const PLAN: &str = "PLIMSOLL_TRIALS";
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
@@ -28,7 +28,7 @@ pub(crate) fn trial() -> Trial {
         let folder = tempfile::tempdir()?;
         let archive = busybox_archive(folder.path(), IMAGE);
         let own = std::env::current_exe()?;
-        let plan = std::env::var(COUNT).unwrap_or_else(|_| "short".to_owned());
+        let plan = std::env::var(PLAN).unwrap_or_else(|_| "short".to_owned());
         let outcome = Machine::new()
             .memory_mib(2048)
             .disk_mib(4096)

@@ -46,9 +46,18 @@ impl Containerd {
     ///
     /// With an install hint if there is none, with its log if it does not come up.
     pub fn start() -> Self {
+        Self::start_below(&std::env::temp_dir())
+    }
+
+    /// As [`Self::start`], with all it keeps in a folder below that one.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::start`].
+    pub fn start_below(parent: &Path) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(0);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let folder = tempfile::tempdir().expect("there is room for temporary files");
+        let folder = tempfile::tempdir_in(parent).expect("there is room for temporary files");
         let network = format!("plimsoll-test-{}-{serial}", std::process::id());
         write_configuration(folder.path(), &network, serial);
         let process = launch(folder.path());

@@ -87,7 +87,10 @@ impl Cluster {
                 None
             }
             Runtime::Containerd => {
-                let containerd = Containerd::start();
+                let containerd = match containerd_place(folder.path()).canonicalize() {
+                    Ok(place) => Containerd::start_below(&place),
+                    Err(_) => Containerd::start(),
+                };
                 containerd.import(&Image::busybox(), IMAGE);
                 Some(containerd)
             }
@@ -354,8 +357,12 @@ pub(crate) fn data_dir(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// Takes an image into the store of the embedded runtime of a cluster in that folder.
-pub(crate) fn import_image(folder: &Path, image: &Image, name: &str) {
+/// Where containerd keeps its things if a test has made that folder; elsewhere if not.
+pub(crate) fn containerd_place(folder: &Path) -> PathBuf {
+    folder.join("containerd")
+}
+
+fn import_image(folder: &Path, image: &Image, name: &str) {
     let archive = folder.join("import.tar");
     std::fs::write(&archive, image.docker_archive(&[name])).expect("the folder is ours");
     import(folder, &archive);

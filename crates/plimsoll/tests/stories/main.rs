@@ -12,7 +12,7 @@ use std::thread;
 use story::{Needs, Story};
 
 /// How many stories are told at once. They wait most of the time.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 4;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

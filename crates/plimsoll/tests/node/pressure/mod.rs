@@ -27,6 +27,8 @@ fn configured(folder: &Path, settings: &Value) -> Vec<String> {
     let mut configuration = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
+        // Tests wait for what the node says of its images.
+        "nodeStatusUpdateFrequency": "2s",
     });
     let fields = settings.as_object().into_iter().flatten();
     for (name, value) in fields {

@@ -24,13 +24,15 @@ impl Api {
         }
     }
 
-    /// The object: `pod NAME` of the default namespace, or `node NAME`. The error says why there is
-    /// none, with `NotFound` if that is why.
+    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, or `node NAME`. The
+    /// error says why there is none, with `NotFound` if that is why.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
         let path = match object.split_once(' ') {
-            Some(("pod", name)) => format!("/api/v1/namespaces/default/pods/{name}"),
             Some(("node", name)) => format!("/api/v1/nodes/{name}"),
-            _ => panic!("{object:?} is neither a pod nor a node"),
+            Some((kind @ ("pod" | "serviceaccount"), name)) => {
+                format!("/api/v1/namespaces/default/{kind}s/{name}")
+            }
+            _ => panic!("where {object:?} is read is not known here"),
         };
         self.runtime.block_on(self.read(&path))
     }

@@ -9,7 +9,7 @@ use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::{Image, busybox_archive};
 use plimsoll_testkit::mount::unmount_below;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::api::Api;
@@ -123,13 +123,18 @@ impl Cluster {
 
     fn until_ready(&mut self) {
         self.up.says("export KUBECONFIG=");
-        self.shows(
-            &format!(
-                "get node {NODE} -o jsonpath={{.status.conditions[?(@.type==\"Ready\")].status}}/{{.spec.taints}}"
-            ),
-            "True/",
+        self.until_object(
+            &format!("node {NODE}"),
+            "ready and without taints",
+            |node| {
+                let conditions = node["status"]["conditions"].as_array();
+                let mut conditions = conditions.into_iter().flatten();
+                let is_ready =
+                    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
+                is_ready && node["spec"]["taints"].is_null()
+            },
         );
-        self.shows("get serviceaccounts -o name", "serviceaccount/default\n");
+        self.until_object("serviceaccount default", "there", Value::is_object);
     }
 
     /// Kills the agent and everything in its process without warning.
@@ -207,7 +212,12 @@ impl Cluster {
         kubectl::start(&self.kubeconfig(), arguments)
     }
 
-    /// Creates objects.
+    /// Creates objects, all with one command.
+    pub(crate) fn create_all(&self, manifests: Vec<Value>) {
+        self.create(&json!({ "apiVersion": "v1", "kind": "List", "items": manifests }));
+    }
+
+    /// Creates an object.
     pub(crate) fn create(&self, manifest: &Value) {
         self.kubectl_with("create -f -", &manifest.to_string());
     }

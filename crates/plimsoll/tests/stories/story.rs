@@ -137,7 +137,7 @@ with `kubectl`, and leaves nothing behind. Those that run containers need root:
 ```
 
 Below is what they print. Tests run every one of them and compare, so that this page stays true; only measured amounts of
-memory and disk differ from run to run. `busybox` and `kubectl` have to be installed.
+memory and disk differ from run to run. `busybox`, `jq` and `kubectl` have to be installed.
 ";
 
 /// `02-hard-eviction` becomes `Hard eviction`.

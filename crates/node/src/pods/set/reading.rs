@@ -1,11 +1,8 @@
 //! What others want to know of pods.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use plimsoll_core::eviction::container_gc::PodState;
-use plimsoll_core::object::identity::PodUid;
 
 use super::Pods;
 use super::entry::Entry;
@@ -42,22 +39,5 @@ impl Pods {
     /// nobody.
     pub fn are_all_known(&self) -> bool {
         self.table().is_ready()
-    }
-
-    /// What may become of what pods leave behind.
-    pub fn garbage_states(&self) -> BTreeMap<PodUid, PodState> {
-        let table = self.table();
-        let entries = table.entries.iter();
-        entries
-            .map(|(uid, entry)| (PodUid::new(uid.clone()), garbage_state(entry)))
-            .collect()
-    }
-}
-
-/// What has ended keeps its logs and exit codes until its object goes.
-fn garbage_state(entry: &Entry) -> PodState {
-    match *entry.stopped.borrow() {
-        true => PodState::Ended,
-        false => PodState::Living,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::EventType;
@@ -22,7 +23,7 @@ use super::host::NodeHost;
 use super::measure::Meter;
 use super::options::Options;
 use crate::eviction::oom::{self, follow_kernel_log};
-use crate::eviction::protect::protect_agent;
+use crate::eviction::protect::{keep_code, protect_agent};
 use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{
     Condemned, EvictionShell, Journal, Settings, Surroundings, Survey, Ticket, Waking,
@@ -92,7 +93,7 @@ impl Surroundings for Neighbours {
         });
         let age = condemned.stats_ages.first().map(|(_, age)| {
             let nanos = u64::try_from(age.as_nanos()).unwrap_or_default();
-            std::time::Duration::from_nanos(nanos)
+            Duration::from_nanos(nanos)
         });
         let label = eviction.cause.metric_label();
         self.meter.metrics.evicted(label, age);
@@ -132,6 +133,9 @@ pub(super) fn start(
     for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
         tracing::info!(problem, "the agent is less safe than it could be");
     }
+    if options.eviction.protection.keep_code {
+        tasks.spawn(keep_code_later(options.system_root.clone(), stop.clone()));
+    }
     let (reclaims, wanted) = unbounded_channel();
     let journal = Arc::<OnceLock<Journal>>::default();
     let neighbours = Arc::new(Neighbours {
@@ -159,6 +163,19 @@ pub(super) fn start(
         }
     });
     journal
+}
+
+/// Keeps the agent's code in memory, once it has started and runs as it will.
+async fn keep_code_later(system_root: PathBuf, stop: CancellationToken) {
+    const STARTED: Duration = Duration::from_secs(10);
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = tokio::time::sleep(STARTED) => {}
+    }
+    let kept = tokio::task::spawn_blocking(move || keep_code(&system_root)).await;
+    if let Ok(Err(error)) = kept {
+        tracing::info!(%error, "the agent's code may be dropped");
+    }
 }
 
 /// Watches from the first measurement on, which tells where the disks are.

@@ -332,7 +332,8 @@ impl Watch {
         self.carry_out(now, decision);
     }
 
-    /// Kills first and talks later.
+    /// Kills first, then tells that the node is under pressure, so that nothing else comes to it, and
+    /// then the rest.
     fn carry_out(&mut self, now: Timestamp, decision: Decision) {
         self.next_step = decision.next_step_by;
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
@@ -342,10 +343,13 @@ impl Watch {
             && is_concluded
             && !self.is_old_news(now, &decision.verdict);
         let mut announced = Vec::new();
+        let mut condemned = Vec::new();
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
         for action in decision.actions {
             match action {
-                Action::Evict(eviction) => self.evict(now, *eviction, &decision.stats_ages),
+                Action::Evict(eviction) => {
+                    condemned.extend(self.evict(now, *eviction, &decision.stats_ages));
+                }
                 Action::Announce(message) if is_recorded || !is_concluded => {
                     announced.push(message);
                 }
@@ -363,6 +367,9 @@ impl Watch {
         };
         if is_changed {
             self.surroundings.conditions_changed(&decision.conditions);
+        }
+        for condemned in condemned {
+            self.surroundings.evict(condemned);
         }
         for message in announced {
             let reason = message::THRESHOLD_MET_REASON;
@@ -409,12 +416,14 @@ impl Watch {
         is_old
     }
 
+    /// Kills a pod if there is no time; answers what is to be told about it, unless the kernel was
+    /// first.
     fn evict(
         &mut self,
         now: Timestamp,
         eviction: Eviction,
         stats_ages: &[(Signal, threshold::Duration)],
-    ) {
+    ) -> Option<Condemned> {
         let uid = eviction.uid.clone();
         let entry = self.roster.get_mut(&uid);
         if entry.is_some_and(|entry| entry.was_oom_killed(&mut self.reading)) {
@@ -422,7 +431,7 @@ impl Watch {
             tracing::info!(pod = %eviction.pod_ref, "the kernel was first");
             self.engine.kill_failed(&uid);
             self.settles = now.saturating_add(KERNEL_FIRST);
-            return;
+            return None;
         }
         let mut condemned = Condemned::new(eviction, stats_ages.to_vec());
         if is_at_once(&condemned.eviction, self.settings.gives_grace_always) {
@@ -441,7 +450,7 @@ impl Watch {
             until: now.saturating_add(patience),
             is_struck,
         });
-        self.surroundings.evict(condemned);
+        Some(condemned)
     }
 
     /// Kills everything in a pod; answers whether that worked.

@@ -21,7 +21,9 @@ pub(crate) const PROGRAM: &str = "/test/program";
 /// Which trials there are ([`crate::plan::stages`]); without it there is a short set.
 const PLAN: &str = "PLIMSOLL_TRIALS";
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
-const LIMIT: Duration = Duration::from_secs(60 * 60);
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Of a whole run, which takes half a minute for each trial.
+const LONG_LIMIT: Duration = Duration::from_secs(120 * 60);
 
 pub(crate) fn trial() -> Trial {
     Trial::test("vm/eviction", || {
@@ -29,6 +31,7 @@ pub(crate) fn trial() -> Trial {
         let archive = busybox_archive(folder.path(), IMAGE);
         let own = std::env::current_exe()?;
         let plan = std::env::var(PLAN).unwrap_or_else(|_| "short".to_owned());
+        let limit = if plan == "short" { LIMIT } else { LONG_LIMIT };
         let outcome = Machine::new()
             .memory_mib(2048)
             .disk_mib(4096)
@@ -36,7 +39,7 @@ pub(crate) fn trial() -> Trial {
             .program(Path::new(env!("CARGO_BIN_EXE_plimsoll")), PLIMSOLL)
             .tool("chrt")
             .file(&archive, ARCHIVE)
-            .run(&[PROGRAM, LEAD, &plan], LIMIT, &mut std::io::stdout());
+            .run(&[PROGRAM, LEAD, &plan], limit, &mut std::io::stdout());
         match outcome.status {
             Some(0) => Ok(()),
             status => Err(format!("the trial failed in the machine ({status:?})").into()),

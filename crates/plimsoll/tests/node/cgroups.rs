@@ -194,13 +194,14 @@ fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
         };
         assert_eq!(pod["status"]["qosClass"], *class, "{name}");
         let path = pod_cgroup(cluster, &pod);
+        let (shares, quota, memory) = *of_pod;
         if is_hopeless {
-            until("the pod's cgroup is there", || match exists(&path) {
-                true => Ok(()),
-                false => Err(path.clone()),
+            let wanted = expected(shares, quota, memory, Writer::Agent);
+            until("the pod's cgroup is ready", || {
+                let is_ready = exists(&path) && values(&path) == wanted;
+                if is_ready { Ok(()) } else { Err(path.clone()) }
             });
         }
-        let (shares, quota, memory) = *of_pod;
         assert_eq!(
             values(&path),
             expected(shares, quota, memory, Writer::Agent),

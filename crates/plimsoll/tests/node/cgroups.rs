@@ -282,7 +282,7 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
             assert_eq!(score_of(id), score.to_string(), "{name}");
         }
     }
-    let guaranteed = json!({ "limits": { "cpu": "10m", "memory": "16Mi" } });
+    let guaranteed = json!({ "limits": { "cpu": "200m", "memory": "16Mi" } });
     let pod = cluster.run(&pod("guaranteed", &[sized("main", &guaranteed)]));
     // Only who has CAP_SYS_RESOURCE may go below what it has itself.
     let wanted = match may_lower_oom_scores() {

@@ -194,13 +194,14 @@ fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
         };
         assert_eq!(pod["status"]["qosClass"], *class, "{name}");
         let path = pod_cgroup(cluster, &pod);
+        let (shares, quota, memory) = *of_pod;
         if is_hopeless {
-            until("the pod's cgroup is there", || match exists(&path) {
-                true => Ok(()),
-                false => Err(path.clone()),
+            let wanted = expected(shares, quota, memory, Writer::Agent);
+            until("the pod's cgroup is ready", || {
+                let is_ready = exists(&path) && values(&path) == wanted;
+                if is_ready { Ok(()) } else { Err(path.clone()) }
             });
         }
-        let (shares, quota, memory) = *of_pod;
         assert_eq!(
             values(&path),
             expected(shares, quota, memory, Writer::Agent),
@@ -281,7 +282,7 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
             assert_eq!(score_of(id), score.to_string(), "{name}");
         }
     }
-    let guaranteed = json!({ "limits": { "cpu": "10m", "memory": "16Mi" } });
+    let guaranteed = json!({ "limits": { "cpu": "200m", "memory": "16Mi" } });
     let pod = cluster.run(&pod("guaranteed", &[sized("main", &guaranteed)]));
     // Only who has CAP_SYS_RESOURCE may go below what it has itself.
     let wanted = match may_lower_oom_scores() {

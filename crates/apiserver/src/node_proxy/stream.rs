@@ -4,6 +4,8 @@
 //! apimachinery/pkg/util/proxy/upgradeaware.go. Whether the command and the streams make sense is
 //! for the node to say, as upstream.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -28,6 +30,11 @@ use crate::status::Status;
 
 /// How much of a node's refusal is handed on.
 const MAX_REFUSAL_BYTES: usize = 1 << 20;
+
+/// How long a client has after the upgrade before anything comes over a WebSocket. kubectl up to
+/// 1.32 begins to read and makes its streams side by side, and throws away what comes for a stream
+/// that is not there yet; our nodes answer within a millisecond.
+const HEAD_START: Duration = Duration::from_millis(30);
 
 impl NodeConnector {
     /// Runs a command in a container, over a WebSocket (GET) or SPDY (POST). `node` is the one
@@ -147,10 +154,14 @@ impl NodeConnector {
         }
         let node = hyper::upgrade::on(&mut response);
         let timeouts = self.timeouts;
+        let head_start = is_websocket(request.headers()).then_some(HEAD_START);
         tokio::spawn(async move {
             let (Ok(client), Ok(node)) = tokio::join!(client, node) else {
                 return;
             };
+            if let Some(head_start) = head_start {
+                tokio::time::sleep(head_start).await;
+            }
             splice(TokioIo::new(client), TokioIo::new(node), &timeouts).await;
             drop(connection);
         });

@@ -1,5 +1,7 @@
 //! `pods/exec` and `pods/attach`.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use http::Request;
@@ -46,6 +48,17 @@ async fn a_command_echoes_over_both_websocket_protocols() {
         while let Some(Ok(_)) = socket.next().await {}
     }
     node.wait_for_ends(3).await;
+}
+
+/// kubectl loses what comes before it has made its streams.
+#[tokio::test]
+async fn a_client_has_time_to_make_its_streams() {
+    let node = Node::start().await;
+    let front = Front::of(&node).await;
+    let (mut socket, _) = front.websocket(EXEC, V5).await.unwrap();
+    let upgraded = Instant::now();
+    socket.next().await.unwrap().unwrap();
+    assert!(upgraded.elapsed() > Duration::from_millis(20));
 }
 
 #[tokio::test]

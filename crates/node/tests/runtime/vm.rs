@@ -1,5 +1,6 @@
 //! The same cases in a virtual machine, where cgroups are v2.
 
+use std::path::Path;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
@@ -10,6 +11,9 @@ use crate::backend::Backend;
 
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// Clients of registries want to know whom to trust, even where nothing is encrypted.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// One trial: this program with the cases of a runtime, inside.
 pub(crate) fn trial(runtime: Backend) -> Trial {
@@ -22,7 +26,10 @@ pub(crate) fn trial(runtime: Backend) -> Trial {
 
 /// A machine with the programs that the cases of a runtime need.
 fn machine(runtime: Backend) -> Machine {
-    let machine = Machine::new().memory_mib(2048).tool("docker-registry");
+    let mut machine = Machine::new().memory_mib(2048).tool("docker-registry");
+    if Path::new(CERTIFICATES).exists() {
+        machine = machine.file(Path::new(CERTIFICATES), CERTIFICATES);
+    }
     match runtime {
         Backend::Cri => machine.containerd(),
         Backend::Embedded => machine,

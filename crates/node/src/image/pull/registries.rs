@@ -1,11 +1,10 @@
 //! How registries are reached.
 
 use std::net::IpAddr;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use oci_client::Client;
-use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
+use oci_client::client::{ClientConfig, ClientProtocol};
 
 use super::super::reference::Reference;
 use super::Error;
@@ -37,7 +36,6 @@ impl Registries {
             connect_timeout: Some(CONNECT_WITHIN),
             read_timeout: Some(SILENT_FOR),
             user_agent: concat!("plimsoll/", env!("CARGO_PKG_VERSION")),
-            extra_root_certificates: nobody().into_iter().collect(),
             ..ClientConfig::default()
         };
         Client::try_from(config).map_err(|source| Error::Client {
@@ -51,22 +49,6 @@ impl Registries {
         let is_listed = |listed: &String| listed == registry || listed == host;
         self.insecure.iter().any(is_listed) || is_loopback(host)
     }
-}
-
-/// An authority that signs for nobody: its key is gone. The client refuses to be made where a
-/// machine has no authorities at all, and registries without TLS need none.
-fn nobody() -> Option<Certificate> {
-    static NOBODY: OnceLock<Option<Certificate>> = OnceLock::new();
-    let made = NOBODY.get_or_init(|| {
-        let key = rcgen::KeyPair::generate().ok()?;
-        let params = rcgen::CertificateParams::default();
-        let certificate = params.self_signed(&key).ok()?;
-        Some(Certificate {
-            encoding: CertificateEncoding::Der,
-            data: certificate.der().to_vec(),
-        })
-    });
-    made.clone()
 }
 
 /// Without the port and the brackets of an IPv6 address.

@@ -135,8 +135,8 @@ pub(super) async fn refusal(response: Response<Incoming>) -> Response<Body> {
     answer
 }
 
-/// Copies both ways until either side is done, then closes both: the protocols spoken here close
-/// within themselves.
+/// Copies both ways until either side says no more, then closes both: the protocols spoken here
+/// close within themselves.
 async fn splice(
     one: impl AsyncRead + AsyncWrite,
     other: impl AsyncRead + AsyncWrite,
@@ -146,27 +146,52 @@ async fn splice(
     let (mut other_read, mut other_write) = tokio::io::split(other);
     let activity = Activity::default();
     tokio::select! {
-        _ = copy(&mut one_read, &mut other_write, &activity) => {}
-        _ = copy(&mut other_read, &mut one_write, &activity) => {}
+        () = copy(&mut one_read, &mut other_write, &activity) => {}
+        () = copy(&mut other_read, &mut one_write, &activity) => {}
         () = activity.stall(idle) => {}
     }
     let farewell = async { tokio::join!(one_write.shutdown(), other_write.shutdown()) };
     let _ = timeout(Duration::from_secs(5), farewell).await;
 }
 
+/// Copies until `from` says no more. When `to` does not listen any more, what it said last may
+/// still be on its way in the other direction, so that is not the end.
 async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     activity: &Activity,
-) -> io::Result<()> {
+) {
     let mut buffer = vec![0; BUFFER];
-    loop {
-        let count = from.read(&mut buffer).await?;
-        if count == 0 {
-            return Ok(());
+    let mut is_listening = true;
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if is_listening {
+            let written = to.write_all(&buffer[..count]).await;
+            is_listening = written.is_ok() && to.flush().await.is_ok();
         }
-        to.write_all(&buffer[..count]).await?;
-        to.flush().await?;
         activity.note();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_words_of_one_that_does_not_listen_any_more_are_heard() {
+        let (mut client, near) = tokio::io::duplex(8);
+        // Over two pipes, so that one direction can end without the other.
+        let (heard, said) = (tokio::io::duplex(8), tokio::io::duplex(8));
+        drop(heard.1);
+        let runtime = tokio::io::join(said.0, heard.0);
+        let idle = Duration::from_secs(3600);
+        let splicing = tokio::spawn(async move { splice(near, runtime, idle).await });
+        client.write_all(b"more input").await.unwrap();
+        let mut end = said.1;
+        end.write_all(b"the command has ended").await.unwrap();
+        drop(end);
+        let mut last = String::new();
+        client.read_to_string(&mut last).await.unwrap();
+        assert_eq!(last, "the command has ended");
+        splicing.await.unwrap();
     }
 }

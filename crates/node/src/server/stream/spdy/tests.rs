@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -19,8 +20,8 @@ const LIMITS: Limits = Limits {
 };
 
 /// The other side of a server, frame by frame.
-struct Peer {
-    io: DuplexStream,
+struct Peer<I = DuplexStream> {
+    io: I,
     encoder: Encoder,
     decoder: Decoder,
     come: BytesMut,
@@ -35,13 +36,18 @@ impl Peer {
     fn with_room(bytes: usize) -> (Peer, Connection, mpsc::Receiver<Stream>) {
         let (near, far) = tokio::io::duplex(bytes);
         let (connection, streams) = Connection::start(far, Role::Server, LIMITS);
-        let peer = Peer {
-            io: near,
+        (Peer::over(near), connection, streams)
+    }
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> Peer<I> {
+    fn over(io: I) -> Peer<I> {
+        Peer {
+            io,
             encoder: Encoder::new(),
             decoder: Decoder::new(),
             come: BytesMut::new(),
-        };
-        (peer, connection, streams)
+        }
     }
 
     async fn say(&mut self, frame: Frame) {
@@ -174,6 +180,42 @@ async fn a_peer_that_is_gone_is_missed_though_its_input_is_stuck() {
     drop(peer);
     let missed = connection.link.gone.cancelled();
     timeout(Duration::from_secs(120), missed).await.unwrap();
+}
+
+/// A runtime says all it has and closes at once, while a slow client still has to take it.
+#[tokio::test]
+async fn what_a_runtime_said_before_it_closed_is_heard() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await;
+    let (client, (runtime, _)) = (client.unwrap(), listener.accept().await.unwrap());
+    let (mut connection, _streams) = Connection::start(client, Role::Client, LIMITS);
+    let mut runtime = Peer::over(runtime);
+    let runtime = tokio::spawn(async move {
+        for id in [1, 3] {
+            assert!(matches!(
+                runtime.hear().await,
+                Some(Frame::SynStream { .. })
+            ));
+            let (headers, fin) = (Headers::default(), false);
+            runtime.say(Frame::SynReply { id, headers, fin }).await;
+        }
+        for _ in 0..10 {
+            runtime.say(data(3, 30_000)).await;
+        }
+        runtime.say(data(1, 7)).await;
+        for id in [1, 3] {
+            runtime.say(reset(id, ResetStatus::Cancel)).await;
+        }
+    });
+    let mut status = connection.open(Headers::default()).await.unwrap();
+    let mut output = connection.open(Headers::default()).await.unwrap();
+    runtime.await.unwrap();
+    let mut said = Vec::new();
+    output.input.read_to_end(&mut said).await.unwrap();
+    assert_eq!(said.len(), 300_000);
+    let mut said = Vec::new();
+    status.input.read_to_end(&mut said).await.unwrap();
+    assert_eq!(said.len(), 7);
 }
 
 #[tokio::test(start_paused = true)]

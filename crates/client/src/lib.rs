@@ -2,13 +2,15 @@
 //!
 //! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people), [`any_server`] (TLS with whoever answers). For tests, with the feature of that name, `testing`: an API server in memory.
+//! told to people), [`any_server`] (TLS with whoever answers), [`splice`] (two connections made one).
+//! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod any_server;
 pub mod clock;
 pub mod events;
 pub mod informer;
 pub mod process;
+pub mod splice;
 #[cfg(any(test, feature = "testing"))]
 #[expect(
     clippy::unwrap_used,

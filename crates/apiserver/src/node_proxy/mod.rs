@@ -10,8 +10,8 @@
 //! SPDY in its messages: those are unwrapped, so that a node needs to know SPDY only.
 //!
 //! Reading order: [`endpoint`] (where a node is), [`connector`] (how it is reached), `exchange` (one
-//! request), `options` and `container` (what a caller asks for), `log`, `stream` with `splice`,
-//! `websocket` and `tunnel` (exec, attach, port-forward), `forward` (the proxy to a node's own
+//! request), `options` and `container` (what a caller asks for), `log`, `stream`, `websocket`
+//! and `tunnel` (exec, attach, port-forward), `forward` (the proxy to a node's own
 //! paths), [`usage`] (`metrics.k8s.io`), `answer` (how refusals are told).
 
 mod answer;
@@ -23,7 +23,6 @@ mod forward;
 mod headers;
 mod log;
 mod options;
-mod splice;
 mod stream;
 mod tunnel;
 pub mod usage;

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use plimsoll_client::splice::{Patience, splice};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -22,7 +23,6 @@ use super::headers::{
     is_upgrade, is_websocket, offered_protocols, remove_hop_by_hop, set_upgrade, upgrade_headers,
 };
 use super::options::{CommandOptions, port_forward_to_node};
-use super::splice::splice;
 use super::{tunnel, websocket};
 use crate::body::{Body, empty, full};
 use crate::http::query::Query;
@@ -153,7 +153,10 @@ impl NodeConnector {
             return self.not_upgraded(response).await;
         }
         let node = hyper::upgrade::on(&mut response);
-        let timeouts = self.timeouts;
+        let patience = Patience {
+            idle: self.timeouts.idle,
+            closing: self.timeouts.closing,
+        };
         let head_start = is_websocket(request.headers()).then_some(HEAD_START);
         tokio::spawn(async move {
             let (Ok(client), Ok(node)) = tokio::join!(client, node) else {
@@ -162,7 +165,7 @@ impl NodeConnector {
             if let Some(head_start) = head_start {
                 tokio::time::sleep(head_start).await;
             }
-            splice(TokioIo::new(client), TokioIo::new(node), &timeouts).await;
+            splice(TokioIo::new(client), TokioIo::new(node), patience).await;
             drop(connection);
         });
         let mut answer = Response::new(empty());

@@ -9,6 +9,7 @@ use futures::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use plimsoll_client::splice::{Activity, BUFFER_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -19,7 +20,6 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::answer::{Refusal, bad_request, unexpected};
 use super::connector::{NodeConnector, Stream, Timeouts};
 use super::headers::{contains, is_websocket, offered_protocols, upgrade_headers};
-use super::splice::{Activity, BUFFER_BYTES};
 use super::websocket;
 use crate::body::{Body, empty};
 

@@ -8,6 +8,7 @@ use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOC
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use plimsoll_client::splice::BUFFER_BYTES;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -56,7 +57,7 @@ pub(super) fn accepted(
 /// The WebSocket of a client whose upgrade was agreed to.
 pub(super) async fn serve(client: Upgraded) -> WebSocketStream<TokioIo<Upgraded>> {
     let config = WebSocketConfig::default()
-        .read_buffer_size(super::splice::BUFFER_BYTES)
+        .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(MAX_MESSAGE_BYTES)
         .max_message_size(Some(MAX_MESSAGE_BYTES))

@@ -4,11 +4,9 @@
 //! itself, the connection is passed on; else it ends here.
 //!
 //! Reading order: `agreement` (what is spoken), `session` (a process and a client), `status` (how it
-//! ended), `activity` (when nothing happens any more); `websocket` and, over `spdy`,
-//! `remote_command` and `port_forward` (protocols); `upgrade` (how it begins);
-//! `proxy` and `translate` (streams of the runtime).
+//! ended); `websocket` and, over `spdy`, `remote_command` and `port_forward` (protocols); `upgrade`
+//! (how it begins); `proxy` and `translate` (streams of the runtime).
 
-mod activity;
 mod agreement;
 mod port_forward;
 mod proxy;

@@ -9,11 +9,10 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use plimsoll_client::splice::{Patience, splice};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::activity::Activity;
 use super::upgrade::switching;
 use crate::server::Server;
 use crate::server::answer::{self, Refusal};
@@ -22,11 +21,11 @@ use crate::server::body::{Body, full};
 /// How long the runtime may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long either side may take to hear that it is over.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// How much of a refusal is handed on.
 const MAX_REFUSAL: usize = 64 * 1024;
-
-/// How much of one direction is under way at a time.
-const BUFFER: usize = 32 * 1024;
 
 /// Why a runtime's streams cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -63,10 +62,13 @@ impl Server {
             return Ok(refusal(response).await);
         }
         let runtime = hyper::upgrade::on(&mut response);
-        let idle = self.options.idle;
+        let patience = Patience {
+            idle: self.options.idle,
+            closing: CLOSING,
+        };
         self.streams.spawn(&mut request, move |client| async move {
             if let Ok(runtime) = runtime.await {
-                splice(TokioIo::new(client), TokioIo::new(runtime), idle).await;
+                splice(TokioIo::new(client), TokioIo::new(runtime), patience).await;
             }
         })?;
         let protocol = response.headers().get(UPGRADE).cloned();
@@ -133,65 +135,4 @@ pub(super) async fn refusal(response: Response<Incoming>) -> Response<Body> {
         }
     }
     answer
-}
-
-/// Copies both ways until either side says no more, then closes both: the protocols spoken here
-/// close within themselves.
-async fn splice(
-    one: impl AsyncRead + AsyncWrite,
-    other: impl AsyncRead + AsyncWrite,
-    idle: Duration,
-) {
-    let (mut one_read, mut one_write) = tokio::io::split(one);
-    let (mut other_read, mut other_write) = tokio::io::split(other);
-    let activity = Activity::default();
-    tokio::select! {
-        () = copy(&mut one_read, &mut other_write, &activity) => {}
-        () = copy(&mut other_read, &mut one_write, &activity) => {}
-        () = activity.stall(idle) => {}
-    }
-    let farewell = async { tokio::join!(one_write.shutdown(), other_write.shutdown()) };
-    let _ = timeout(Duration::from_secs(5), farewell).await;
-}
-
-/// Copies until `from` says no more. When `to` does not listen any more, what it said last may
-/// still be on its way in the other direction, so that is not the end.
-async fn copy(
-    from: &mut (impl AsyncRead + Unpin),
-    to: &mut (impl AsyncWrite + Unpin),
-    activity: &Activity,
-) {
-    let mut buffer = vec![0; BUFFER];
-    let mut is_listening = true;
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if is_listening {
-            let written = to.write_all(&buffer[..count]).await;
-            is_listening = written.is_ok() && to.flush().await.is_ok();
-        }
-        activity.note();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_last_words_of_one_that_does_not_listen_any_more_are_heard() {
-        let (mut client, near) = tokio::io::duplex(8);
-        // Over two pipes, so that one direction can end without the other.
-        let (heard, said) = (tokio::io::duplex(8), tokio::io::duplex(8));
-        drop(heard.1);
-        let runtime = tokio::io::join(said.0, heard.0);
-        let idle = Duration::from_secs(3600);
-        let splicing = tokio::spawn(async move { splice(near, runtime, idle).await });
-        client.write_all(b"more input").await.unwrap();
-        let mut end = said.1;
-        end.write_all(b"the command has ended").await.unwrap();
-        drop(end);
-        let mut last = String::new();
-        client.read_to_string(&mut last).await.unwrap();
-        assert_eq!(last, "the command has ended");
-        splicing.await.unwrap();
-    }
 }

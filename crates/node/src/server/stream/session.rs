@@ -8,11 +8,11 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use plimsoll_client::splice::Activity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::activity::Activity;
 use super::status::{Form, Status};
 use super::{spdy, websocket};
 use crate::runtime::{Error, Input, Output, ProcessStreams, TerminalSize};

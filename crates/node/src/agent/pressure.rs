@@ -22,8 +22,9 @@ use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::measure::Meter;
 use super::options::Options;
+use crate::eviction::code::KeptCode;
 use crate::eviction::oom::{self, follow_kernel_log};
-use crate::eviction::protect::{keep_code, protect_agent};
+use crate::eviction::protect::protect_agent;
 use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{
     Condemned, EvictionShell, Journal, Settings, Surroundings, Survey, Ticket, Waking,
@@ -134,7 +135,8 @@ pub(super) fn start(
         tracing::info!(problem, "the agent is less safe than it could be");
     }
     if options.eviction.protection.keep_code {
-        tasks.spawn(keep_code_later(options.system_root.clone(), stop.clone()));
+        let code = KeptCode::new(options.system_root.clone());
+        tasks.spawn(keep(code, stop.clone()));
     }
     let (reclaims, wanted) = unbounded_channel();
     let journal = Arc::<OnceLock<Journal>>::default();
@@ -166,15 +168,18 @@ pub(super) fn start(
 }
 
 /// Keeps the agent's code in memory, once it has started and runs as it will.
-async fn keep_code_later(system_root: PathBuf, stop: CancellationToken) {
-    const STARTED: Duration = Duration::from_secs(10);
-    tokio::select! {
-        () = stop.cancelled() => return,
-        () = tokio::time::sleep(STARTED) => {}
-    }
-    let kept = tokio::task::spawn_blocking(move || keep_code(&system_root)).await;
-    if let Ok(Err(error)) = kept {
-        tracing::info!(%error, "the agent's code may be dropped");
+async fn keep(mut code: KeptCode, stop: CancellationToken) {
+    const PERIOD: Duration = Duration::from_secs(10);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(PERIOD) => {}
+        }
+        // A few system calls: not worth a thread of its own.
+        if let Err(error) = code.tidy() {
+            tracing::info!(%error, "the agent's code may be dropped");
+            return;
+        }
     }
 }
 

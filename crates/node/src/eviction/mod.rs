@@ -11,10 +11,11 @@
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `lines` and `pace`
 //! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `strike` (the
 //! end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on disk),
-//! `outlook` (how far the lines are), [`protect`] (the agent's own survival), [`oom`] (the kernel's
-//! own kills), [`reclaim`] (what the node frees without hurting a pod).
+//! `outlook` (how far the lines are), [`protect`] and [`code`] (the agent's own survival),
+//! [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees without hurting a pod).
 
 mod alarm;
+pub mod code;
 mod decisions;
 mod gauge;
 mod lines;

@@ -115,6 +115,11 @@ pub(crate) async fn make_nodes(client: &Client, count: usize) -> Result<()> {
             let made = api.create(&PostParams::default(), &node).await;
             let made = made.context("cannot create a node")?;
             let name = made.metadata.name.unwrap_or_default();
+            // New nodes are tainted until a controller finds them ready; there is none here.
+            let untainted = Patch::Merge(json!({ "spec": { "taints": null } }));
+            api.patch(&name, &PatchParams::default(), &untainted)
+                .await
+                .context("cannot take a node's taint away")?;
             let status = Patch::Merge(status);
             api.patch_status(&name, &PatchParams::default(), &status)
                 .await

@@ -18,6 +18,17 @@ mod pods;
 mod stage;
 
 use anyhow::{Context, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What was started is ended in any case: a stage is dropped with the future that holds it.
+async fn until_interrupted(measuring: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut terminated = signal(SignalKind::terminate()).context("cannot hear of signals")?;
+    tokio::select! {
+        measured = measuring => measured,
+        _ = terminated.recv() => bail!("terminated"),
+        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+    }
+}
 
 fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -28,8 +39,8 @@ fn main() -> Result<()> {
     // Cargo adds `--bench`.
     let asked = std::env::args().skip(1).find(|word| !word.starts_with('-'));
     match asked.as_deref() {
-        Some("node") => runtime.block_on(node::run()),
-        Some("binds") => runtime.block_on(binds::run()),
+        Some("node") => runtime.block_on(until_interrupted(node::run())),
+        Some("binds") => runtime.block_on(until_interrupted(binds::run())),
         // As part of `cargo bench` for everything.
         None => {
             println!("ask for `-- node` (as root) or `-- binds`");

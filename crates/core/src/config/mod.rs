@@ -36,4 +36,4 @@ pub use read::{
 };
 pub use setting::{Origin, Setting};
 pub use taint::{TaintError, parse_taint};
-pub use validate::validate;
+pub use validate::{may_label_itself, validate};

@@ -5,8 +5,7 @@
 use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
-
-use super::spec::ephemeral_as_container;
+use plimsoll_core::object::pod::as_container;
 
 pub use super::spec::display_pod as described;
 
@@ -149,7 +148,7 @@ pub fn parts(pod: &Pod) -> impl Iterator<Item = Part<'_>> {
         Part {
             kind: Kind::Ephemeral,
             index,
-            container: Cow::Owned(ephemeral_as_container(container)),
+            container: Cow::Owned(as_container(container)),
             target: container
                 .target_container_name
                 .as_deref()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_core::config::may_label_itself;
 use plimsoll_core::problem::quoted;
 use serde_json::Value;
 
@@ -58,30 +59,9 @@ fn forbidden_labels<'a>(old: &'a Value, new: &'a Value) -> Vec<&'a str> {
         .collect()
 }
 
-/// The labels of Kubernetes that a kubelet sets on its own node.
-const KUBELET_LABELS: [&str; 11] = [
-    "beta.kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type",
-    "beta.kubernetes.io/os",
-    "failure-domain.beta.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "kubernetes.io/arch",
-    "kubernetes.io/hostname",
-    "kubernetes.io/os",
-    "node.kubernetes.io/instance-type",
-    "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
-];
-
 fn is_forbidden(label: &str) -> bool {
     let prefix = label.split_once('/').map_or("", |(prefix, _)| prefix);
-    let is_of = |domain: &str| {
-        let rest = prefix.strip_suffix(domain);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    let is_kubelets = KUBELET_LABELS.contains(&label)
-        || is_of("kubelet.kubernetes.io")
-        || is_of("node.kubernetes.io");
-    let is_kubernetes = is_of("kubernetes.io") || is_of("k8s.io");
-    is_of("node-restriction.kubernetes.io") || is_kubernetes && !is_kubelets
+    let rest = prefix.strip_suffix("node-restriction.kubernetes.io");
+    let is_restricted = rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_restricted || !may_label_itself(label)
 }

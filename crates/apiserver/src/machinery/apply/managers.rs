@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
@@ -62,12 +63,9 @@ impl Manager {
 
     /// The manager in messages: `"hpa" with subresource "status" using apps/v1`.
     pub(super) fn describe(&self) -> String {
-        let mut out = print::quote(&self.name);
+        let mut out = quoted(&self.name);
         if !self.subresource.is_empty() {
-            out.push_str(&format!(
-                " with subresource {}",
-                print::quote(&self.subresource)
-            ));
+            out.push_str(&format!(" with subresource {}", quoted(&self.subresource)));
         }
         if self.operation == Operation::Update {
             out.push_str(&format!(" using {}", self.api_version));
@@ -149,7 +147,7 @@ fn decode_entry(index: usize, entry: &Value) -> Result<Owned, String> {
             ));
         }
         other => {
-            let other = print::quote(other);
+            let other = quoted(other);
             return Err(format!(
                 "invalid fieldsType {other} in managed fields entry {index}"
             ));

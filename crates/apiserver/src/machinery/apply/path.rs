@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
 
 use crate::machinery::go::print;
@@ -111,7 +112,7 @@ impl fmt::Display for PathElement {
 fn show(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::String(text) => print::quote(text),
+        Value::String(text) => quoted(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(show).collect();
             format!("[{}]", items.join(","))

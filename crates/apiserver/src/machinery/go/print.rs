@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use plimsoll_core::problem::quoted;
 use serde_json::{Number, Value};
 
 /// `%v` of a decoded JSON value: `map[a:1 b:[x y]]`, keys sorted.
@@ -62,34 +63,6 @@ pub(crate) fn sprint_number(number: &Number) -> String {
     format!("{float}")
 }
 
-/// `%q`: quoted, with Go's escapes.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if u32::from(c) < 0x20 || c == '\u{7f}' => {
-                write!(out, "\\x{:02x}", u32::from(c)).expect("texts take all");
-            }
-            c if c.is_control() || c == '\u{ad}' => {
-                write!(out, "\\u{:04x}", u32::from(c)).expect("texts take all");
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// JSON as Go writes it: `<`, `>`, `&` and two line separators escaped, so that it may stand in HTML.
 pub(crate) fn json(value: &Value) -> String {
     let plain = value.to_string();
@@ -113,12 +86,12 @@ pub(crate) fn go_syntax(value: &Value) -> String {
     let list = |items: Vec<String>, ty: &str| format!("{ty}{{{}}}", items.join(", "));
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => quote(text),
+        Value::String(text) => quoted(text),
         Value::Array(items) => list(items.iter().map(go_syntax).collect(), "[]interface {}"),
         Value::Object(map) => {
             let members = map
                 .iter()
-                .map(|(key, item)| format!("{}:{}", quote(key), go_syntax(item)));
+                .map(|(key, item)| format!("{}:{}", quoted(key), go_syntax(item)));
             list(members.collect(), "map[string]interface {}")
         }
         scalar => sprint(scalar),
@@ -171,10 +144,5 @@ mod tests {
         ] {
             assert_eq!(sprint(&value), want);
         }
-    }
-
-    #[test]
-    fn quotes_escape_as_go_does() {
-        assert_eq!(quote("a\"\n\u{1}é"), "\"a\\\"\\n\\x01é\"");
     }
 }

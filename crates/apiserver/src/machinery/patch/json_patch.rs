@@ -4,6 +4,7 @@
 //! index counts from the end, `replace` and `copy` take a missing member for null, a path without
 //! its leading slash still works, and the document as a whole can be replaced and tested only.
 
+use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -261,12 +262,12 @@ fn existing_index(length: usize, key: &str) -> Outcome<usize> {
 /// Go's `strconv.Atoi`: a sign and leading zeros are fine.
 fn parse_index(key: &str) -> Outcome<i64> {
     let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
-    let quoted = crate::machinery::go::print::quote(key);
+    let shown = quoted(key);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("strconv.Atoi: parsing {quoted}: invalid syntax"));
+        return Err(format!("strconv.Atoi: parsing {shown}: invalid syntax"));
     }
     key.parse()
-        .map_err(|_| format!("strconv.Atoi: parsing {quoted}: value out of range"))
+        .map_err(|_| format!("strconv.Atoi: parsing {shown}: value out of range"))
 }
 
 fn in_bounds(index: i64, length: usize) -> Outcome<usize> {

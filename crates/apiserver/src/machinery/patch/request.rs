@@ -3,6 +3,7 @@
 //! Matches v1.36 apiserver/pkg/endpoints/handlers/patch.go up to the point where the result is an
 //! object of its kind: defaulting, admission and validation come after.
 
+use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
 
 use super::operations::{read_operations, touched_by};
@@ -138,7 +139,7 @@ fn apply_strategic(
     let original = current.as_object().cloned().unwrap_or_default();
     let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(refusal)?;
     // The merge has taken the directives of the top level out of the patch that errors show.
-    let shown = |_: &Value| print::quote(&print::sprint(&Value::Object(patch.clone())));
+    let shown = |_: &Value| quoted(&print::sprint(&Value::Object(patch.clone())));
     let merged = Value::Object(merged);
     let decoded = schema::decode(kind, &merged, schema::decode::Source::Maps)
         .map_err(|error| Status::invalid_patch(&shown(&merged), &error.to_string()))?;
@@ -166,7 +167,7 @@ fn finish_text(
     mut strict: Vec<String>,
     validation: FieldValidation,
 ) -> Result<Patched, Status> {
-    let shown = |patched: &Value| print::quote(&encode::encode_sorted_until(kind, patched, patch));
+    let shown = |patched: &Value| quoted(&encode::encode_sorted_until(kind, patched, patch));
     check_kind(kind, &patched, &|| shown(&patched))?;
     let decoded = schema::decode(kind, &patched, schema::decode::Source::Text)
         .map_err(|error| Status::invalid_patch(&shown(&patched), &error.to_string()))?;
@@ -191,8 +192,8 @@ fn check_kind(kind: StructId, patched: &Value, shown: &dyn Fn() -> String) -> Re
             &shown(),
             &format!(
                 "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                print::quote(name),
-                print::quote(version)
+                quoted(name),
+                quoted(version)
             ),
         )),
     }
@@ -224,14 +225,14 @@ fn unknown_texts(decoded: &Decoded) -> impl Iterator<Item = String> {
     decoded
         .unknown
         .iter()
-        .map(|path| format!("unknown field {}", print::quote(path)))
+        .map(|path| format!("unknown field {}", quoted(path)))
 }
 
 pub(super) fn duplicate_texts(document: &Json, prefix: &str) -> Vec<String> {
     document
         .duplicates
         .iter()
-        .map(|path| format!("{prefix}duplicate field {}", print::quote(path)))
+        .map(|path| format!("{prefix}duplicate field {}", quoted(path)))
         .collect()
 }
 

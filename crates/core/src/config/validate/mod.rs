@@ -8,6 +8,8 @@
 mod carried;
 mod node_labels;
 
+pub use node_labels::may_label_itself;
+
 use std::collections::BTreeSet;
 
 use crate::problem::{Problem, quoted};

@@ -33,12 +33,7 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
         return;
     }
     for key in config.node_labels.keys() {
-        let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
-        let is_kubernetes = is_in(namespace, "kubernetes.io") || is_in(namespace, "k8s.io");
-        let is_own_namespace = KUBELET_LABEL_NAMESPACES
-            .iter()
-            .any(|allowed| is_in(namespace, allowed));
-        if !is_kubernetes || is_own_namespace || KUBELET_LABELS.contains(&key.as_str()) {
+        if may_label_itself(key) {
             continue;
         }
         let sentence = format!(
@@ -51,6 +46,17 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
         let problem = Problem::refused(format!("--node-labels[{key}]"), sentence);
         refusals.problems.push(relocate(config, problem));
     }
+}
+
+/// Whether a node may give itself a label of this name: one outside of Kubernetes' own domains, or
+/// one of those in them that are meant for it.
+#[must_use]
+pub fn may_label_itself(key: &str) -> bool {
+    let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
+    let is_of = |domain: &&str| is_in(namespace, domain);
+    let is_kubernetes = ["kubernetes.io", "k8s.io"].iter().any(is_of);
+    let is_own_namespace = KUBELET_LABEL_NAMESPACES.iter().any(is_of);
+    !is_kubernetes || is_own_namespace || KUBELET_LABELS.contains(&key)
 }
 
 fn is_in(namespace: &str, domain: &str) -> bool {

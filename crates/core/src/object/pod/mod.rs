@@ -5,6 +5,7 @@
 //! [`status`] what a node writes back.
 
 mod demand;
+mod ephemeral;
 mod priority;
 mod qos;
 mod resize;
@@ -13,6 +14,7 @@ mod view;
 mod volume;
 
 pub use demand::Overhead;
+pub use ephemeral::as_container;
 pub use priority::{SYSTEM_CLUSTER_CRITICAL, SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL};
 pub use qos::QosClass;
 pub use resize::ResizeScope;

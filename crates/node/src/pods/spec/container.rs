@@ -2,7 +2,7 @@
 //!
 //! Matches v1.36 generateContainerConfig in pkg/kubelet/kuberuntime/kuberuntime_container.go.
 
-use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::pod::PodView;
 
 use crate::runtime::wire::{
@@ -20,7 +20,7 @@ use super::{NodeFacts, SpecError, labels, resources};
 pub struct ContainerInput<'a> {
     /// The pod, with the resources it was given.
     pub pod: &'a Pod,
-    /// The container, an ephemeral one as [`ephemeral_as_container`] has it.
+    /// The container, an ephemeral one as [`as_container`](plimsoll_core::object::pod::as_container) has it.
     pub container: &'a Container,
     /// How often it was started before.
     pub attempt: u32,
@@ -122,38 +122,6 @@ fn linux_config(
         )),
         security_context: Some(security),
     })
-}
-
-/// An ephemeral container in the shape of the others.
-pub fn ephemeral_as_container(ephemeral: &EphemeralContainer) -> Container {
-    let ephemeral = ephemeral.clone();
-    Container {
-        args: ephemeral.args,
-        command: ephemeral.command,
-        env: ephemeral.env,
-        env_from: ephemeral.env_from,
-        image: ephemeral.image,
-        image_pull_policy: ephemeral.image_pull_policy,
-        lifecycle: ephemeral.lifecycle,
-        liveness_probe: ephemeral.liveness_probe,
-        name: ephemeral.name,
-        ports: ephemeral.ports,
-        readiness_probe: ephemeral.readiness_probe,
-        resize_policy: ephemeral.resize_policy,
-        resources: ephemeral.resources,
-        restart_policy: ephemeral.restart_policy,
-        restart_policy_rules: ephemeral.restart_policy_rules,
-        security_context: ephemeral.security_context,
-        startup_probe: ephemeral.startup_probe,
-        stdin: ephemeral.stdin,
-        stdin_once: ephemeral.stdin_once,
-        termination_message_path: ephemeral.termination_message_path,
-        termination_message_policy: ephemeral.termination_message_policy,
-        tty: ephemeral.tty,
-        volume_devices: ephemeral.volume_devices,
-        volume_mounts: ephemeral.volume_mounts,
-        working_dir: ephemeral.working_dir,
-    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub mod sub_path;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use container::{ContainerInput, container_config, ephemeral_as_container};
+pub use container::{ContainerInput, container_config};
 pub use error::SpecError;
 pub use node::NodeFacts;
 pub use sandbox::{Sandbox, Warning, sandbox_config};

@@ -1,5 +1,7 @@
 //! What the table says of a field in the patch.
 
+use plimsoll_core::problem::quoted;
+
 use super::StrategicError;
 use crate::machinery::schema::{Patch, Shape, StructId, Type, schema};
 
@@ -90,7 +92,7 @@ impl Place<'static> {
 }
 
 fn unknown_field(name: &str, key: &str) -> StrategicError {
-    let key = crate::machinery::go::print::quote(key);
+    let key = quoted(key);
     StrategicError::Other(format!(
         "unable to find api field in struct {name} for the json field {key}"
     ))

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{
-    Container, ContainerPort, ContainerResizePolicy, ContainerRestartRule, EphemeralContainer,
-    ResourceClaim, ResourceRequirements,
+    Container, ContainerPort, ContainerResizePolicy, ContainerRestartRule, ResourceClaim,
+    ResourceRequirements,
 };
 use plimsoll_core::admission::pod_validation::validate_container_resources;
-use plimsoll_core::object::pod::Requirements;
+use plimsoll_core::object::pod::{Requirements, as_container};
 use plimsoll_core::problem::Problem;
 
 use super::super::names::{dns_label, port_name, port_number};
@@ -377,38 +377,6 @@ pub(super) fn check_only_for_pod(container: &Container, path: &Path<'_>, problem
     if image.trim() != image {
         let detail = "must not have leading or trailing whitespace";
         problems.invalid(&path.child("image"), image, detail);
-    }
-}
-
-/// An ephemeral container seen as any other.
-pub(super) fn as_container(ephemeral: &EphemeralContainer) -> Container {
-    let ephemeral = ephemeral.clone();
-    Container {
-        args: ephemeral.args,
-        command: ephemeral.command,
-        env: ephemeral.env,
-        env_from: ephemeral.env_from,
-        image: ephemeral.image,
-        image_pull_policy: ephemeral.image_pull_policy,
-        lifecycle: ephemeral.lifecycle,
-        liveness_probe: ephemeral.liveness_probe,
-        name: ephemeral.name,
-        ports: ephemeral.ports,
-        readiness_probe: ephemeral.readiness_probe,
-        resize_policy: ephemeral.resize_policy,
-        resources: ephemeral.resources,
-        restart_policy: ephemeral.restart_policy,
-        restart_policy_rules: ephemeral.restart_policy_rules,
-        security_context: ephemeral.security_context,
-        startup_probe: ephemeral.startup_probe,
-        stdin: ephemeral.stdin,
-        stdin_once: ephemeral.stdin_once,
-        termination_message_path: ephemeral.termination_message_path,
-        termination_message_policy: ephemeral.termination_message_policy,
-        tty: ephemeral.tty,
-        volume_devices: ephemeral.volume_devices,
-        volume_mounts: ephemeral.volume_mounts,
-        working_dir: ephemeral.working_dir,
     }
 }
 

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Container, Pod, PodResourceClaim, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::admission::pod_validation::{validate_overhead, validate_pod_resources};
-use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::pod::{PodView, as_container};
 use plimsoll_core::object::syntax::check_label_key;
 
 use super::metadata::{self, Scope, check_annotations, check_labels};
@@ -494,6 +494,6 @@ pub(super) fn visit_containers(
     }
     let list = path.child("ephemeralContainers");
     for (index, container) in spec.ephemeral_containers.iter().flatten().enumerate() {
-        visit(&containers::as_container(container), &list.index(index));
+        visit(&as_container(container), &list.index(index));
     }
 }

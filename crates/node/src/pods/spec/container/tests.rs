@@ -1,3 +1,4 @@
+use plimsoll_core::object::pod::as_container;
 use serde_json::json;
 
 use super::*;
@@ -79,7 +80,7 @@ async fn an_ephemeral_container_can_look_at_the_processes_of_another() {
         "ephemeralContainers": [{"name": "debug", "image": "x", "targetContainerName": "c"}],
     }));
     let spec = pod.spec.as_ref().unwrap();
-    let debug = ephemeral_as_container(&spec.ephemeral_containers.as_ref().unwrap()[0]);
+    let debug = as_container(&spec.ephemeral_containers.as_ref().unwrap()[0]);
     assert_eq!(
         (debug.name.as_str(), debug.image.as_deref()),
         ("debug", Some("x"))

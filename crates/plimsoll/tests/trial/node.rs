@@ -20,12 +20,15 @@ use tokio::runtime::Runtime;
 
 use crate::outcome::unix_nanos;
 use crate::plan::{LINE_MIB, Setup};
+use crate::sampler::become_urgent;
 use crate::vm::PLIMSOLL;
 use crate::waiting::until;
 
 const DATA: &str = "/var/lib/plimsoll";
 const LOG: &str = "/var/log/plimsoll.log";
 const CONFIG: &str = "/etc/plimsoll.yaml";
+/// What it logs: decisions, and when they were in the API.
+const LOGGED: &str = "warn,plimsoll_node::eviction=info,plimsoll_node::agent::heartbeat=debug";
 const NAME: &str = "n1";
 /// Where bystanders write what they have to say.
 pub(crate) const NOTES: &str = "/run/trial";
@@ -58,6 +61,8 @@ impl Node {
         let process = launch(setup);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
+            // Who watches the API must not be the one who is late.
+            .on_thread_start(become_urgent)
             .enable_all()
             .build();
         let runtime = runtime.unwrap();
@@ -177,6 +182,14 @@ impl Node {
         });
     }
 
+    /// What the agent has noted down about the status it reports.
+    pub(crate) fn log_of_status(&self) -> String {
+        let log = log();
+        let is_about = |line: &&str| line.contains("status reported") || line.contains("evicting");
+        let lines: Vec<&str> = log.lines().filter(is_about).collect();
+        lines[lines.len().saturating_sub(4)..].join("\n")
+    }
+
     /// Decisions from a time on, oldest first.
     pub(crate) fn decisions(&self, since: i64) -> Vec<Record> {
         let folder = Path::new(DATA).join("kubelet/decisions");
@@ -245,7 +258,7 @@ fn launch(setup: &Setup) -> Child {
     if setup.is_poll_only {
         command.arg("--poll-only");
     }
-    command.env("RUST_LOG", "warn,plimsoll_node::eviction=info");
+    command.env("RUST_LOG", LOGGED);
     let _ = std::fs::remove_file(LOG);
     let log = OpenOptions::new().create(true).append(true).open(LOG);
     let log = log.unwrap();

@@ -1,5 +1,6 @@
 //! A hog, and what has to come of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::lead::{
     TOLD, create_watched, let_pass, note, start_sampler, terminated, until_ended, words,
 };
-use crate::node::{Node, pod};
+use crate::node::{NAME, Node, pod};
 use crate::outcome::{Outcome, Told, unix_nanos};
 use crate::plan::{LINE_MIB, Setup, Trial};
 use crate::sampler::{Sample, Sampler};
@@ -65,10 +66,14 @@ pub(crate) fn feed_hog(
         // Who was late: the agent, or the one who watches the API?
         println!("{}", node.log_of_status());
     }
-    let problems = check(&outcome, &hog);
+    let mut problems = check(&outcome, &hog);
     if outcome.oom_kills > 0 && !trial.setup.is_reserved {
         // Without a limit on all pods it was the machine that had none left.
-        node.until_event("SystemOOM");
+        node.until_event("SystemOOM", NAME);
+    }
+    if outcome.is_clean() {
+        let uid = hog.metadata.uid.unwrap_or_default();
+        problems.extend(is_not_blamed(&node.until_event("Evicted", &uid)));
     }
     node.delete("hog");
     (outcome, problems)
@@ -156,6 +161,15 @@ fn check(outcome: &Outcome, hog: &Pod) -> Vec<String> {
         );
     }
     problems
+}
+
+/// The event has to name who took too much of what.
+fn is_not_blamed(annotations: &BTreeMap<String, String>) -> Option<String> {
+    let says = |name: &str| annotations.get(name).map(String::as_str);
+    let is_blamed = says("offending_containers") == Some("main")
+        && says("offending_containers_usage").is_some_and(|usage| usage.ends_with("Ki"))
+        && says("starved_resource") == Some("memory");
+    (!is_blamed).then(|| format!("annotations of the event: {annotations:?}"))
 }
 
 fn is_disrupted(pod: &Pod) -> bool {

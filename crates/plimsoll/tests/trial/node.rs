@@ -29,7 +29,8 @@ const LOG: &str = "/var/log/plimsoll.log";
 const CONFIG: &str = "/etc/plimsoll.yaml";
 /// What it logs: decisions, and when they were in the API.
 const LOGGED: &str = "warn,plimsoll_node::eviction=info,plimsoll_node::agent::heartbeat=debug";
-const NAME: &str = "n1";
+/// What the node is called.
+pub(crate) const NAME: &str = "n1";
 /// Where bystanders write what they have to say.
 pub(crate) const NOTES: &str = "/run/trial";
 /// The image of all pods.
@@ -166,20 +167,18 @@ impl Node {
         self.seen().pressed_at
     }
 
-    /// Waits until an event of that reason is about the node.
-    pub(crate) fn until_event(&self, reason: &str) {
+    /// Waits until an event of that reason is about an object; answers its annotations. What events
+    /// call a node by is its name.
+    pub(crate) fn until_event(&self, reason: &str, uid: &str) -> BTreeMap<String, String> {
         let events: Api<NodeEvent> = Api::default_namespaced(self.client.clone());
         let about = ListParams::default().fields(&format!("reason={reason}"));
         until(&format!("an event says {reason}"), || {
             let found = self.runtime.block_on(events.list(&about));
             let mut found = found.map_err(|error| error.to_string())?.items.into_iter();
-            let is_about_node =
-                |event: &NodeEvent| event.involved_object.kind.as_deref() == Some("Node");
-            match found.any(|event| is_about_node(&event)) {
-                true => Ok(()),
-                false => Err(log()),
-            }
-        });
+            let is_it = |event: &NodeEvent| event.involved_object.uid.as_deref() == Some(uid);
+            let event = found.find(is_it).ok_or_else(log)?;
+            Ok(event.metadata.annotations.unwrap_or_default())
+        })
     }
 
     /// What the agent has noted down about the status it reports.

@@ -184,7 +184,9 @@ impl Heartbeat {
         if !is_due && !is_news(&previous, &next.status) {
             return Ok(false);
         }
+        let begun = std::time::Instant::now();
         let patched = self.patch_status(&previous, &next.status).await?;
+        tracing::debug!(took = ?begun.elapsed(), changed = ?next.events, "status reported");
         self.node.send_replace(Some(Arc::new(patched)));
         for reason in next.events {
             self.tell(

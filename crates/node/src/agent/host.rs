@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Secret};
-use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::events::{Annotations, EventType, Occurrence, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::ResourceConfig;
 use plimsoll_core::cgroup::pod::pod_config;
@@ -66,7 +66,12 @@ impl NodeHost {
 
     /// Has an event about a pod written.
     pub(super) fn tell(&self, pod: &Pod, note: &Note) {
-        self.recorder.record(Occurrence {
+        self.tell_with(pod, note, Annotations::new());
+    }
+
+    /// The same, with annotations on the event.
+    pub(super) fn tell_with(&self, pod: &Pod, note: &Note, annotations: Annotations) {
+        let occurrence = Occurrence {
             regarding: note.regarding(pod),
             related: None,
             event_type: match note.level {
@@ -76,7 +81,9 @@ impl NodeHost {
             reason: note.reason.clone(),
             action: "".into(),
             note: note.message.clone(),
-        });
+        };
+        let annotations = (!annotations.is_empty()).then_some(annotations);
+        self.recorder.record_with(occurrence, annotations);
     }
 
     /// Runs something that blocks on the kernel with the cgroups.

@@ -200,11 +200,17 @@ pub(super) fn is_news(previous: &NodeStatus, next: &NodeStatus) -> bool {
     comparable(previous) != comparable(next)
 }
 
-/// The strategic merge patch that makes `previous` into `next`. Conditions are merged by type, so
-/// that those of others stay; addresses are replaced, since their merge key is not unique.
+/// The strategic merge patch that makes `previous` into `next`; what is as it was is left out.
+/// Conditions are merged by type, so that those of others stay; addresses are replaced, since their
+/// merge key is not unique.
 pub(super) fn status_patch(previous: &NodeStatus, next: &NodeStatus) -> Value {
-    let mut status = json!(next);
-    if let Some(addresses) = status["addresses"].as_array_mut() {
+    let (before, mut status) = (json!(previous), json!(next));
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|field, value| before[field] != *value);
+    }
+    // To name a field that is not there would make it.
+    let addresses = status.get_mut("addresses").and_then(Value::as_array_mut);
+    if let Some(addresses) = addresses {
         addresses.push(json!({"$patch": "replace"}));
     }
     let lists = [
@@ -283,10 +289,32 @@ mod tests {
             .unwrap();
         let after = identity.status(&before, &with_cpu("2"), Timestamp::from_secs(2));
         let patch = status_patch(&before, &after.status);
-        assert_eq!(patch["status"]["capacity"]["hugepages-2Mi"], Value::Null);
-        assert_eq!(patch["status"]["capacity"]["cpu"], "2");
+        let expected = json!({ "cpu": "2", "hugepages-2Mi": null });
+        assert_eq!(patch["status"]["capacity"], expected);
+    }
+
+    #[test]
+    fn what_is_as_it_was_is_not_patched() {
+        let mut identity = identity();
+        let before = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
+        let before = before.status.unwrap();
+        let facts = NodeFacts {
+            pressure: BTreeSet::from([NodeCondition::MemoryPressure]),
+            ..with_cpu("2")
+        };
+        let now = Timestamp::from_secs(2);
+        let patched = |after: &StatusUpdate| {
+            let patch = status_patch(&before, &after.status);
+            let fields = patch["status"].as_object().unwrap().keys().cloned();
+            (fields.collect::<Vec<_>>(), patch)
+        };
+        let (fields, _) = patched(&identity.status(&before, &facts, now));
+        assert_eq!(fields, ["conditions"]);
+        identity.addresses = vec!["10.0.0.8".parse().unwrap()];
+        let (fields, patch) = patched(&identity.status(&before, &facts, now));
+        assert_eq!(fields, ["addresses", "conditions"]);
         let addresses = patch["status"]["addresses"].as_array().unwrap();
-        assert_eq!(addresses.len(), 3);
+        assert_eq!(addresses.last(), Some(&json!({ "$patch": "replace" })));
     }
 
     #[test]

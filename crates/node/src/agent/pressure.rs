@@ -29,10 +29,10 @@ use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{
     Condemned, EvictionShell, Journal, Settings, Surroundings, Survey, Ticket, Waking,
 };
-use crate::pods::Pods;
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
+use crate::pods::{Pods, Sign};
 
 /// The reason of the event on an evicted pod.
 const EVICTED: &str = "Evicted";
@@ -77,7 +77,11 @@ impl Surroundings for Neighbours {
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
+    fn sign(&self, uid: &PodUid) -> Option<Arc<Sign>> {
+        self.pods.sign(uid.as_str())
+    }
+
+    fn struck(&self, uid: &PodUid, forced: &Forced) {
         self.pods.strike(uid.as_str(), forced.clone());
     }
 
@@ -100,7 +104,10 @@ impl Surroundings for Neighbours {
         self.meter.metrics.evicted(label, age);
         if let Some(report) = self.pods.reports().get(eviction.uid.as_str()) {
             let note = Note::warning(EVICTED, eviction.message);
-            self.host.tell(&report.pod, &note);
+            let annotations = eviction.annotations.into_iter();
+            let annotations = annotations.map(|(name, value)| (name.to_owned(), value));
+            let annotations = annotations.collect();
+            self.host.tell_with(&report.pod, &note, annotations);
         }
     }
 

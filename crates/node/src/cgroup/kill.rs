@@ -5,19 +5,26 @@
 //! pid to another before it is signalled.
 
 use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use plimsoll_core::cgroup::{CgroupPath, Version};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{Errno, read, write};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::create::write_existing;
 use super::error::Error;
 use super::tree::Cgroups;
+use super::walk::each_pid;
+
+/// The file that kills.
+const KILL: &str = "cgroup.kill";
 
 /// How often the state of the freezer is looked at, one millisecond apart. A process in the middle
 /// of a system call that cannot be interrupted is signalled all the same.
@@ -27,90 +34,154 @@ impl Cgroups {
     /// Sends SIGKILL to every process in the cgroup and below. Nothing happens where there is no
     /// such cgroup. Does not wait for the processes to be gone.
     pub fn kill(&self, cgroup: &CgroupPath) -> Result<(), Error> {
-        match self.version() {
+        self.blade(cgroup).strike()
+    }
+
+    /// All that it takes to kill everything in the cgroup, for later.
+    pub fn blade(&self, cgroup: &CgroupPath) -> Blade {
+        let directories = self.layout.directories(cgroup);
+        let (kill, freezer) = match self.version() {
             Version::V1 => {
-                let freezer = self.layout.directory("freezer", cgroup);
-                let control = freezer.map(|directory| Freezer::v1(&directory));
-                self.kill_frozen(cgroup, control.as_ref())
+                let directory = self.layout.directory("freezer", cgroup);
+                (None, directory.map(|directory| Freezer::v1(&directory)))
             }
             Version::V2 => {
-                let directories = self.layout.directories(cgroup);
-                let Some(directory) = directories.first() else {
-                    return Ok(());
+                let directory = directories.first().cloned().unwrap_or_default();
+                let kill = KillFile {
+                    path: c_path(&directory.join(KILL)),
+                    file: None,
                 };
-                match write_existing(&directory.join("cgroup.kill"), "1") {
-                    Ok(()) => Ok(()),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                        // Kernels before 5.14.
-                        self.kill_frozen(cgroup, Some(&Freezer::v2(directory)))
-                    }
-                    Err(source) => Err(Error::Write {
-                        cgroup: cgroup.clone(),
-                        file: "cgroup.kill".to_owned(),
-                        value: "1".to_owned(),
-                        source,
-                    }),
-                }
+                (Some(kill), Some(Freezer::v2(&directory)))
             }
+        };
+        Blade {
+            cgroup: cgroup.clone(),
+            directories: directories.iter().map(|path| c_path(path)).collect(),
+            kill,
+            freezer,
         }
-    }
-
-    fn kill_frozen(&self, cgroup: &CgroupPath, freezer: Option<&Freezer>) -> Result<(), Error> {
-        if let Some(freezer) = freezer {
-            freezer.freeze();
-        }
-        let killed = self.signal_all(cgroup);
-        // A frozen process of cgroup v1 dies only when it goes on.
-        if let Some(freezer) = freezer {
-            freezer.thaw();
-        }
-        killed
-    }
-
-    fn signal_all(&self, cgroup: &CgroupPath) -> Result<(), Error> {
-        let mut failure = None;
-        for pid in self.pids(cgroup)? {
-            match Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL)) {
-                None | Some(Ok(()) | Err(Errno::SRCH)) => {}
-                Some(Err(errno)) => {
-                    failure = failure.or(Some(Error::Kill {
-                        cgroup: cgroup.clone(),
-                        pid,
-                        source: errno.into(),
-                    }));
-                }
-            }
-        }
-        failure.map_or(Ok(()), Err)
     }
 
     /// The processes in the cgroup and below, in any tree: one may have been moved in some only.
     pub fn pids(&self, cgroup: &CgroupPath) -> Result<BTreeSet<i32>, Error> {
         let mut pids = BTreeSet::new();
-        let mut directories = self.layout.directories(cgroup);
-        while let Some(directory) = directories.pop() {
-            directories.extend(subdirectories(&directory)?);
-            let file = "cgroup.procs";
-            match fs::read_to_string(directory.join(file)) {
-                // Zero stands for a process that this pid namespace does not know.
-                Ok(text) => pids.extend(
-                    text.lines()
-                        .filter_map(|line| line.parse::<i32>().ok())
-                        .filter(|pid| *pid > 0),
-                ),
-                // A cgroup that went meanwhile, or threads only.
-                Err(error) if is_gone(&error) => {}
-                Err(source) => {
-                    return Err(Error::Read {
-                        cgroup: cgroup.clone(),
-                        file: file.to_owned(),
-                        source,
-                    });
-                }
-            }
-        }
+        self.blade(cgroup).each_pid(&mut |pid| {
+            pids.insert(pid.as_raw_nonzero().get());
+        })?;
         Ok(pids)
     }
+}
+
+/// All that it takes to kill everything in a cgroup. Made while there is time: to strike asks for
+/// no memory and waits for no lock.
+#[derive(Debug)]
+pub struct Blade {
+    cgroup: CgroupPath,
+    /// Those of the cgroup, one per tree.
+    directories: Vec<CString>,
+    /// What kills with one write; cgroup v2 only, and not before kernel 5.14.
+    kill: Option<KillFile>,
+    freezer: Option<Freezer>,
+}
+
+impl Blade {
+    /// Opens what can be opened beforehand.
+    pub(crate) fn draw(&mut self) {
+        if let Some(kill) = &mut self.kill
+            && kill.file.is_none()
+        {
+            kill.file = open_to_write(&kill.path).ok();
+        }
+    }
+
+    /// Sends SIGKILL to every process in the cgroup and below. Nothing happens where there is no
+    /// such cgroup. Does not wait for the processes to be gone.
+    pub fn strike(&mut self) -> Result<(), Error> {
+        match self.kill.as_mut().map(KillFile::write) {
+            Some(Ok(())) => Ok(()),
+            // A kernel that does not know the file, or no such cgroup.
+            None | Some(Err(Errno::NOENT)) => self.kill_frozen(),
+            Some(Err(errno)) => Err(Error::Write {
+                cgroup: self.cgroup.clone(),
+                file: KILL.to_owned(),
+                value: "1".to_owned(),
+                source: errno.into(),
+            }),
+        }
+    }
+
+    /// Visits every process in the cgroup and below, in any tree, perhaps more than once.
+    pub(crate) fn each_pid(&self, visit: &mut dyn FnMut(Pid)) -> Result<(), Error> {
+        for directory in &self.directories {
+            each_pid(directory, visit).map_err(|source| Error::Read {
+                cgroup: self.cgroup.clone(),
+                file: "cgroup.procs".to_owned(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn kill_frozen(&self) -> Result<(), Error> {
+        if let Some(freezer) = &self.freezer {
+            freezer.freeze();
+        }
+        let killed = self.signal_all();
+        // A frozen process of cgroup v1 dies only when it goes on.
+        if let Some(freezer) = &self.freezer {
+            freezer.thaw();
+        }
+        killed
+    }
+
+    fn signal_all(&self) -> Result<(), Error> {
+        let mut failure = None;
+        self.each_pid(&mut |pid| match kill_process(pid, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(errno) => {
+                failure.get_or_insert((pid, errno));
+            }
+        })?;
+        match failure {
+            None => Ok(()),
+            Some((pid, errno)) => Err(Error::Kill {
+                cgroup: self.cgroup.clone(),
+                pid: pid.as_raw_nonzero().get(),
+                source: errno.into(),
+            }),
+        }
+    }
+}
+
+/// `cgroup.kill`, open if it could be.
+#[derive(Debug)]
+struct KillFile {
+    path: CString,
+    file: Option<OwnedFd>,
+}
+
+impl KillFile {
+    fn write(&mut self) -> rustix::io::Result<()> {
+        if let Some(file) = &self.file {
+            if write(file, b"1").is_ok() {
+                return Ok(());
+            }
+            // That of a cgroup that is gone. Another may have been made in its place.
+            self.file = None;
+        }
+        let file = open_to_write(&self.path)?;
+        write(&file, b"1").map(drop)
+    }
+}
+
+fn c_path(path: &Path) -> CString {
+    // No cgroup has a name with a zero in it; where there is no name there is no cgroup.
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}
+
+fn open_to_write(path: &CStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TRUNC;
+    openat(CWD, path, flags, Mode::empty())
 }
 
 /// The directories in a directory; none if it is not there.
@@ -144,17 +215,18 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 
 /// The file that stops a cgroup. Failures do not matter: without it processes are killed all the
 /// same, only not at once.
+#[derive(Debug)]
 struct Freezer {
-    file: PathBuf,
+    file: CString,
     frozen: &'static str,
     thawed: &'static str,
     /// Where the state is read, and the line that means frozen.
-    state: (PathBuf, &'static str),
+    state: (CString, &'static str),
 }
 
 impl Freezer {
     fn v1(directory: &Path) -> Freezer {
-        let file = directory.join("freezer.state");
+        let file = c_path(&directory.join("freezer.state"));
         Freezer {
             state: (file.clone(), "FROZEN"),
             file,
@@ -165,24 +237,19 @@ impl Freezer {
 
     fn v2(directory: &Path) -> Freezer {
         Freezer {
-            file: directory.join("cgroup.freeze"),
+            file: c_path(&directory.join("cgroup.freeze")),
             frozen: "1",
             thawed: "0",
-            state: (directory.join("cgroup.events"), "frozen 1"),
+            state: (c_path(&directory.join("cgroup.events")), "frozen 1"),
         }
     }
 
     fn freeze(&self) {
-        if write_existing(&self.file, self.frozen).is_err() {
+        if self.write(self.frozen).is_err() {
             return;
         }
-        let (state, want) = &self.state;
-        let is_frozen = || {
-            let text = fs::read_to_string(state).unwrap_or_default();
-            text.lines().any(|line| line == *want)
-        };
         for _ in 0..FREEZE_POLLS {
-            if is_frozen() {
+            if self.is_frozen() {
                 return;
             }
             thread::sleep(Duration::from_millis(1));
@@ -190,6 +257,24 @@ impl Freezer {
     }
 
     fn thaw(&self) {
-        let _ = write_existing(&self.file, self.thawed);
+        let _ = self.write(self.thawed);
+    }
+
+    fn write(&self, word: &str) -> rustix::io::Result<()> {
+        let file = open_to_write(&self.file)?;
+        write(&file, word.as_bytes()).map(drop)
+    }
+
+    fn is_frozen(&self) -> bool {
+        let (path, want) = &self.state;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let Ok(file) = openat(CWD, path, flags, Mode::empty()) else {
+            return false;
+        };
+        // A word, or a few short lines.
+        let mut text = [0; 256];
+        let length = read(&file, &mut text).unwrap_or_default();
+        let mut lines = text[..length].split(|byte| *byte == b'\n');
+        lines.any(|line| line == want.as_bytes())
     }
 }

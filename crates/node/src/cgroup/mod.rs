@@ -6,7 +6,7 @@
 //! milliseconds but for [`Cgroups::remove`].
 //!
 //! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
-//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill`, `remove`, `pods`, `tiers`,
+//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill` (with `walk`), `remove`, `pods`, `tiers`,
 //! `process`, [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
 
 mod create;
@@ -28,9 +28,11 @@ mod tiers;
 mod tree;
 pub mod tunables;
 mod values;
+mod walk;
 
 pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
 pub use error::Error;
+pub use kill::Blade;
 pub use layout::{Layout, is_systemd_running};
 pub use process::{AGENT_OOM_SCORE_ADJ, is_unaccounted, parse_own_cgroup, write_oom_score_adj};
 pub use refusal::Refusal;

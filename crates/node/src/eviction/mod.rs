@@ -9,9 +9,9 @@
 //!
 //! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and whom it talks to),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `lines` and `pace`
-//! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `strike` (the
-//! end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on disk),
-//! `outlook` (how far the lines are), [`protect`] and [`code`] (the agent's own survival),
+//! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `target` and
+//! `strike` (the end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on
+//! disk), `outlook` (how far the lines are), [`protect`] and [`code`] (the agent's own survival),
 //! [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees without hurting a pod).
 
 mod alarm;
@@ -29,6 +29,7 @@ mod settings;
 mod shell;
 mod strike;
 mod surroundings;
+mod target;
 #[cfg(test)]
 mod tests;
 mod watch;

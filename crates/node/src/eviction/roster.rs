@@ -13,7 +13,9 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::resources::Bytes;
 
 use super::gauge::{CgroupMemory, OomKills, Reading};
+use super::target::{Target, Targets};
 use crate::cgroup::{Cgroups, Layout};
+use crate::pods::Sign;
 use crate::pods::reports::Report;
 
 /// What may stay behind in the cgroup of a pod without processes and is not worth waiting for:
@@ -24,21 +26,19 @@ const RESIDUE: u64 = 4 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     pods: BTreeMap<PodUid, Entry>,
+    targets: Targets,
 }
 
 /// One of them.
 #[derive(Debug)]
 pub(super) struct Entry {
     candidate: Candidate,
-    pub(super) cgroup: CgroupPath,
+    cgroup: CgroupPath,
     resource_version: Option<String>,
     status: Arc<PodStatus>,
     /// By name; none for one whose container has not said its id.
     containers: Vec<(Option<String>, CgroupMemory)>,
     memory: CgroupMemory,
-    oom_kills: OomKills,
-    /// How many processes the kernel had killed at the last look.
-    killed_before: Option<u64>,
     usage: PodUsage,
 }
 
@@ -50,32 +50,37 @@ impl Roster {
         cgroups: &Cgroups,
         profile: Profile,
         reading: &mut Reading,
+        sign: impl Fn(&PodUid) -> Option<Arc<Sign>>,
     ) {
         let mut pods = BTreeMap::new();
+        let mut targets = Targets::new();
         for report in reports.into_iter().filter(|report| !report.is_finished) {
-            let uid = report.pod.metadata.uid.as_deref().unwrap_or_default();
-            let known = self.pods.remove(&PodUid::new(uid));
+            let uid = PodUid::new(report.pod.metadata.uid.as_deref().unwrap_or_default());
+            let known = self.pods.remove(&uid).zip(self.targets.remove(&uid));
             let is_same = |known: &Entry| {
                 known.resource_version == report.pod.metadata.resource_version
                     && Arc::ptr_eq(&known.status, &report.status)
             };
-            let entry = match known {
-                Some(known) if is_same(&known) => Some(known),
-                known => Entry::new(&report, cgroups, profile).map(|entry| Entry {
-                    killed_before: known.as_ref().and_then(|known| known.killed_before),
-                    usage: known.map(|known| known.usage).unwrap_or_default(),
-                    ..entry
+            let found = match known {
+                Some((known, target)) if is_same(&known) => Some((known, target)),
+                known => Entry::new(&report, cgroups, profile).map(|(mut entry, oom_kills)| {
+                    let mut target =
+                        Target::new(cgroups.blade(&entry.cgroup), oom_kills, || sign(&uid));
+                    if let Some((known, before)) = known {
+                        entry.usage = known.usage;
+                        target.succeed(&before);
+                    }
+                    (entry, target)
                 }),
             };
-            if let Some(mut entry) = entry {
-                // What the kernel killed before the pod was known is not news.
-                if entry.killed_before.is_none() {
-                    entry.was_oom_killed(reading);
-                }
-                pods.insert(entry.candidate.uid.clone(), entry);
+            if let Some((entry, mut target)) = found {
+                target.get_ready(reading);
+                targets.insert(uid.clone(), target);
+                pods.insert(uid, entry);
             }
         }
         self.pods = pods;
+        self.targets = targets;
     }
 
     /// Takes what a full measurement says.
@@ -92,7 +97,11 @@ impl Roster {
     pub(super) fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
         let mut was_oom_killed = false;
         for entry in self.pods.values_mut() {
-            was_oom_killed |= entry.measure(reading, cgroups);
+            entry.measure(reading, cgroups);
+        }
+        for target in self.targets.values_mut() {
+            target.get_ready(reading);
+            was_oom_killed |= target.was_oom_killed(reading);
         }
         was_oom_killed
     }
@@ -110,28 +119,34 @@ impl Roster {
         })
     }
 
-    /// As the engine takes them.
-    pub(super) fn active(&self) -> Vec<ActivePod<'_>> {
+    /// As the engine takes them, and what it takes to end them.
+    pub(super) fn active(&mut self) -> (Vec<ActivePod<'_>>, &mut Targets) {
         let pods = self.pods.values().map(|entry| ActivePod {
             candidate: &entry.candidate,
             usage: Some(&entry.usage),
         });
-        pods.collect()
+        (pods.collect(), &mut self.targets)
+    }
+
+    pub(super) fn targets(&mut self) -> &mut Targets {
+        &mut self.targets
+    }
+
+    /// Where a pod is.
+    pub(super) fn cgroup(&self, uid: &PodUid) -> Option<&CgroupPath> {
+        self.pods.get(uid).map(|entry| &entry.cgroup)
     }
 
     /// Whether anything of a pod is left.
     pub(super) fn contains(&self, uid: &PodUid) -> bool {
         self.pods.contains_key(uid)
     }
-
-    pub(super) fn get_mut(&mut self, uid: &PodUid) -> Option<&mut Entry> {
-        self.pods.get_mut(uid)
-    }
 }
 
 impl Entry {
-    /// `None` for a pod that has no place in the cgroups.
-    fn new(report: &Report, cgroups: &Cgroups, profile: Profile) -> Option<Entry> {
+    /// With the counter of the kernel's kills in it. `None` for a pod that has no place in the
+    /// cgroups.
+    fn new(report: &Report, cgroups: &Cgroups, profile: Profile) -> Option<(Entry, OomKills)> {
         let view = PodView::from_api(&report.pod).ok()?;
         let cgroup = cgroups.path(&cgroups.pod_name(&view).ok()?);
         let layout = cgroups.layout();
@@ -149,21 +164,20 @@ impl Entry {
         // What has ended already is not ended again, whoever ranks it first.
         let mut candidate = Candidate::new(&view, profile);
         candidate.is_exempt |= !report.may_run;
-        Some(Entry {
+        let entry = Entry {
             candidate,
             memory: CgroupMemory::new(layout, &cgroup),
-            oom_kills: OomKills::new(layout, &counted),
             cgroup,
             resource_version: report.pod.metadata.resource_version.clone(),
             status: Arc::clone(&report.status),
             containers,
-            killed_before: None,
             usage: PodUsage::default(),
-        })
+        };
+        Some((entry, OomKills::new(layout, &counted)))
     }
 
-    /// Reads its memory; answers whether the kernel killed somebody in it since the last time.
-    fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
+    /// Reads its memory.
+    fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) {
         let amounts = self.memory.read(reading).unwrap_or_default();
         let mut working_set = amounts.working_set();
         if working_set > 0 && working_set <= RESIDUE && is_empty(cgroups, &self.cgroup) {
@@ -188,14 +202,6 @@ impl Entry {
                 }),
             }
         }
-        self.was_oom_killed(reading)
-    }
-
-    /// Whether the kernel killed somebody in it since the last time this was asked.
-    pub(super) fn was_oom_killed(&mut self, reading: &mut Reading) -> bool {
-        let killed = self.oom_kills.read(reading);
-        let before = self.killed_before.replace(killed);
-        before.is_some_and(|before| killed > before)
     }
 }
 

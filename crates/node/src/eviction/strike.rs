@@ -1,30 +1,100 @@
 //! How a pod ends: at once, or with its grace.
 
+use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
-use plimsoll_core::cgroup::CgroupPath;
-use plimsoll_core::eviction::{Cause, Engine, Eviction, ThresholdId};
+use plimsoll_core::eviction::{Action, Cause, Decision, Engine, Eviction, ThresholdId};
 use plimsoll_core::threshold::StarvedResource;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, pidfd_open, setpriority_process};
+use rustix::thread::gettid;
 
-use crate::cgroup::{Cgroups, Error};
+use super::gauge::Reading;
+use super::target::Targets;
+use crate::cgroup::{Blade, Error};
 
-/// Kills everything in a cgroup and takes its memory away at once.
+/// What came of an eviction at once.
+#[derive(Debug)]
+pub(super) enum Struck {
+    /// All its processes were sent to death.
+    Killed,
+    /// They could not be.
+    Failed(Error),
+    /// The kernel had killed somebody in it, for want of memory, and nothing was done.
+    KernelFirst,
+}
+
+/// Kills the pods of a decision that have to go at once, and notes down what came of it by the number
+/// of the action. This is the path on which a node without memory must not wait: nothing here asks
+/// for any, takes a lock, or starts a process, if there is room in `done`.
+pub(super) fn strike_at_once(
+    decision: &Decision,
+    targets: &mut Targets,
+    reading: &mut Reading,
+    gives_grace_always: bool,
+    done: &mut Vec<(usize, Struck)>,
+) {
+    for (index, action) in decision.actions.iter().enumerate() {
+        let Action::Evict(eviction) = action else {
+            continue;
+        };
+        let Some(target) = targets.get_mut(&eviction.uid) else {
+            continue;
+        };
+        if target.was_oom_killed(reading) {
+            done.push((index, Struck::KernelFirst));
+        } else if is_at_once(eviction, gives_grace_always) {
+            let struck = match target.strike_with_sign() {
+                Ok(()) => Struck::Killed,
+                Err(error) => Struck::Failed(error),
+            };
+            done.push((index, struck));
+        }
+    }
+}
+
+/// Takes the memory of what was killed, on a thread of its own.
 ///
 /// A killed process gives its memory back when it is its turn to run, and a pod that asked for no
 /// cpu may wait long for that on a busy node. The kernel can be asked to take the memory here and
 /// now (`process_mrelease`, since 5.15), as its own OOM killer does. It takes nothing from a process
-/// that is not dying, so that a number that was given to another meanwhile does no harm, and the
-/// kill need not wait for anything.
-pub(super) fn kill(cgroups: &Cgroups, cgroup: &CgroupPath) -> Result<(), Error> {
-    cgroups.kill(cgroup)?;
-    let pids = cgroups.pids(cgroup).unwrap_or_default();
-    for pid in pids.into_iter().filter_map(Pid::from_raw) {
-        if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-            release_memory(&process);
-        }
+/// that is not dying, so that a number that was given to another meanwhile does no harm.
+///
+/// That is work: a tenth of a second and more for a large process on a slow machine. Meanwhile the
+/// rest of the agent has to tell the API that the node is under pressure, so that the thread gives
+/// way to others.
+#[derive(Debug)]
+pub(super) struct Releaser {
+    blades: Sender<Blade>,
+}
+
+/// How willingly the thread gives way, out of 19.
+const NICE: i32 = 10;
+
+impl Releaser {
+    pub(super) fn start() -> io::Result<Releaser> {
+        let (blades, dead) = channel::<Blade>();
+        let thread = thread::Builder::new().name("release".to_owned());
+        thread.spawn(move || {
+            // Of this thread only. Without it others wait a little longer.
+            let _ = setpriority_process(Some(gettid()), NICE);
+            for blade in dead {
+                let _ = blade.each_pid(&mut |pid| {
+                    if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
+                        release_memory(&process);
+                    }
+                });
+            }
+        })?;
+        Ok(Releaser { blades })
     }
-    Ok(())
+
+    /// Has the memory taken of what is in a cgroup and was killed.
+    pub(super) fn release(&self, blade: Blade) {
+        // The thread is there for as long as this is.
+        let _ = self.blades.send(blade);
+    }
 }
 
 /// Whatever comes of it: the process is dying.
@@ -39,7 +109,7 @@ fn release_memory(process: &impl AsRawFd) {
 /// A process that takes memory, or forks, goes on doing so in its grace, and the node may not have
 /// that long. Behind a hard line there is no time to give; behind a soft one as much as the
 /// measured rate leaves. `gives_grace_always` is what upstream does.
-pub(super) fn is_at_once(eviction: &Eviction, gives_grace_always: bool) -> bool {
+fn is_at_once(eviction: &Eviction, gives_grace_always: bool) -> bool {
     let Cause::Starvation(starvation) = eviction.cause else {
         return false;
     };

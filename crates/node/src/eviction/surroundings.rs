@@ -12,6 +12,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::{Duration, Signal};
 
 use super::shell::Ticket;
+use crate::pods::Sign;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
 
@@ -22,9 +23,11 @@ pub trait Surroundings: Debug + Send + Sync {
     fn pods(&self) -> Vec<Report>;
     /// The latest full measurement, disks and all; `None` before the first.
     fn survey(&self) -> Option<Arc<Survey>>;
-    /// Takes that the processes of a pod are about to be killed, and why: whoever sees them die has
-    /// to know the reason by then.
-    fn will_strike(&self, uid: &PodUid, forced: &Forced);
+    /// What is to be given the moment before the processes of a pod are killed, so that whoever sees
+    /// them dead waits for the reason; `None` if nobody does. Asked for while there is time.
+    fn sign(&self, uid: &PodUid) -> Option<Arc<Sign>>;
+    /// Takes why the processes of a pod were killed, after the sign was given.
+    fn struck(&self, uid: &PodUid, forced: &Forced);
     /// Has a pod end and its status say why. One that was struck is dead already.
     fn evict(&self, condemned: Condemned);
     /// Has the node's status written: its conditions have changed.

@@ -1,6 +1,7 @@
 //! A cgroup plays the machine, processes play pods, and one of them takes all the memory there is.
 
 mod lines;
+mod no_memory;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, Write};
@@ -23,6 +24,7 @@ use serde_json::json;
 use super::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
 use crate::cgroup::testing::{KernelCgroups, eventually};
 use crate::cgroup::{Cgroups, Layout};
+use crate::pods::Sign;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
 
@@ -145,6 +147,7 @@ struct Rest {
     evicted: Mutex<Vec<(Instant, Condemned)>>,
     told: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
     warnings: Mutex<Vec<String>>,
+    sign: Arc<Sign>,
 }
 
 impl Surroundings for Rest {
@@ -169,11 +172,12 @@ impl Surroundings for Rest {
         None
     }
 
-    fn will_strike(&self, uid: &PodUid, forced: &Forced) {
-        // Nothing of it is dead yet that will be in a moment.
-        let is_it = |one: &&Resident| one.pod.metadata.uid.as_deref() == Some(uid.as_str());
-        let resident = self.pods.iter().find(is_it).unwrap();
-        assert!(!self.cgroups.pids(&resident.cgroup).unwrap().is_empty());
+    fn sign(&self, _: &PodUid) -> Option<Arc<Sign>> {
+        Some(Arc::clone(&self.sign))
+    }
+
+    fn struck(&self, _: &PodUid, forced: &Forced) {
+        assert!(self.sign.is_given());
         assert_eq!(forced.reason, "Evicted");
     }
 
@@ -274,6 +278,7 @@ impl Trial {
             evicted: Mutex::default(),
             told: Mutex::default(),
             warnings: Mutex::default(),
+            sign: Arc::default(),
         });
         let records = tempfile::tempdir().unwrap();
         let mut settings = Settings {

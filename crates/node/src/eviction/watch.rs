@@ -1,5 +1,6 @@
 //! One look after the other, and what follows from it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use plimsoll_core::eviction::{
     Action, Decision, Engine, Eviction, Input, NodeReclaim, Observation, Verdict, message,
 };
 use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::{self, Signal};
 
@@ -19,8 +21,9 @@ use super::pace::{Rate, pause};
 use super::roster::Roster;
 use super::settings::{Settings, Waking};
 use super::shell::Shared;
-use super::strike::{self, is_at_once, is_grace_over};
+use super::strike::{Releaser, Struck, is_grace_over, strike_at_once};
 use super::surroundings::{Condemned, Surroundings, Survey};
+use super::target::Target;
 use crate::cgroup::Cgroups;
 use crate::pods::Clock;
 use crate::stats;
@@ -39,6 +42,8 @@ const SETTLING: Duration = Duration::from_millis(50);
 const DYING: Duration = Duration::from_secs(60);
 /// How long a reclaim may take.
 const RECLAIM: Duration = Duration::from_secs(120);
+/// More than a decision evicts at once.
+const STRIKES: usize = 64;
 /// How long to wait when the memory cannot be read.
 const BLIND: Duration = Duration::from_secs(1);
 
@@ -62,6 +67,10 @@ pub(super) struct Watch {
     listed_at: Timestamp,
     survey: Option<Arc<Survey>>,
     next_step: Timestamp,
+    /// What came of evictions at once, by the number of the action. There is room beforehand.
+    strikes: Vec<(usize, Struck)>,
+    /// Without it the memory of the killed comes when they have run to their end.
+    releaser: Option<Releaser>,
     dying: Vec<Dying>,
     /// Pods that were evicted and of which something is left, on disk perhaps.
     leaving: Vec<PodUid>,
@@ -111,6 +120,8 @@ impl Watch {
             listed_at: Timestamp::default(),
             survey: None,
             next_step: Timestamp::default(),
+            strikes: Vec::with_capacity(STRIKES),
+            releaser: Releaser::start().ok(),
             dying: Vec::new(),
             leaving: Vec::new(),
             left_at: Timestamp::default(),
@@ -246,7 +257,10 @@ impl Watch {
         let reports = self.surroundings.pods();
         let profile = self.settings.engine.profile;
         let reading = &mut self.reading;
-        self.roster.update(reports, &self.cgroups, profile, reading);
+        let surroundings = &self.surroundings;
+        let sign = |uid: &PodUid| surroundings.sign(uid);
+        self.roster
+            .update(reports, &self.cgroups, profile, reading, sign);
         let (roster, count) = (&self.roster, self.leaving.len());
         self.leaving.retain(|uid| roster.contains(uid));
         if self.leaving.len() < count {
@@ -307,7 +321,13 @@ impl Watch {
             if !self.dying[index].is_struck {
                 let uid = self.dying[index].uid.clone();
                 tracing::info!(pod = %uid, "a hard line is crossed: its grace is over");
-                self.dying[index].is_struck = self.kill(&uid);
+                let target = self.roster.targets().get_mut(&uid);
+                let struck = target.map(Target::strike);
+                self.dying[index].is_struck = matches!(struck, Some(Ok(())));
+                if let Some(Err(error)) = struck {
+                    tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
+                }
+                self.release(&uid);
             }
         }
     }
@@ -315,12 +335,18 @@ impl Watch {
     /// Tells the engine what was seen and does what it says; answers whether a hard line is
     /// crossed that leaves no time for grace.
     fn observe(&mut self, now: Timestamp, observation: &Observation) -> bool {
-        let active = self.roster.active();
+        let (active, targets) = self.roster.active();
         let input = Input::Observed {
             observation,
             pods: &active,
         };
-        let decision = self.recorder.step(&mut self.engine, now, input);
+        let (reading, strikes) = (&mut self.reading, &mut self.strikes);
+        let gives_grace = self.settings.gives_grace_always;
+        let act = |decision: &Decision| {
+            strike_at_once(decision, targets, reading, gives_grace, strikes);
+        };
+        let engine = &mut self.engine;
+        let decision = self.recorder.step_acting(engine, now, input, act);
         let is_grace_over = is_grace_over(&self.engine, &decision.due);
         self.carry_out(now, decision);
         self.publish(now, observation);
@@ -328,12 +354,19 @@ impl Watch {
     }
 
     fn step(&mut self, now: Timestamp, input: Input<'_>) {
-        let decision = self.recorder.step(&mut self.engine, now, input);
+        let (targets, reading) = (self.roster.targets(), &mut self.reading);
+        let strikes = &mut self.strikes;
+        let gives_grace = self.settings.gives_grace_always;
+        let act = |decision: &Decision| {
+            strike_at_once(decision, targets, reading, gives_grace, strikes);
+        };
+        let engine = &mut self.engine;
+        let decision = self.recorder.step_acting(engine, now, input, act);
         self.carry_out(now, decision);
     }
 
-    /// Kills first, then tells that the node is under pressure, so that nothing else comes to it, and
-    /// then the rest.
+    /// Who has to go at once is dead by now. Tells that the node is under pressure, so that nothing else
+    /// comes to it, and then the rest.
     fn carry_out(&mut self, now: Timestamp, decision: Decision) {
         self.next_step = decision.next_step_by;
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
@@ -342,13 +375,18 @@ impl Watch {
         let is_recorded = (is_relief || !decision.actions.is_empty())
             && is_concluded
             && !self.is_old_news(now, &decision.verdict);
+        self.tell_conditions(&decision.conditions);
         let mut announced = Vec::new();
         let mut condemned = Vec::new();
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
-        for action in decision.actions {
+        let mut strikes = std::mem::take(&mut self.strikes);
+        let mut struck = strikes.drain(..).peekable();
+        for (index, action) in decision.actions.into_iter().enumerate() {
             match action {
                 Action::Evict(eviction) => {
-                    condemned.extend(self.evict(now, *eviction, &decision.stats_ages));
+                    let struck = struck.next_if(|(of, _)| *of == index);
+                    let struck = struck.map(|(_, struck)| struck);
+                    condemned.extend(self.evict(now, *eviction, struck, &decision.stats_ages));
                 }
                 Action::Announce(message) if is_recorded || !is_concluded => {
                     announced.push(message);
@@ -357,17 +395,8 @@ impl Watch {
                 Action::Reclaim(reclaim) => reclaims.push(reclaim),
             }
         }
-        let is_changed = {
-            let mut conditions = self.shared.conditions();
-            let is_changed = *conditions != decision.conditions;
-            if is_changed {
-                conditions.clone_from(&decision.conditions);
-            }
-            is_changed
-        };
-        if is_changed {
-            self.surroundings.conditions_changed(&decision.conditions);
-        }
+        drop(struck);
+        self.strikes = strikes;
         for condemned in condemned {
             self.surroundings.evict(condemned);
         }
@@ -383,6 +412,20 @@ impl Watch {
             let mut record = record.clone();
             record.struck = Some(self.struck(&record));
             self.shared.decisions().add(record);
+        }
+    }
+
+    fn tell_conditions(&self, now: &BTreeSet<NodeCondition>) {
+        let is_changed = {
+            let mut conditions = self.shared.conditions();
+            let is_changed = *conditions != *now;
+            if is_changed {
+                conditions.clone_from(now);
+            }
+            is_changed
+        };
+        if is_changed {
+            self.surroundings.conditions_changed(now);
         }
     }
 
@@ -416,17 +459,17 @@ impl Watch {
         is_old
     }
 
-    /// Kills a pod if there is no time; answers what is to be told about it, unless the kernel was
-    /// first.
+    /// Takes what came of a pod that had no time; answers what is to be told about it, unless the
+    /// kernel was first.
     fn evict(
         &mut self,
         now: Timestamp,
         eviction: Eviction,
+        struck: Option<Struck>,
         stats_ages: &[(Signal, threshold::Duration)],
     ) -> Option<Condemned> {
         let uid = eviction.uid.clone();
-        let entry = self.roster.get_mut(&uid);
-        if entry.is_some_and(|entry| entry.was_oom_killed(&mut self.reading)) {
+        if matches!(struck, Some(Struck::KernelFirst)) {
             // It says OOMKilled, which is the truth.
             tracing::info!(pod = %eviction.pod_ref, "the kernel was first");
             self.engine.kill_failed(&uid);
@@ -434,9 +477,13 @@ impl Watch {
             return None;
         }
         let mut condemned = Condemned::new(eviction, stats_ages.to_vec());
-        if is_at_once(&condemned.eviction, self.settings.gives_grace_always) {
-            self.surroundings.will_strike(&uid, &condemned.forced);
-            condemned.is_struck = self.kill(&uid);
+        if let Some(struck) = struck {
+            self.surroundings.struck(&uid, &condemned.forced);
+            condemned.is_struck = matches!(struck, Struck::Killed);
+            self.release(&uid);
+            if let Struck::Failed(error) = struck {
+                tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
+            }
         }
         let (eviction, is_struck) = (&condemned.eviction, condemned.is_struck);
         tracing::info!(
@@ -453,16 +500,11 @@ impl Watch {
         Some(condemned)
     }
 
-    /// Kills everything in a pod; answers whether that worked.
-    fn kill(&mut self, uid: &PodUid) -> bool {
-        let Some(entry) = self.roster.get_mut(uid) else {
-            return false;
-        };
-        let killed = strike::kill(&self.cgroups, &entry.cgroup);
-        if let Err(error) = &killed {
-            tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
+    /// Takes the memory of a pod that was killed.
+    fn release(&mut self, uid: &PodUid) {
+        if let (Some(cgroup), Some(releaser)) = (self.roster.cgroup(uid), &self.releaser) {
+            releaser.release(self.cgroups.blade(cgroup));
         }
-        killed.is_ok()
     }
 
     fn pace(&self, standing: &Standing) -> Duration {

@@ -337,3 +337,26 @@ async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
         assert_eq!(end, (137, Some(ended_by)));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_seen_dead_after_a_sign_is_not_reported_before_the_reason_is_told() {
+    let world = World::new();
+    world.apply(simple("job", "sleep:1", "Never"));
+    world.until_phase("job", "Running").await;
+    world.pods.sign(&uid("job")).unwrap().give();
+    world.runtime.end("a", 137);
+    // For less than the reason is waited for.
+    tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+    assert_eq!(world.status("job").phase.as_deref(), Some("Running"));
+    let forced = Forced {
+        reason: "Evicted".to_owned(),
+        message: String::new(),
+        is_disruption: true,
+        ..Forced::default()
+    };
+    world.pods.strike(&uid("job"), forced);
+    world.until_finished("job").await;
+    let status = world.status("job");
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+}

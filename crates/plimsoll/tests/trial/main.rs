@@ -7,10 +7,11 @@
 //!
 //!     cargo test -p plimsoll --test trial -- --ignored                        # a short set
 //!     PLIMSOLL_TRIALS=36 cargo test --release -p plimsoll --test trial -- --ignored
+//!     PLIMSOLL_TRIALS=36 PLIMSOLL_PROGRAM=target/release/plimsoll cargo test -p plimsoll --test trial -- --ignored
 //!     PLIMSOLL_TRIALS=page-cache cargo test -p plimsoll --test trial -- --ignored
 //!
 //! This program is all of it: the test on the host (`vm`), the one who leads the trials in the guest
-//! (`lead`, with `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).
+//! (`lead`, with `hog`, `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).
 
 #![expect(
     clippy::unwrap_used,
@@ -18,6 +19,7 @@
     reason = "a test fails by panicking, and the console of the guest is all there is to see"
 )]
 
+mod hog;
 mod lead;
 mod load;
 mod mem_info;
@@ -42,10 +44,10 @@ fn main() -> ExitCode {
         load::run(role, &load::Words(words.collect()));
     }
     let words: Vec<String> = words.collect();
-    if let [first, plan] = words.as_slice()
+    if let [first, plan, strictness] = words.as_slice()
         && first == vm::LEAD
     {
-        return lead::main(plan);
+        return lead::main(plan, strictness == vm::STRICT);
     }
     let arguments = libtest_mimic::Arguments::from_args();
     libtest_mimic::run(&arguments, vec![vm::trial()]).exit_code()

@@ -20,13 +20,17 @@ use tokio::runtime::Runtime;
 
 use crate::outcome::unix_nanos;
 use crate::plan::{LINE_MIB, Setup};
+use crate::sampler::become_urgent;
 use crate::vm::PLIMSOLL;
 use crate::waiting::until;
 
 const DATA: &str = "/var/lib/plimsoll";
 const LOG: &str = "/var/log/plimsoll.log";
 const CONFIG: &str = "/etc/plimsoll.yaml";
-const NAME: &str = "n1";
+/// What it logs: decisions, and when they were in the API.
+const LOGGED: &str = "warn,plimsoll_node::eviction=info,plimsoll_node::agent::heartbeat=debug";
+/// What the node is called.
+pub(crate) const NAME: &str = "n1";
 /// Where bystanders write what they have to say.
 pub(crate) const NOTES: &str = "/run/trial";
 /// The image of all pods.
@@ -58,6 +62,8 @@ impl Node {
         let process = launch(setup);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
+            // Who watches the API must not be the one who is late.
+            .on_thread_start(become_urgent)
             .enable_all()
             .build();
         let runtime = runtime.unwrap();
@@ -161,20 +167,26 @@ impl Node {
         self.seen().pressed_at
     }
 
-    /// Waits until an event of that reason is about the node.
-    pub(crate) fn until_event(&self, reason: &str) {
+    /// Waits until an event of that reason is about an object; answers its annotations. What events
+    /// call a node by is its name.
+    pub(crate) fn until_event(&self, reason: &str, uid: &str) -> BTreeMap<String, String> {
         let events: Api<NodeEvent> = Api::default_namespaced(self.client.clone());
         let about = ListParams::default().fields(&format!("reason={reason}"));
         until(&format!("an event says {reason}"), || {
             let found = self.runtime.block_on(events.list(&about));
             let mut found = found.map_err(|error| error.to_string())?.items.into_iter();
-            let is_about_node =
-                |event: &NodeEvent| event.involved_object.kind.as_deref() == Some("Node");
-            match found.any(|event| is_about_node(&event)) {
-                true => Ok(()),
-                false => Err(log()),
-            }
-        });
+            let is_it = |event: &NodeEvent| event.involved_object.uid.as_deref() == Some(uid);
+            let event = found.find(is_it).ok_or_else(log)?;
+            Ok(event.metadata.annotations.unwrap_or_default())
+        })
+    }
+
+    /// What the agent has noted down about the status it reports.
+    pub(crate) fn log_of_status(&self) -> String {
+        let log = log();
+        let is_about = |line: &&str| line.contains("status reported") || line.contains("evicting");
+        let lines: Vec<&str> = log.lines().filter(is_about).collect();
+        lines[lines.len().saturating_sub(4)..].join("\n")
     }
 
     /// Decisions from a time on, oldest first.
@@ -245,7 +257,7 @@ fn launch(setup: &Setup) -> Child {
     if setup.is_poll_only {
         command.arg("--poll-only");
     }
-    command.env("RUST_LOG", "warn,plimsoll_node::eviction=info");
+    command.env("RUST_LOG", LOGGED);
     let _ = std::fs::remove_file(LOG);
     let log = OpenOptions::new().create(true).append(true).open(LOG);
     let log = log.unwrap();

@@ -37,6 +37,8 @@ pub(crate) struct Outcome {
     pub(crate) lowest_mib: i64,
     pub(crate) oom_kills: i64,
     pub(crate) stall: Duration,
+    /// When that was over, in seconds from when the line was crossed.
+    pub(crate) stalled_at: Option<f64>,
     pub(crate) bystanders_killed: usize,
     pub(crate) evicted: Vec<String>,
     /// The longest that the sampler itself was kept from looking.
@@ -58,6 +60,11 @@ impl Outcome {
         let last = samples.last().map_or(0, |sample| sample.oom_kills);
         let begun = samples.first().map_or(0, |sample| sample.at);
         let stalls = told.stalls.iter().filter(|(at, _)| *at > begun);
+        let worst = stalls.max_by_key(|(_, late)| *late);
+        #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
+        let stalled_at = worst
+            .zip(crossed)
+            .map(|((at, _), crossed)| (at - crossed) as f64 / 1e9);
         let gaps = samples.windows(2).map(|pair| pair[1].at - pair[0].at);
         Outcome {
             decided: since(told.decided),
@@ -68,7 +75,8 @@ impl Outcome {
                 .map(|(told, decided)| nanos(told - decided)),
             lowest_mib: (0..samples.len()).map(signal).min().unwrap_or(0),
             oom_kills: last - first,
-            stall: stalls.map(|(_, late)| *late).max().unwrap_or_default(),
+            stall: worst.map_or(Duration::ZERO, |(_, late)| *late),
+            stalled_at,
             bystanders_killed: recording.deaths.iter().filter(|d| d.name != hog).count(),
             evicted: told.evicted.clone(),
             blind: nanos(gaps.max().unwrap_or(0)),

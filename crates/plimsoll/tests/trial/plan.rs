@@ -34,6 +34,8 @@ pub(crate) enum Load {
     },
     /// The page cache of a process that reads a large file again and again.
     Reader,
+    /// Nobody: what bystanders wait for without a hog is the machine's doing.
+    Nobody,
 }
 
 impl Load {
@@ -42,6 +44,7 @@ impl Load {
         match self {
             Load::Hog { .. } => "hog",
             Load::Reader => "reader",
+            Load::Nobody => "nobody",
         }
     }
 }
@@ -54,6 +57,11 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
+    /// Whether it is held to the limits: somebody takes memory, and the kernel wakes the agent.
+    pub(crate) fn is_measured(&self) -> bool {
+        !self.setup.is_poll_only && self.load != Load::Nobody
+    }
+
     /// What it is called in the table.
     pub(crate) fn label(&self) -> String {
         let config = if self.setup.is_reserved { "B" } else { "A" };
@@ -63,6 +71,7 @@ impl Trial {
                 format!("{rate} MiB/s{manners}")
             }
             Load::Reader => format!("page cache, {}", self.setup.memory_signal),
+            Load::Nobody => "nobody".to_owned(),
         };
         let poll = match self.setup.is_poll_only {
             true => ", --poll-only",
@@ -93,14 +102,14 @@ const fn polite(rate: u32) -> Load {
     }
 }
 
-/// The set by its name: `short`, `page-cache`, or how many hogs are to be evicted in all.
+/// The set by its name: `short`, `page-cache`, or how many hogs are to be evicted at least by an agent
+/// that the kernel wakes. Beside them there are some with one that polls, a quarter as many of each.
 pub(crate) fn stages(name: &str) -> Vec<Stage> {
-    let is_short = name == "short";
     let events = Setup {
         is_reserved: false,
         is_poll_only: false,
         memory_signal: "workingSet",
-        transition: Duration::from_secs(if is_short { 2 } else { 10 }),
+        transition: Duration::from_secs(2),
     };
     let reserved = Setup {
         is_reserved: true,
@@ -118,7 +127,7 @@ pub(crate) fn stages(name: &str) -> Vec<Stage> {
         setup,
         loads: loads.to_vec(),
     };
-    if is_short {
+    if name == "short" {
         return vec![
             stage(events, &[stubborn(100), polite(200)]),
             stage(reserved, &[stubborn(100)]),
@@ -139,10 +148,12 @@ pub(crate) fn stages(name: &str) -> Vec<Stage> {
     plain.push(polite(100));
     let rounds = count.div_ceil(plain.len() + RATES.len());
     let rates = RATES.map(stubborn);
+    plain = plain.repeat(rounds);
+    plain.insert(0, Load::Nobody);
     let hogs = [
-        stage(events, &plain.repeat(rounds)),
+        stage(poll, &rates.repeat(rounds.div_ceil(4))),
         stage(reserved, &rates.repeat(rounds)),
-        stage(poll, &rates.repeat(rounds.div_ceil(2))),
+        stage(events, &plain),
     ];
     hogs.into_iter().chain(caches).collect()
 }

@@ -193,7 +193,7 @@ fn wait_for_deaths(watched: &mut Vec<Watched>, due: Instant, deaths: &mut Vec<De
 }
 
 /// Real-time priority, which `chrt` gives a thread by its id.
-fn become_urgent() {
+pub(crate) fn become_urgent() {
     let own = rustix::thread::gettid().as_raw_nonzero().to_string();
     let given = Command::new("chrt").args(["-f", "-p", "10", &own]).output();
     let given = given.unwrap();

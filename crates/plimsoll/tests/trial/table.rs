@@ -28,13 +28,14 @@ pub(crate) fn line(outcome: &Outcome) -> String {
         lowest_mib,
         oom_kills,
         stall,
+        stalled_at,
         evicted,
         blind,
         ..
     } = outcome;
     format!(
         "{}: decided {decided:?}, dead {dead:?}, API {told:?} after the decision, lowest \
-         {lowest_mib} MiB, {oom_kills} OOM kills, stall {stall:?}, evicted {evicted:?}, sampler \
+         {lowest_mib} MiB, {oom_kills} OOM kills, stall {stall:?} (at {stalled_at:.1?} s), evicted {evicted:?}, sampler \
          blind for {blind:?}",
         outcome.trial.label()
     )
@@ -43,11 +44,11 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 /// All of them.
 pub(crate) fn print(outcomes: &[Outcome]) {
     println!(
-        "\n| config, hog | trials | clean | crossed → decision, s | crossed → dead, s | lowest | \
+        "\n| config, hog | trials | clean | OOM kills | crossed → decision, s | crossed → dead, s | lowest | \
          stall, s | bystanders killed | evicted per trial | decision → API, s | kubelet: clean | \
          crossed → dead, s | stall, s |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut labels: Vec<String> = Vec::new();
     for outcome in outcomes {
         let label = outcome.trial.label();
@@ -69,6 +70,7 @@ fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let told = spread(outcomes.iter().filter_map(|one| one.told));
     let lowest = outcomes.iter().map(|one| one.lowest_mib).min();
     let stall = outcomes.iter().map(|one| one.stall).max();
+    let oom_kills: i64 = outcomes.iter().map(|one| one.oom_kills).sum();
     let killed: usize = outcomes.iter().map(|one| one.bystanders_killed).sum();
     let evicted: Vec<usize> = outcomes.iter().map(|one| one.evicted.len()).collect();
     let evicted = match (evicted.iter().min(), evicted.iter().max()) {
@@ -78,7 +80,7 @@ fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let kubelet = KUBELET.iter().find(|(known, ..)| *known == label);
     let (_, their_clean, their_dead, their_stall) = kubelet.unwrap_or(&("", "", "", ""));
     format!(
-        "| {label} | {} | {clean} | {decided} | {dead} | {} MiB | {:.3} | {killed} | {evicted} | \
+        "| {label} | {} | {clean} | {oom_kills} | {decided} | {dead} | {} MiB | {:.3} | {killed} | {evicted} | \
          {told} | {their_clean} | {their_dead} | {their_stall} |",
         outcomes.len(),
         lowest.unwrap_or(0),

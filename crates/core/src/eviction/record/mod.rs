@@ -224,15 +224,30 @@ impl Recorder {
 
     /// Steps the engine, and writes the pass down if it does anything.
     pub fn step(&mut self, engine: &mut Engine, now: Timestamp, input: Input<'_>) -> Decision {
+        self.step_acting(engine, now, input, |_| {})
+    }
+
+    /// The same, and has somebody act on the decision before it is written down: that takes memory
+    /// and time.
+    pub fn step_acting(
+        &mut self,
+        engine: &mut Engine,
+        now: Timestamp,
+        input: Input<'_>,
+        act: impl FnOnce(&Decision),
+    ) -> Decision {
         match input {
             Input::NotObserved => {
                 self.open = None;
-                engine.step(now, input)
+                let decision = engine.step(now, input);
+                act(&decision);
+                decision
             }
             Input::Observed { observation, pods } => {
                 self.open = None;
                 let before = engine.state.clone();
                 let decision = engine.step(now, input);
+                act(&decision);
                 if !decision.actions.is_empty() {
                     let before = StateRecord::of(&before);
                     let text = DecisionRecord::new(engine, &decision, observation, pods);
@@ -244,6 +259,7 @@ impl Recorder {
             }
             Input::Reclaimed { observation } => {
                 let decision = engine.step(now, input);
+                act(&decision);
                 if let Some(mut record) = self.open.take() {
                     record.after_reclaim = Some(AfterReclaim {
                         at: Some(now),

@@ -28,6 +28,7 @@ use crate::runtime::Runtime;
 use super::image::Images;
 use super::note::{Note, reason};
 use super::reports::Reports;
+use super::sign::Sign;
 use super::status::Forced;
 use super::worker::{Shared, grace};
 use super::{Clock, Host, Settings, anatomy};
@@ -180,8 +181,16 @@ impl Pods {
         self.retry_resizes(&mut table);
     }
 
-    /// Takes that a pod's processes are about to be killed, and why. Whatever its worker sees of
-    /// their end from here on has this reason, unless the kernel was first.
+    /// What to give before somebody else than its worker kills the processes of a pod. To be
+    /// followed by [`Self::strike`], which the worker waits for if it sees them dead.
+    pub fn sign(&self, uid: &str) -> Option<Arc<Sign>> {
+        let table = self.table();
+        let entry = table.entries.get(uid)?;
+        Some(Arc::clone(entry.record.sign()))
+    }
+
+    /// Takes why a pod's processes are killed. Whatever its worker sees of their end from the sign on
+    /// has this reason, unless the kernel was first.
     pub fn strike(&self, uid: &str, forced: Forced) {
         if let Some(entry) = self.table().entries.get_mut(uid) {
             entry.end(Kill {

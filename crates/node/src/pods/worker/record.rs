@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
+use crate::pods::Sign;
 use crate::pods::anatomy;
 use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
@@ -23,6 +24,7 @@ pub(crate) struct Record {
     state: Mutex<State>,
     wake: Notify,
     reported: Notify,
+    sign: Arc<Sign>,
 }
 
 /// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
@@ -115,7 +117,13 @@ impl Record {
             state: Mutex::new(state),
             wake: Notify::new(),
             reported: Notify::new(),
+            sign: Arc::default(),
         }
+    }
+
+    /// What is given before somebody else kills the pod's processes.
+    pub(crate) fn sign(&self) -> &Arc<Sign> {
+        &self.sign
     }
 
     /// The knowledge, to read or change. Not to be held while waiting for anything.

@@ -14,7 +14,7 @@ use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -256,6 +256,7 @@ struct House {
     images: images::Images,
     rotation: logs::Policy,
     pod_logs: PathBuf,
+    log_links: PathBuf,
     clock: Clock,
 }
 
@@ -270,6 +271,7 @@ impl House {
                 max_files: *config.container_log_max_files,
             },
             pod_logs: options.directories.pod_logs.clone(),
+            log_links: options.directories.container_logs.clone(),
             neighbours,
             clock,
         }
@@ -281,7 +283,8 @@ impl House {
         stop: CancellationToken,
     ) {
         let every = |period| interval_at(Instant::now() + period, period);
-        let mut dead = every(containers::PERIOD);
+        let reports = self.neighbours.pods.reports().clone();
+        let mut dead_by = Instant::now() + containers::SOON;
         let mut unused = every(images::PERIOD);
         let mut large = every(logs::PERIOD);
         // From when on an image is here is known no better than how often that is looked at.
@@ -294,7 +297,17 @@ impl House {
                     self.reclaim(&reclaims).await;
                     drop(ticket);
                 }
-                _ = dead.tick() => self.collect_containers(container_gc::Scope::Periodic).await,
+                () = reports.forgotten() => {
+                    dead_by = dead_by.min(Instant::now() + containers::SOON);
+                }
+                () = sleep_until(dead_by) => {
+                    self.collect_containers(container_gc::Scope::Periodic).await;
+                    let next = match self.neighbours.pods.are_all_known() {
+                        true => containers::PERIOD,
+                        false => containers::SOON,
+                    };
+                    dead_by = Instant::now() + next;
+                }
                 _ = unused.tick() => self.collect_images().await,
                 _ = large.tick() => {
                     let runtime = Arc::clone(&self.neighbours.host.runtime);
@@ -338,6 +351,7 @@ impl House {
             pods: &pods,
             are_all_pods_known,
             pod_logs: &self.pod_logs,
+            log_links: &self.log_links,
             now: self.clock.now(),
         };
         complain(containers::collect(&*self.neighbours.host.runtime, run).await);

@@ -266,10 +266,6 @@ impl Agent {
             announcer,
             stop.clone(),
         ));
-        tasks.spawn(upkeep::remove_dead_links(
-            options.directories.container_logs.clone(),
-            stop.clone(),
-        ));
         let at_once = Arc::clone(&heartbeat.at_once);
         let until = stop.clone();
         tasks.spawn(async move { heartbeat.report_status(|| sight.facts(), until).await });

@@ -140,7 +140,7 @@ fn shaped(name: &str, role: Role, script: &str, random: &mut Rng) -> Value {
 
 /// A script that takes memory.
 fn hog(random: &mut Rng, is_watched: bool) -> String {
-    let bite = random.u8(1..=6);
+    let bite = random.u8(2..=8);
     // Takes it bite by bite. Being the first process, it does not listen, and is the one that the
     // kernel kills.
     let pours = format!(

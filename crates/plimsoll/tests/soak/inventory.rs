@@ -17,10 +17,6 @@ const IGNORED: [&str; 2] = ["runtime/addresses", "runtime/addresses/last"];
 /// Holds the latest decisions, and never more than so many.
 const BOUNDED: &str = "kubelet/decisions";
 
-/// The kind of what is collected from time to time only: logs, which are worth something for a
-/// while.
-pub(crate) const LOG: &str = "log";
-
 /// What there is, of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inventory(BTreeMap<&'static str, BTreeSet<String>>);
@@ -29,9 +25,6 @@ impl Inventory {
     /// Of a cluster as it is now.
     pub(crate) fn take(cluster: &Cluster) -> Inventory {
         let folder = cluster.folder();
-        let (logs, data) = files(&cluster.data_dir())
-            .into_iter()
-            .partition(|path| Path::new(path).starts_with("log"));
         let mut told = cluster.arguments.iter();
         let bridge = told
             .find(|word| *word == "--bridge")
@@ -45,8 +38,7 @@ impl Inventory {
                 processes(folder, cluster.cgroup_root(), cluster.up.id()),
             ),
             ("network card", names(&bridge.join("brif"))),
-            ("file", data),
-            (LOG, logs),
+            ("file", files(&cluster.data_dir())),
         ]))
     }
 
@@ -123,9 +115,16 @@ fn processes(folder: &Path, cgroups: &str, agent: u32) -> BTreeSet<String> {
             || links.any(|link| fs::read_link(link).is_ok_and(|to| to.starts_with(folder)));
         let words = fs::read(proc.join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        is_ours.then(|| format!("{id} {words}"))
+        is_ours.then_some(words)
     });
-    ours.collect()
+    // An agent that was started again has a helper of another id.
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let numbered = ours.map(|words| {
+        let count = counts.entry(words.clone()).or_default();
+        *count += 1;
+        format!("{words}({count})")
+    });
+    numbered.collect()
 }
 
 fn is_below(line: &str, cgroups: &str) -> bool {

@@ -21,6 +21,7 @@ mod cast;
 mod inventory;
 mod ledger;
 mod rules;
+mod rules_find;
 mod soak;
 mod vitals;
 

@@ -361,5 +361,8 @@ impl Soak {
             "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s and {} pods: {vitals}",
             self.pods, self.restarts, self.pods_since_restart,
         );
+        for more in vitals.more_descriptors(&self.warm) {
+            eprintln!("       {more}");
+        }
     }
 }

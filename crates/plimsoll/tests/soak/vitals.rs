@@ -57,13 +57,18 @@ impl Vitals {
     }
 
     /// Of which descriptors there are more.
-    pub(crate) fn beyond(&self, warm: &Vitals) -> String {
+    pub(crate) fn more_descriptors(&self, warm: &Vitals) -> Vec<String> {
         let more = self.descriptors.iter().filter_map(|(kind, count)| {
             let known = warm.descriptors.get(kind).copied().unwrap_or_default();
             (*count > known).then(|| format!("descriptor {kind}: {known} became {count}"))
         });
-        let more: Vec<String> = more.collect();
-        format!("{warm} became {self}\n{}", more.join("\n"))
+        more.collect()
+    }
+
+    /// How that is more than another.
+    pub(crate) fn beyond(&self, warm: &Vitals) -> String {
+        let more = self.more_descriptors(warm).join("\n");
+        format!("{warm} became {self}\n{more}")
     }
 }
 

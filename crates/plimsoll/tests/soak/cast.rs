@@ -147,10 +147,14 @@ fn hog(random: &mut Rng, is_watched: bool) -> String {
         "mkfifo /memory/p; (while true; do head -c {bite}m /dev/zero; sleep 0.02; done > /memory/p) & \
          exec tail -c 2000m < /memory/p"
     );
-    match random.u8(0..if is_watched { 5 } else { 2 }) {
+    match random.u8(0..if is_watched { 6 } else { 2 }) {
         0 => "echo begun; exec dd if=/dev/zero of=/dev/null bs=540M count=100000".to_owned(),
         1 | 2 => format!("echo begun; {pours}"),
         3 => format!("echo begun; trap 'exit 143' TERM; ({pours}) & wait $!"),
+        // Enough for the soft line.
+        4 => {
+            format!("echo begun; (exec dd if=/dev/zero of=/dev/null bs=460M count=100000) & {WAIT}")
+        }
         // Files in memory stay when the process is gone; the kernel would kill one after the other
         // for them.
         _ => format!(
@@ -161,7 +165,8 @@ fn hog(random: &mut Rng, is_watched: bool) -> String {
 }
 
 fn resources(role: Role, random: &mut Rng) -> Value {
-    let amounts = |memory: &str| json!({ "cpu": "10m", "memory": memory });
+    // With less cpu for a limit, one that the kernel kills takes a minute to pay for its last moments.
+    let amounts = |memory: &str| json!({ "cpu": "250m", "memory": memory });
     let of_class = |class: QosClass, memory: &str| match class {
         QosClass::Guaranteed => json!({ "limits": amounts(memory) }),
         QosClass::Burstable => json!({ "requests": amounts(memory) }),

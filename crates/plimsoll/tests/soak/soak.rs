@@ -17,14 +17,17 @@ use crate::rules;
 use crate::vitals::Vitals;
 use crate::waiting::{until, until_within};
 
-/// What the played machine has; the line is at 200 MiB.
-const CAPACITY: &str = "cpu=2,memory=700Mi";
+/// What the played machine has; its lines are at 260 and 200 MiB.
+const CAPACITY: &str = "cpu=4,memory=700Mi";
 
 /// More pods than that at once would be slow rather than telling.
 const MOST_PODS: usize = 9;
 
 /// How long what is left of deleted pods may take to go.
 const SETTLING: Duration = Duration::from_secs(30);
+
+/// An agent whose descriptors are the same for so long is at rest.
+const REST: Duration = Duration::from_secs(2);
 
 /// A pod that should be there.
 struct Actor {
@@ -61,6 +64,9 @@ impl Soak {
         let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
             let settings = json!({
                 "evictionHard": { "memory.available": "200Mi" },
+                "evictionSoft": { "memory.available": "260Mi" },
+                "evictionSoftGracePeriod": { "memory.available": "2s" },
+                "evictionMaxPodGracePeriod": 1,
                 "evictionPressureTransitionPeriod": "1s",
             });
             let mut arguments = configured(folder, &settings);
@@ -97,10 +103,10 @@ impl Soak {
         self.empty = Inventory::take(&self.cluster);
         self.begin(&[Role::Calm, Role::Keeper, Role::Finisher, Role::Crasher]);
         self.look_in();
-        self.hog(false);
+        self.hogs(1);
         self.clear();
         self.settle();
-        self.warm = Vitals::of(self.cluster.up.id());
+        self.warm = self.vitals_at_rest();
         self.say("warm");
         self.may_restart = true;
     }
@@ -112,8 +118,9 @@ impl Soak {
         let roles: Vec<Role> = (0..count).map(|_| Role::any(&mut self.random)).collect();
         self.begin(&roles);
         match self.random.u8(0..8) {
-            0..=2 => self.hog(false),
-            3 if self.may_restart => self.hog(true),
+            0..=1 => self.hogs(1),
+            2 => self.hogs(2),
+            3 if self.may_restart => self.unwatched_hog(),
             4 if self.may_restart => self.restart(),
             _ => self.look_in(),
         }
@@ -199,38 +206,52 @@ impl Soak {
         self.ledger.seen().take(&pod);
     }
 
-    /// Runs the node dry. With `is_unwatched`, the agent is killed while the hog takes memory.
-    fn hog(&mut self, is_unwatched: bool) {
+    /// Runs the node dry, with so many hogs at once.
+    fn hogs(&mut self, count: usize) {
+        let mut manifests = Vec::new();
+        let mut names = Vec::new();
+        for _ in 0..count {
+            let name = self.name(Role::Hog);
+            manifests.push(cast::manifest(&name, Role::Hog, &mut self.random));
+            names.push(name);
+        }
+        self.cluster.create_all(manifests);
+        for name in names {
+            self.until_evicted(name, false);
+        }
+    }
+
+    /// The agent is ended while a hog takes memory.
+    fn unwatched_hog(&mut self) {
         let name = self.name(Role::Hog);
-        let manifest = match is_unwatched {
-            true => cast::unwatched_hog(&name, &mut self.random),
-            false => cast::manifest(&name, Role::Hog, &mut self.random),
-        };
+        let manifest = cast::unwatched_hog(&name, &mut self.random);
         self.cluster.create(&manifest);
         let object = format!("pod {name}");
-        if is_unwatched {
-            self.cluster.until_object(&object, "on its way", |pod| {
-                let main = &pod["status"]["containerStatuses"][0];
-                !main["state"]["running"].is_null() || pod["status"]["phase"] == "Failed"
-            });
-            self.restart();
-        }
+        self.cluster.until_object(&object, "on its way", |pod| {
+            let main = &pod["status"]["containerStatuses"][0];
+            !main["state"]["running"].is_null() || pod["status"]["phase"] == "Failed"
+        });
+        self.restart();
+        self.until_evicted(name, true);
+    }
+
+    /// Waits for the end of a hog. One that was not watched may have been killed by the kernel, or
+    /// have ended before anybody could tell why.
+    fn until_evicted(&self, name: String, is_excused: bool) {
         let pod = self.cluster.until_phase(&name, "Failed");
         self.ledger.seen().take(&pod);
-        // Whoever is not watched may be killed by the kernel, or end before anybody can tell why.
-        let is_excused = is_unwatched || rules::is_refused(&pod);
-        assert!(rules::is_evicted(&pod) || is_excused, "{manifest}\n{pod:#}");
-        let how = match (rules::is_evicted(&pod), rules::is_oom_killed(&pod)) {
+        let is_evicted = rules::is_evicted(&pod);
+        let is_fine = is_evicted || is_excused || rules::is_refused(&pod);
+        assert!(is_fine, "not evicted: {pod:#}");
+        let how = match (is_evicted, rules::is_oom_killed(&pod)) {
             (true, _) => "evicted",
             (_, true) => "killed by the kernel while the agent was away",
+            _ if rules::is_refused(&pod) => "refused",
             _ => "ended while the agent was away",
         };
         eprintln!("{:>5}s {name} {how}", self.begun.elapsed().as_secs());
-        let actor = Actor {
-            name,
-            role: Role::Hog,
-        };
-        self.delete(&actor, "--wait=false");
+        let role = Role::Hog;
+        self.delete(&Actor { name, role }, "--wait=false");
     }
 
     /// Ends the agent, with or without warning, and starts it again: all containers are the same.
@@ -343,6 +364,21 @@ impl Soak {
                 false => Err(now.beyond(&self.warm)),
             }
         });
+    }
+
+    /// What the agent takes once it has let go of what it needs for a moment only.
+    fn vitals_at_rest(&self) -> Vitals {
+        let mut last = (Vitals::of(self.cluster.up.id()), Instant::now());
+        until_within(SETTLING, "the agent's descriptors come to rest", || {
+            let now = Vitals::of(self.cluster.up.id());
+            if now.descriptors != last.0.descriptors {
+                last = (now.clone(), Instant::now());
+            }
+            match last.1.elapsed() >= REST {
+                true => Ok(now),
+                false => Err(now.to_string()),
+            }
+        })
     }
 
     fn judge(&self) {

@@ -210,6 +210,11 @@ async fn watch(
     let _ = tokio::task::spawn_blocking(move || drop(shell)).await;
 }
 
+/// Where records of decisions are kept.
+pub(super) fn decisions_dir(options: &Options) -> PathBuf {
+    options.directories.root.join("decisions")
+}
+
 fn start_shell(
     options: &Options,
     layout: DiskLayout,
@@ -233,7 +238,7 @@ fn start_shell(
         mount_root: options.system_root.clone(),
         waking: chosen.waking,
         gives_grace_always: chosen.gives_grace_always,
-        decisions_dir: Some(options.directories.root.join("decisions")),
+        decisions_dir: Some(decisions_dir(options)),
         ..Settings::new(engine)
     };
     if let Some((cgroup, machine)) = played {

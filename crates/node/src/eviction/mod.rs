@@ -32,6 +32,7 @@ mod surroundings;
 mod tests;
 mod watch;
 
+pub use decisions::struck_before;
 pub use settings::{Settings, Waking};
 pub use shell::{EvictionShell, Journal, StartError, Ticket};
 pub use surroundings::{Condemned, Surroundings, Survey};

@@ -202,32 +202,34 @@ fn is_needed(decision: &DecisionRecord) -> bool {
     })
 }
 
-/// Who was evicted by the API has to be who was evicted by the records.
+/// Who was evicted by the API has to be who was evicted by the records. Who was not killed at once
+/// may have come to another end meanwhile: the kernel may have been first.
 pub(crate) fn of_agreement<'a>(
     pods: impl Iterator<Item = &'a Value>,
     records: &[&Record],
 ) -> Vec<String> {
-    let evictions = records.iter().flat_map(|record| &record.decision.evictions);
-    let mut recorded: BTreeMap<&str, &EvictionRecord> = evictions
-        .map(|eviction| (eviction.uid.as_str(), eviction))
-        .collect();
+    let mut recorded: BTreeMap<&str, (&EvictionRecord, bool)> = BTreeMap::new();
+    for record in records {
+        let struck = record.struck.as_deref().unwrap_or_default();
+        for eviction in &record.decision.evictions {
+            let is_struck = struck.contains(&eviction.uid);
+            recorded.insert(&eviction.uid, (eviction, is_struck));
+        }
+    }
     let mut broken = Vec::new();
     for pod in pods.filter(|pod| is_evicted(pod)) {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let told = &pod["status"]["message"];
         match recorded.remove(uid) {
             None => broken.push(format!("{} was evicted without a record", name(pod))),
-            Some(eviction) if pod["status"]["message"] != eviction.message.as_str() => {
-                let told = &pod["status"]["message"];
-                broken.push(format!(
-                    "{} was told {told}: {:?}",
-                    name(pod),
-                    eviction.message
-                ));
+            Some((eviction, _)) if *told != eviction.message.as_str() => {
+                let message = &eviction.message;
+                broken.push(format!("{} was told {told}: {message:?}", name(pod)));
             }
             Some(_) => {}
         }
     }
-    let left = recorded.into_values();
-    broken.extend(left.map(|eviction| format!("{} was evicted and does not say so", eviction.pod)));
+    let silent = recorded.into_values().filter(|(_, is_struck)| *is_struck);
+    broken.extend(silent.map(|(eviction, _)| format!("{} does not say so", eviction.pod)));
     broken
 }

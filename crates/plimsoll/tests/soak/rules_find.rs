@@ -229,7 +229,10 @@ fn api_and_records_have_to_agree() {
     let agree = |pods: &[Value], records: &[&Record]| rules::of_agreement(pods.iter(), records);
     finds(&agree(&[evicted.clone()], &[&record]), None);
     finds(&agree(&[evicted.clone()], &[]), Some("without a record"));
-    finds(&agree(&[], &[&record]), Some("does not say so"));
+    finds(&agree(&[], &[&record]), None);
+    let mut struck = record.clone();
+    struck.struck = Some(vec!["hog".to_owned()]);
+    finds(&agree(&[], &[&struck]), Some("does not say so"));
     evicted["status"]["message"] = json!("something else");
     finds(&agree(&[evicted], &[&record]), Some("was told"));
 }

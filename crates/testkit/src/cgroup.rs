@@ -1,5 +1,6 @@
 //! Cgroups of a test's own, gone when dropped with all that runs in them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -110,6 +111,23 @@ pub fn read(controller: &str, path: &str, file: &str) -> String {
 /// Whether there is such a cgroup, by any controller.
 pub fn exists(path: &str) -> bool {
     roots().iter().any(|root| under(root, path).is_dir())
+}
+
+/// All cgroups below one, of every controller: their folders.
+pub fn below(path: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders: Vec<PathBuf> = roots().iter().map(|root| under(root, path)).collect();
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let children = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir());
+        for child in children {
+            found.insert(child.display().to_string());
+            folders.push(child);
+        }
+    }
+    found
 }
 
 /// The processes in a cgroup; none if it does not exist.

@@ -14,7 +14,7 @@ use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -222,6 +222,11 @@ async fn watch(
     let _ = tokio::task::spawn_blocking(move || drop(shell)).await;
 }
 
+/// Where records of decisions are kept.
+pub(super) fn decisions_dir(options: &Options) -> PathBuf {
+    options.directories.root.join("decisions")
+}
+
 fn start_shell(
     options: &Options,
     layout: DiskLayout,
@@ -245,7 +250,7 @@ fn start_shell(
         mount_root: options.system_root.clone(),
         waking: chosen.waking,
         gives_grace_always: chosen.gives_grace_always,
-        decisions_dir: Some(options.directories.root.join("decisions")),
+        decisions_dir: Some(decisions_dir(options)),
         ..Settings::new(engine)
     };
     if let Some((cgroup, machine)) = played {
@@ -268,6 +273,7 @@ struct House {
     images: images::Images,
     rotation: logs::Policy,
     pod_logs: PathBuf,
+    log_links: PathBuf,
     clock: Clock,
 }
 
@@ -282,6 +288,7 @@ impl House {
                 max_files: *config.container_log_max_files,
             },
             pod_logs: options.directories.pod_logs.clone(),
+            log_links: options.directories.container_logs.clone(),
             neighbours,
             clock,
         }
@@ -293,7 +300,8 @@ impl House {
         stop: CancellationToken,
     ) {
         let every = |period| interval_at(Instant::now() + period, period);
-        let mut dead = every(containers::PERIOD);
+        let reports = self.neighbours.pods.reports().clone();
+        let mut dead_by = Instant::now() + containers::SOON;
         let mut unused = every(images::PERIOD);
         let mut large = every(logs::PERIOD);
         // From when on an image is here is known no better than how often that is looked at.
@@ -306,7 +314,17 @@ impl House {
                     self.reclaim(&reclaims).await;
                     drop(ticket);
                 }
-                _ = dead.tick() => self.collect_containers(container_gc::Scope::Periodic).await,
+                () = reports.forgotten() => {
+                    dead_by = dead_by.min(Instant::now() + containers::SOON);
+                }
+                () = sleep_until(dead_by) => {
+                    self.collect_containers(container_gc::Scope::Periodic).await;
+                    let next = match self.neighbours.pods.are_all_known() {
+                        true => containers::PERIOD,
+                        false => containers::SOON,
+                    };
+                    dead_by = Instant::now() + next;
+                }
                 _ = unused.tick() => self.collect_images().await,
                 _ = large.tick() => {
                     let runtime = Arc::clone(&self.neighbours.host.runtime);
@@ -350,6 +368,7 @@ impl House {
             pods: &pods,
             are_all_pods_known,
             pod_logs: &self.pod_logs,
+            log_links: &self.log_links,
             now: self.clock.now(),
         };
         complain(containers::collect(&*self.neighbours.host.runtime, run).await);

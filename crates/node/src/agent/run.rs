@@ -31,6 +31,7 @@ use super::serving::keep_serving_certificate;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::cgroup::{NodeCgroups, is_unaccounted};
+use crate::eviction::struck_before;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::set::Source;
@@ -228,6 +229,8 @@ impl Agent {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
         }
+        let struck = struck_before(&pressure::decisions_dir(options));
+        self.pods.remember_struck(struck);
         self.follow_pods(options, tasks);
         tasks.spawn(follow_node(
             self.client.clone(),
@@ -264,10 +267,6 @@ impl Agent {
             shutdown::plan::periods(&options.config),
             self.pods.clone(),
             announcer,
-            stop.clone(),
-        ));
-        tasks.spawn(upkeep::remove_dead_links(
-            options.directories.container_logs.clone(),
             stop.clone(),
         ));
         let at_once = Arc::clone(&heartbeat.at_once);

@@ -1,7 +1,5 @@
 //! What has to be done again and again while pods run.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +19,6 @@ use crate::runtime::Runtime;
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// How often images are listed for the node's status, as upstream.
 const IMAGE_PERIOD: Duration = Duration::from_secs(30);
-/// How often links to logs that are gone are removed.
-const LINK_PERIOD: Duration = Duration::from_secs(60);
 
 /// The pods that hold resources, as cgroups are computed from them.
 pub(super) fn active_pods(pods: &Pods) -> Vec<PodView> {
@@ -187,50 +183,5 @@ pub(super) async fn watch_images(
             () = tokio::time::sleep(IMAGE_PERIOD) => {}
         }
         images.send_replace(list_images(&*runtime).await);
-    }
-}
-
-/// Removes links to logs that are gone with their containers.
-pub(super) async fn remove_dead_links(folder: PathBuf, stop: CancellationToken) {
-    loop {
-        let path = folder.clone();
-        let removed = tokio::task::spawn_blocking(move || remove_dead_links_in(&path)).await;
-        if let Ok(Err(error)) = removed {
-            tracing::warn!(folder = %folder.display(), %error, "dead links to logs stay");
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(LINK_PERIOD) => {}
-        }
-    }
-}
-
-fn remove_dead_links_in(folder: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let link = entry?.path();
-        let is_link = link.is_symlink();
-        // Whoever cannot be looked at for another reason is left alone.
-        let is_dead = matches!(link.metadata(), Err(e) if e.kind() == io::ErrorKind::NotFound);
-        if is_link && is_dead {
-            std::fs::remove_file(&link)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_links_to_nothing_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        std::fs::write(path("file"), "").unwrap();
-        std::os::unix::fs::symlink(path("file"), path("alive")).unwrap();
-        std::os::unix::fs::symlink(path("gone"), path("dead")).unwrap();
-        remove_dead_links_in(folder.path()).unwrap();
-        assert!(path("alive").exists() && path("file").exists());
-        assert!(!path("dead").is_symlink());
     }
 }

@@ -3,7 +3,7 @@
 //! Written by a thread of its own: on a node without memory a write may take seconds, and the next
 //! decision must not wait for it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use plimsoll_core::admission::node_admit;
 use plimsoll_core::eviction::record::Record;
+
+use crate::pods::status::Forced;
 
 /// The latest records, oldest first. Clones share them.
 #[derive(Clone, Debug)]
@@ -104,6 +107,27 @@ fn prune(directory: &Path, most: usize) -> io::Result<()> {
     let files = files(directory)?;
     let beyond = files.len().saturating_sub(most);
     files.iter().take(beyond).try_for_each(fs::remove_file)
+}
+
+/// Whom earlier runs have killed at once, by uid, and why.
+pub fn struck_before(directory: &Path) -> BTreeMap<String, Forced> {
+    let records = read(directory).unwrap_or_default();
+    let mut struck = BTreeMap::new();
+    for record in records {
+        let killed = record.struck.as_deref().unwrap_or_default();
+        let evictions = record.decision.evictions.iter();
+        for eviction in evictions.filter(|eviction| killed.contains(&eviction.uid)) {
+            // Only a node that is short of something kills at once.
+            let forced = Forced {
+                reason: node_admit::REASON.to_owned(),
+                message: eviction.message.clone(),
+                is_disruption: true,
+                ..Forced::default()
+            };
+            struck.insert(eviction.uid.clone(), forced);
+        }
+    }
+    struck
 }
 
 /// Those of earlier runs. One that cannot be read was written by somebody else.

@@ -34,6 +34,7 @@ mod target;
 mod tests;
 mod watch;
 
+pub use decisions::struck_before;
 pub use settings::{Settings, Waking};
 pub use shell::{EvictionShell, Journal, StartError, Ticket};
 pub use surroundings::{Condemned, Surroundings, Survey};

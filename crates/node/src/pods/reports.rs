@@ -31,6 +31,7 @@ pub struct Reports(Arc<Shared>);
 struct Shared {
     reports: Mutex<BTreeMap<String, Report>>,
     changed: Notify,
+    forgotten: Notify,
 }
 
 impl Reports {
@@ -86,6 +87,12 @@ impl Reports {
     /// Forgets a pod.
     pub fn remove(&self, uid: &str) {
         self.lock().remove(uid);
+        self.0.forgotten.notify_one();
+    }
+
+    /// Waits until a pod is forgotten that was not when this was called last.
+    pub async fn forgotten(&self) {
+        self.0.forgotten.notified().await;
     }
 
     /// Waits for news since the last call.

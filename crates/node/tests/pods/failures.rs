@@ -360,3 +360,38 @@ async fn who_is_seen_dead_after_a_sign_is_not_reported_before_the_reason_is_told
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     assert_eq!(status.reason.as_deref(), Some("Evicted"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_was_struck_down_before_a_restart_is_evicted_and_not_started_again() {
+    let cases = [
+        ("Never", false, Some("Evicted")),
+        ("Never", true, None),
+        ("Always", false, Some("Evicted")),
+    ];
+    for (restart_policy, is_out_of_memory, reason) in cases {
+        let world = World::new();
+        world.apply(simple("job", "sleep:1", restart_policy));
+        world.until_phase("job", "Running").await;
+        // The agent is gone before it can tell.
+        world.stop.cancel();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        match is_out_of_memory {
+            true => world.runtime.run_out_of_memory("a"),
+            false => world.runtime.end("a", 137),
+        }
+        let world = world.restarted();
+        let forced = Forced {
+            reason: "Evicted".to_owned(),
+            message: "low".to_owned(),
+            is_disruption: true,
+            ..Forced::default()
+        };
+        world.pods.remember_struck([(uid("job"), forced)].into());
+        world.apply(simple("job", "sleep:1", restart_policy));
+        world.until_finished("job").await;
+        let status = world.status("job");
+        assert_eq!(status.phase.as_deref(), Some("Failed"), "{restart_policy}");
+        assert_eq!(status.reason.as_deref(), reason, "{restart_policy}");
+        assert_eq!(world.container("job", "a").restart_count, 0);
+    }
+}

@@ -72,6 +72,8 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     scene.start(&sandbox, &alive).await;
     let runtime = scene.runtime();
     let pod_logs = scene.folder().join("logs");
+    let log_links = scene.folder().join("links");
+    std::fs::create_dir(&log_links).unwrap();
     let run = async |scope, pods: &[Report]| {
         let run = Run {
             scope,
@@ -79,6 +81,7 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
             pods,
             are_all_pods_known: true,
             pod_logs: &pod_logs,
+            log_links: &log_links,
             now: now(),
         };
         let done = collect(&*runtime, run).await;
@@ -101,11 +104,14 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     assert_eq!((left, sandboxes), (Vec::new(), 0));
     let log = log_path(&sandbox, &named(script(""), "dead", 2));
     assert!(log.exists(), "{}", log.display());
+    let link = log_links.join("dead.log");
+    std::os::unix::fs::symlink(&log, &link).unwrap();
 
     // Who was evicted keeps nothing.
     let evicted = [report(&sandbox, true, Some("Evicted"))];
     run(Scope::Periodic, &evicted).await;
     assert!(!log.exists(), "{}", log.display());
+    assert!(!link.is_symlink(), "{}", link.display());
 }
 
 pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene) {

@@ -24,11 +24,14 @@ impl Api {
         }
     }
 
-    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, or `node NAME`. The
-    /// error says why there is none, with `NotFound` if that is why.
+    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
+    /// `pods NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
+    /// `NotFound` if that is why.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
         let path = match object.split_once(' ') {
             Some(("node", name)) => format!("/api/v1/nodes/{name}"),
+            Some(("decisions", node)) => format!("/api/v1/nodes/{node}/proxy/plimsoll/decisions"),
+            Some(("pods", namespace)) => format!("/api/v1/namespaces/{namespace}/pods"),
             Some((kind @ ("pod" | "serviceaccount"), name)) => {
                 format!("/api/v1/namespaces/default/{kind}s/{name}")
             }

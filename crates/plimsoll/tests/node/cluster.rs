@@ -56,8 +56,10 @@ pub(crate) use on_both_runtimes;
 /// Everything that a test of a node needs. All of it goes when dropped: first the processes, then
 /// what ran in the cgroups, then mounts and files.
 pub(crate) struct Cluster {
-    up: Process,
-    arguments: Vec<String>,
+    /// The agent and everything that is one process with it.
+    pub(crate) up: Process,
+    /// What it is told.
+    pub(crate) arguments: Vec<String>,
     pub(crate) runtime: Runtime,
     containerd: Option<Containerd>,
     api: Api,
@@ -360,6 +362,23 @@ pub(crate) fn calm(folder: &Path) -> [String; 2] {
                 evictionHard: { memory.available: 100Mi }\n";
     std::fs::write(&file, text).expect("the folder is ours");
     ["--config".to_owned(), file.display().to_string()]
+}
+
+/// Writes a configuration of a node, and gives the arguments that name it.
+pub(crate) fn configured(folder: &Path, settings: &Value) -> Vec<String> {
+    let mut configuration = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        // Tests wait for what the node says of its images.
+        "nodeStatusUpdateFrequency": "2s",
+    });
+    let fields = settings.as_object().into_iter().flatten();
+    for (name, value) in fields {
+        configuration[name] = value.clone();
+    }
+    let file = folder.join("node.yaml");
+    std::fs::write(&file, configuration.to_string()).expect("the folder is ours");
+    vec!["--config".to_owned(), file.display().to_string()]
 }
 
 /// Where a cluster in that folder keeps its data.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{WAIT, container, pod, status};
+use crate::waiting::until_within;
 
 on_both_runtimes!(
     readiness_gates_a_pod,
@@ -15,7 +16,11 @@ on_both_runtimes!(
     init_containers_go_first_and_sidecars_stay,
     hooks_run_around_a_container,
     who_does_not_stop_is_killed,
+    logs_go_soon_after_their_pod,
 );
+
+/// Much sooner than the next run over all that is dead.
+const SOON: Duration = Duration::from_secs(15);
 
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
@@ -214,4 +219,36 @@ fn who_does_not_stop_is_killed(cluster: &mut Cluster) {
     let taken = begun.elapsed();
     assert!(taken >= Duration::from_secs(2), "{taken:?}");
     cluster.mentions("events --for pod/p", "Stopping container main");
+}
+
+fn logs_go_soon_after_their_pod(cluster: &mut Cluster) {
+    let talks = pod(
+        "talks",
+        &[container("main", &format!("echo hello; {WAIT}"))],
+    );
+    let keeps = pod(
+        "keeps",
+        &[container("main", &format!("echo hello; {WAIT}"))],
+    );
+    cluster.run(&keeps);
+    cluster.run(&talks);
+    // By name: folders of pods, and links for those who collect logs of all containers.
+    let count = |pod: &str| {
+        let folders = ["log/pods", "log/containers"].map(|name| cluster.data_dir().join(name));
+        let entries = folders
+            .iter()
+            .flat_map(std::fs::read_dir)
+            .flatten()
+            .flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.contains(pod)).count()
+    };
+    assert_eq!((count("talks"), count("keeps")), (2, 2));
+    cluster.kubectl("delete pod talks --wait=false");
+    cluster.is_gone("pod talks");
+    until_within(SOON, "its logs are gone", || match count("talks") {
+        0 => Ok(()),
+        left => Err(left.to_string()),
+    });
+    assert_eq!(count("keeps"), 2);
 }

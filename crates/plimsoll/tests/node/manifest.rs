@@ -73,3 +73,13 @@ pub(crate) fn container_id<'a>(pod: &'a Value, container: &str) -> &'a str {
     id.unwrap_or_else(|| panic!("{container} has no id in {pod:#}"))
         .1
 }
+
+/// Whether a pod says that it had to go for others.
+pub(crate) fn is_disrupted(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == "DisruptionTarget"
+            && condition["status"] == "True"
+            && condition["reason"] == "TerminationByKubelet"
+    })
+}

@@ -53,9 +53,14 @@ impl Process {
         })
     }
 
+    /// Its id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
         kill_process(id.expect("it has an id"), signal).expect("it runs");
     }
 

@@ -3,6 +3,7 @@
 //! Matches v1.36 pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use crate::runtime::{Error, Runtime};
 
 /// How often dead containers are collected.
 pub const PERIOD: Duration = Duration::from_secs(60);
+
+/// How soon after the start, and after a pod is gone. Those that go together cost one run.
+pub const SOON: Duration = Duration::from_secs(1);
 
 /// Why the node ends pods itself.
 const GIVEN_UP: [&str; 2] = ["Evicted", "Preempting"];
@@ -38,6 +42,8 @@ pub struct Run<'a> {
     pub are_all_pods_known: bool,
     /// Where the logs of pods are.
     pub pod_logs: &'a Path,
+    /// Where links to the logs of all containers are.
+    pub log_links: &'a Path,
     /// The time.
     pub now: Timestamp,
 }
@@ -80,6 +86,23 @@ pub async fn collect(runtime: &dyn Runtime, run: Run<'_>) -> Result<(), Error> {
             && let Err(error) = std::fs::remove_dir_all(folder)
         {
             tracing::warn!(folder = %folder.display(), %error, "logs not removed");
+        }
+    }
+    if let Err(error) = remove_dead_links(run.log_links) {
+        tracing::warn!(folder = %run.log_links.display(), %error, "dead links to logs stay");
+    }
+    Ok(())
+}
+
+/// Removes links to logs that are gone.
+fn remove_dead_links(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let link = entry?.path();
+        let is_link = link.is_symlink();
+        // Whoever cannot be looked at for another reason is left alone.
+        let is_dead = matches!(link.metadata(), Err(e) if e.kind() == io::ErrorKind::NotFound);
+        if is_link && is_dead {
+            std::fs::remove_file(&link)?;
         }
     }
     Ok(())
@@ -156,4 +179,21 @@ fn log_folders(pod_logs: &Path) -> BTreeMap<PodUid, PathBuf> {
         Some((PodUid::new(uid), entry.path()))
     });
     folders.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_to_nothing_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("file"), "").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("alive")).unwrap();
+        std::os::unix::fs::symlink(path("gone"), path("dead")).unwrap();
+        remove_dead_links(folder.path()).unwrap();
+        assert!(path("alive").exists() && path("file").exists());
+        assert!(!path("dead").is_symlink());
+    }
 }

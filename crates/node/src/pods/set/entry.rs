@@ -58,22 +58,24 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Entry {
-    /// Admits a pod, unless it is over; its worker is to be started. The error are the uids of
-    /// pods that have to make room first.
+    /// Admits a pod, unless it is over, or `struck` says why an earlier agent has killed it; its
+    /// worker is to be started. The error are the uids of pods that have to make room first.
     pub(super) fn new(
         shared: &Arc<Shared>,
         source: Source,
         wanted: Arc<Pod>,
         others: &[Arc<Pod>],
+        struck: Option<Forced>,
     ) -> Result<(Entry, Worker), Vec<String>> {
         let allocation = Allocation::recovered(&wanted);
         let allocated = allocation.applied_to(&wanted);
         let has_pending_resize = allocated.is_some();
         let pod = allocated.map_or_else(|| Arc::clone(&wanted), Arc::new);
-        let mut end = is_over(&wanted).then(|| End {
-            grace_secs: grace::shorten(None, &wanted, None),
-            forced: None,
-            is_struck: false,
+        let is_struck = struck.is_some();
+        let mut end = (is_struck || is_over(&wanted)).then(|| End {
+            grace_secs: grace::shorten(None, &wanted, is_struck.then_some(0)),
+            forced: struck,
+            is_struck,
         });
         let mut settled = anatomy::is_terminal_phase(anatomy::phase(&wanted))
             .then(|| wanted.status.clone().unwrap_or_default());

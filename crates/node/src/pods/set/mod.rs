@@ -15,6 +15,7 @@ mod relist;
 mod resizes;
 mod table;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -201,6 +202,12 @@ impl Pods {
         }
     }
 
+    /// Takes whom an earlier agent has struck down, by uid, and why: it may have been gone before it
+    /// could tell. To be told before the pods are.
+    pub fn remember_struck(&self, struck: BTreeMap<String, Forced>) {
+        self.table().struck = struck;
+    }
+
     /// Stops a pod, for the sake of others or because it may not stay; returns once nothing of it
     /// runs. `grace_secs` is how long it is given at most; its own period if `None`.
     pub async fn kill(
@@ -261,7 +268,12 @@ impl Pods {
     fn start(&self, table: &mut Table, source: Source, pod: Arc<Pod>) {
         let uid = anatomy::uid(&pod).to_owned();
         let others = table.active_pods();
-        let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others);
+        // A static pod is the same when it is started anew, and may be.
+        let struck = match source {
+            Source::Api => table.struck.get(&uid).cloned(),
+            Source::Files => None,
+        };
+        let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others, struck);
         let (entry, worker) = match made {
             Ok(made) => made,
             Err(victims) => return self.make_room(table, source, pod, &victims),

@@ -35,9 +35,13 @@ impl Pods {
         self.table().active_pods()
     }
 
-    /// Whether all pods of all sources are known, so that whatever else the machine has belongs to
-    /// nobody.
+    /// Whether all pods of all sources are known, and each has a report, so that whatever else the
+    /// machine has belongs to nobody. An agent that has just started has found its containers before
+    /// it knows whose they are.
     pub fn are_all_known(&self) -> bool {
-        self.table().is_ready()
+        let table = self.table();
+        let reports = self.reports();
+        let mut uids = table.entries.keys();
+        table.is_ready() && table.waiting.is_empty() && uids.all(|uid| reports.get(uid).is_some())
     }
 }

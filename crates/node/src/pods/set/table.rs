@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::entry::Entry;
 use crate::pods::anatomy;
+use crate::pods::status::Forced;
 
 /// Where pods come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,8 @@ pub(super) struct Table {
     pub(super) mirrors: BTreeMap<String, Arc<Pod>>,
     /// Uids of pods that nobody wants and that are being stopped.
     pub(super) stopping: BTreeSet<String>,
+    /// Pods that an earlier agent has killed, and why, by uid.
+    pub(super) struck: BTreeMap<String, Forced>,
     ready: BTreeSet<Source>,
 }
 

@@ -11,33 +11,14 @@ mod kept_away;
 mod local_limits;
 mod process_ids;
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NODE};
-use crate::manifest::{WAIT, container, pod};
+use crate::cluster::{Cluster, NODE, configured};
+use crate::manifest::{WAIT, container, is_disrupted, pod};
 
 /// What the node says of itself. `kubectl events --for` wants a version in the event, which those of
 /// kubelets do not have.
 const NODE_EVENTS: &str = "get events --field-selector involvedObject.kind=Node";
-
-/// Writes a configuration of a node, and gives the arguments that name it.
-fn configured(folder: &Path, settings: &Value) -> Vec<String> {
-    let mut configuration = json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        // Tests wait for what the node says of its images.
-        "nodeStatusUpdateFrequency": "2s",
-    });
-    let fields = settings.as_object().into_iter().flatten();
-    for (name, value) in fields {
-        configuration[name] = value.clone();
-    }
-    let file = folder.join("node.yaml");
-    std::fs::write(&file, configuration.to_string()).expect("the folder is ours");
-    vec!["--config".to_owned(), file.display().to_string()]
-}
 
 /// A pod that writes some MiB into a directory on disk of its own, and waits.
 fn holder(name: &str, mebibytes: u32) -> Value {
@@ -118,14 +99,4 @@ impl Cluster {
             );
         }
     }
-}
-
-/// Whether a pod says that it had to go for others.
-fn is_disrupted(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|condition| {
-        condition["type"] == "DisruptionTarget"
-            && condition["status"] == "True"
-            && condition["reason"] == "TerminationByKubelet"
-    })
 }

@@ -1,0 +1,86 @@
+//! The soak: a node that is never left alone, held to the rules all the time.
+//!
+//! A real agent on a played machine of 700 MiB starts and ends pods of all kinds at random, hogs run
+//! it dry, and it is killed and started again in between. Nobody may be evicted without need, nothing
+//! may be started twice, and whenever all pods are gone nothing of them may be left: no cgroup, mount,
+//! process, network card or file, no descriptor and no memory of the agent.
+//!
+//!     cargo test -p plimsoll --test soak -- --ignored --nocapture             # a minute and a half
+//!     PLIMSOLL_SOAK_SECONDS=3600 PLIMSOLL_SOAK_SEED=7 cargo test …            # an hour, another order
+//!
+//! Reading order: [`cast`] (the pods), [`rules`] (what holds at all times), [`ledger`] (who watches
+//! that), [`inventory`] and [`vitals`] (what may not grow), [`soak`] (the rounds).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and whoever runs this for an hour wants to see how it goes"
+)]
+
+mod cast;
+mod inventory;
+mod ledger;
+mod rules;
+mod rules_find;
+mod soak;
+mod vitals;
+
+// The cluster is that of the tests of single nodes, which need more of it than a soak does.
+#[path = "../node/api.rs"]
+mod api;
+#[expect(dead_code, unused_imports, unused_macros, reason = "see above")]
+#[path = "../node/cluster.rs"]
+mod cluster;
+#[path = "../node/kubectl.rs"]
+mod kubectl;
+#[expect(dead_code, reason = "see above")]
+#[path = "../node/manifest.rs"]
+mod manifest;
+#[path = "../node/process.rs"]
+mod process;
+#[path = "../flows/waiting.rs"]
+mod waiting;
+
+use std::time::{Duration, Instant};
+
+use soak::Soak;
+
+/// How long it goes on, in seconds.
+const SECONDS_VARIABLE: &str = "PLIMSOLL_SOAK_SECONDS";
+const DEFAULT_SECONDS: u64 = 90;
+
+/// What happens when; the same number begins alike.
+const SEED_VARIABLE: &str = "PLIMSOLL_SOAK_SEED";
+
+/// After so long everything goes, and what is left is looked at.
+const BETWEEN_QUIET_POINTS: Duration = Duration::from_secs(40);
+
+#[test]
+#[ignore = "tier: root"]
+fn nothing_is_left_behind_and_nobody_goes_without_need() {
+    let seed = number(SEED_VARIABLE).unwrap_or(1);
+    let length = Duration::from_secs(number(SECONDS_VARIABLE).unwrap_or(DEFAULT_SECONDS));
+    eprintln!(
+        "{SEED_VARIABLE}={seed} {SECONDS_VARIABLE}={}",
+        length.as_secs()
+    );
+    let begun = Instant::now();
+    let mut soak = Soak::start(seed);
+    soak.warm_up();
+    while begun.elapsed() < length {
+        let quiet_at = Instant::now() + BETWEEN_QUIET_POINTS;
+        while Instant::now() < quiet_at && begun.elapsed() < length {
+            soak.round();
+        }
+        soak.quiet();
+    }
+    soak.end();
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|e| panic!("{variable}={text}: {e}")),
+    )
+}

@@ -1,0 +1,404 @@
+//! The rounds: what happens to the node, in an order drawn at random.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use plimsoll_testkit::cgroup::processes;
+use plimsoll_testkit::images::{Image, Layer, Tree};
+use serde_json::{Value, json};
+
+use crate::cast::{self, CONFIG_MAP, OTHER_IMAGE, Role};
+use crate::cluster::{Cluster, Runtime, configured};
+use crate::inventory::Inventory;
+use crate::ledger::Ledger;
+use crate::manifest::status;
+use crate::rules;
+use crate::vitals::Vitals;
+use crate::waiting::{until, until_within};
+
+/// What the played machine has; its lines are at 260 and 200 MiB.
+const CAPACITY: &str = "cpu=4,memory=700Mi";
+
+/// More pods than that at once would be slow rather than telling.
+const MOST_PODS: usize = 9;
+
+/// How long what is left of deleted pods may take to go.
+const SETTLING: Duration = Duration::from_secs(30);
+
+/// An agent whose descriptors are the same for so long is at rest.
+const REST: Duration = Duration::from_secs(2);
+
+/// A pod that should be there.
+struct Actor {
+    name: String,
+    role: Role,
+}
+
+/// A container that runs: its id and its processes.
+type Running = (Value, BTreeSet<u32>);
+
+/// A node, what is on it, and who watches.
+pub(crate) struct Soak {
+    // Goes first: it asks the cluster.
+    ledger: Ledger,
+    cluster: Cluster,
+    random: Rng,
+    actors: Vec<Actor>,
+    begun: Instant,
+    restarted: Instant,
+    pods: usize,
+    pods_since_restart: usize,
+    restarts: usize,
+    /// Whether the agent is ended at all: one that grows is seen only in the long run.
+    may_restart: bool,
+    /// What was there before the first pod.
+    empty: Inventory,
+    /// What the agent took when it had seen everything once.
+    warm: Vitals,
+}
+
+impl Soak {
+    /// Makes the node, which is empty.
+    pub(crate) fn start(seed: u64) -> Soak {
+        let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+            let settings = json!({
+                "evictionHard": { "memory.available": "200Mi" },
+                "evictionSoft": { "memory.available": "260Mi" },
+                "evictionSoftGracePeriod": { "memory.available": "2s" },
+                "evictionMaxPodGracePeriod": 1,
+                "evictionPressureTransitionPeriod": "1s",
+            });
+            let mut arguments = configured(folder, &settings);
+            arguments.extend(["--capacity", CAPACITY].map(str::to_owned));
+            arguments
+        });
+        let more = Tree::new().file("more", 0o644, b"one more layer");
+        let mut other = Image::busybox();
+        other.layers.push(Layer::gzip(more.into_tar()));
+        cluster.import(&other, OTHER_IMAGE);
+        cluster.create(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": CONFIG_MAP }, "data": { "word": "soak" },
+        }));
+        let now = Instant::now();
+        Soak {
+            ledger: Ledger::keep(cluster.data_dir().join("admin.kubeconfig")),
+            random: Rng::with_seed(seed),
+            actors: Vec::new(),
+            begun: now,
+            restarted: now,
+            pods: 0,
+            pods_since_restart: 0,
+            restarts: 0,
+            may_restart: false,
+            empty: Inventory::default(),
+            warm: Vitals::default(),
+            cluster,
+        }
+    }
+
+    /// Has everything once, so that what is made only once is there.
+    pub(crate) fn warm_up(&mut self) {
+        self.empty = Inventory::take(&self.cluster);
+        self.begin(&[Role::Calm, Role::Keeper, Role::Finisher, Role::Crasher]);
+        self.look_in();
+        self.hogs(1);
+        self.clear();
+        self.settle();
+        self.warm = self.vitals_at_rest();
+        self.say("warm");
+        self.may_restart = true;
+    }
+
+    /// Some come, something happens, some go.
+    pub(crate) fn round(&mut self) {
+        let room = MOST_PODS.saturating_sub(self.actors.len());
+        let count = self.random.usize(1..=3).min(room);
+        let roles: Vec<Role> = (0..count).map(|_| Role::any(&mut self.random)).collect();
+        self.begin(&roles);
+        match self.random.u8(0..8) {
+            0..=1 => self.hogs(1),
+            2 => self.hogs(2),
+            3 if self.may_restart => self.unwatched_hog(),
+            4 if self.may_restart => self.restart(),
+            _ => self.look_in(),
+        }
+        for _ in 0..self.random.usize(0..=3) {
+            self.delete_one();
+        }
+        self.judge();
+    }
+
+    /// Everything goes; nothing may be left. From one of these to the next but one, the agent stays.
+    pub(crate) fn quiet(&mut self) {
+        self.clear();
+        self.settle();
+        self.judge();
+        self.say("quiet");
+        self.may_restart = !self.may_restart;
+    }
+
+    /// The last word.
+    pub(crate) fn end(self) {
+        let evictions = self.ledger.seen().evictions();
+        assert!(evictions > 0, "nobody was evicted: the soak tells nothing");
+    }
+
+    fn name(&mut self, role: Role) -> String {
+        self.pods += 1;
+        self.pods_since_restart += 1;
+        format!("{role}-{}", self.pods)
+    }
+
+    /// Starts pods and waits until they are what they are there for. At times the agent is gone
+    /// while they start.
+    fn begin(&mut self, roles: &[Role]) {
+        if roles.is_empty() {
+            return;
+        }
+        let mut manifests = Vec::new();
+        for role in roles {
+            let name = self.name(*role);
+            manifests.push(cast::manifest(&name, *role, &mut self.random));
+            self.actors.push(Actor { name, role: *role });
+        }
+        self.cluster.create_all(manifests);
+        if self.may_restart && self.random.u8(0..6) == 0 {
+            self.restart();
+        }
+        let from = self.actors.len() - roles.len();
+        for actor in &self.actors[from..] {
+            self.until_begun(actor);
+        }
+        let seen = |actor: &Actor| {
+            let pod = self.cluster.get(&format!("pod {}", actor.name));
+            !rules::is_refused(&pod)
+        };
+        let (stay, refused): (Vec<Actor>, Vec<Actor>) =
+            std::mem::take(&mut self.actors).into_iter().partition(seen);
+        self.actors = stay;
+        for actor in refused {
+            self.delete(&actor, "--wait=false");
+        }
+    }
+
+    fn until_begun(&self, actor: &Actor) {
+        let wanted = format!("begun as a {}", actor.role);
+        let pod = self
+            .cluster
+            .until_object(&format!("pod {}", actor.name), &wanted, |pod| {
+                let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+                let main = &pod["status"]["containerStatuses"][0];
+                rules::is_refused(pod)
+                    || match actor.role {
+                        Role::Calm | Role::Stubborn | Role::Keeper => main["ready"] == true,
+                        Role::Finisher => phase == "Succeeded",
+                        Role::Failure | Role::Glutton | Role::Hog => phase == "Failed",
+                        Role::Crasher => {
+                            main["restartCount"].as_i64().is_some_and(|count| count > 0)
+                        }
+                    }
+            });
+        if actor.role == Role::Glutton && !rules::is_refused(&pod) {
+            assert!(rules::is_oom_killed(&pod), "{pod:#}");
+        }
+        self.ledger.seen().take(&pod);
+    }
+
+    /// Runs the node dry, with so many hogs at once.
+    fn hogs(&mut self, count: usize) {
+        let mut manifests = Vec::new();
+        let mut names = Vec::new();
+        for _ in 0..count {
+            let name = self.name(Role::Hog);
+            manifests.push(cast::manifest(&name, Role::Hog, &mut self.random));
+            names.push(name);
+        }
+        self.cluster.create_all(manifests);
+        for name in names {
+            self.until_evicted(name, false);
+        }
+    }
+
+    /// The agent is ended while a hog takes memory.
+    fn unwatched_hog(&mut self) {
+        let name = self.name(Role::Hog);
+        let manifest = cast::unwatched_hog(&name, &mut self.random);
+        self.cluster.create(&manifest);
+        let object = format!("pod {name}");
+        self.cluster.until_object(&object, "on its way", |pod| {
+            let main = &pod["status"]["containerStatuses"][0];
+            !main["state"]["running"].is_null() || pod["status"]["phase"] == "Failed"
+        });
+        self.restart();
+        self.until_evicted(name, true);
+    }
+
+    /// Waits for the end of a hog. One that was not watched may have been killed by the kernel, or
+    /// have ended before anybody could tell why.
+    fn until_evicted(&self, name: String, is_excused: bool) {
+        let pod = self.cluster.until_phase(&name, "Failed");
+        self.ledger.seen().take(&pod);
+        let is_evicted = rules::is_evicted(&pod);
+        let is_fine = is_evicted || is_excused || rules::is_refused(&pod);
+        assert!(is_fine, "not evicted: {pod:#}");
+        let how = match (is_evicted, rules::is_oom_killed(&pod)) {
+            (true, _) => "evicted",
+            (_, true) => "killed by the kernel while the agent was away",
+            _ if rules::is_refused(&pod) => "refused",
+            _ => "ended while the agent was away",
+        };
+        eprintln!("{:>5}s {name} {how}", self.begun.elapsed().as_secs());
+        let role = Role::Hog;
+        self.delete(&Actor { name, role }, "--wait=false");
+    }
+
+    /// Ends the agent, with or without warning, and starts it again: all containers are the same.
+    fn restart(&mut self) {
+        let before = self.running();
+        match self.random.bool() {
+            true => self.cluster.kill(),
+            false => self.cluster.interrupt(),
+        }
+        self.cluster.start_again();
+        self.restarts += 1;
+        self.restarted = Instant::now();
+        self.pods_since_restart = 0;
+        for (name, (id, processes)) in before {
+            let pod = self.cluster.until_running(&json!(name));
+            assert_eq!(status(&pod, "main")["containerID"], id, "{pod:#}");
+            let now = self.processes(&pod);
+            let are_same = processes.is_empty() || !now.is_disjoint(&processes);
+            assert!(are_same, "{name} ran as {processes:?} and runs as {now:?}");
+        }
+    }
+
+    /// The containers that have to outlive an agent.
+    fn running(&self) -> BTreeMap<String, Running> {
+        let stay = self.actors.iter().filter(|actor| actor.role.stays());
+        let pods = stay.map(|actor| self.cluster.get(&format!("pod {}", actor.name)));
+        let begun = pods.filter(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
+        begun
+            .map(|pod| {
+                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                let id = status(&pod, "main")["containerID"].clone();
+                (name.to_owned(), (id, self.processes(&pod)))
+            })
+            .collect()
+    }
+
+    /// The processes of a pod's container.
+    fn processes(&self, pod: &Value) -> BTreeSet<u32> {
+        let tier = match pod["status"]["qosClass"].as_str() {
+            Some("Burstable") => "/burstable",
+            Some("BestEffort") => "/besteffort",
+            _ => "",
+        };
+        let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let id = crate::manifest::container_id(pod, "main");
+        let root = self.cluster.cgroup_root();
+        let path = format!("{root}/kubepods{tier}/pod{uid}/{id}");
+        processes(&path).into_iter().collect()
+    }
+
+    /// Reads a log and runs a command.
+    fn look_in(&mut self) {
+        let stay = self.actors.iter().filter(|actor| actor.role.stays());
+        let names: Vec<String> = stay.map(|actor| actor.name.clone()).collect();
+        if let Some(name) = self.random.choice(&names) {
+            self.cluster.shows(&format!("logs {name}"), "begun\n");
+            let said = self.cluster.kubectl(&format!("exec {name} -- echo hello"));
+            assert_eq!(said, "hello\n", "{name}");
+        }
+    }
+
+    fn delete_one(&mut self) {
+        if self.actors.is_empty() {
+            return;
+        }
+        let index = self.random.usize(..self.actors.len());
+        let actor = self.actors.swap_remove(index);
+        let how = [
+            "--wait=false",
+            "--now --wait=false",
+            "--force --grace-period=0",
+        ];
+        let how = how[self.random.usize(..how.len())];
+        self.delete(&actor, how);
+    }
+
+    fn delete(&self, actor: &Actor, how: &str) {
+        self.cluster
+            .kubectl(&format!("delete pod {} {how}", actor.name));
+    }
+
+    /// Deletes all pods.
+    fn clear(&mut self) {
+        while !self.actors.is_empty() {
+            self.delete_one();
+        }
+        until("all pods are gone", || {
+            let left = self.cluster.kubectl("get pods -o name");
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        });
+    }
+
+    /// Waits until nothing is left of any pod, and the agent takes no more than it did.
+    fn settle(&mut self) {
+        until_within(SETTLING, "nothing is left of deleted pods", || {
+            let left = Inventory::take(&self.cluster).beyond(&self.empty);
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{left:#?}"))
+            }
+        });
+        if self.warm == Vitals::default() {
+            return;
+        }
+        until_within(SETTLING, "the agent takes no more than it did", || {
+            let now = Vitals::of(self.cluster.up.id());
+            match now.is_like(&self.warm) {
+                true => Ok(()),
+                false => Err(now.beyond(&self.warm)),
+            }
+        });
+    }
+
+    /// What the agent takes once it has let go of what it needs for a moment only.
+    fn vitals_at_rest(&self) -> Vitals {
+        let mut last = (Vitals::of(self.cluster.up.id()), Instant::now());
+        until_within(SETTLING, "the agent's descriptors come to rest", || {
+            let now = Vitals::of(self.cluster.up.id());
+            if now.descriptors != last.0.descriptors {
+                last = (now.clone(), Instant::now());
+            }
+            match last.1.elapsed() >= REST {
+                true => Ok(now),
+                false => Err(now.to_string()),
+            }
+        })
+    }
+
+    fn judge(&self) {
+        let broken = self.ledger.seen().broken();
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    fn say(&self, what: &str) {
+        let vitals = Vitals::of(self.cluster.up.id());
+        let evictions = self.ledger.seen().evictions();
+        let (at, age) = (
+            self.begun.elapsed().as_secs(),
+            self.restarted.elapsed().as_secs(),
+        );
+        eprintln!(
+            "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s and {} pods: {vitals}",
+            self.pods, self.restarts, self.pods_since_restart,
+        );
+        for more in vitals.more_descriptors(&self.warm) {
+            eprintln!("       {more}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the agent itself takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+
+/// How much an agent may take beyond what it took when it was warm. Measured: see
+/// docs/performance.md.
+pub(crate) const MORE_MEBIBYTES: u64 = 24;
+/// And how many more descriptors: connections that clients keep open come and go.
+pub(crate) const MORE_DESCRIPTORS: usize = 6;
+
+/// Of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Vitals {
+    pub(crate) resident_mebibytes: u64,
+    pub(crate) threads: u64,
+    /// How many of each kind, or of each file.
+    pub(crate) descriptors: BTreeMap<String, usize>,
+}
+
+impl Vitals {
+    pub(crate) fn of(process: u32) -> Vitals {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let word = line.and_then(|rest| rest.split_whitespace().next());
+            word.and_then(|word| word.parse::<u64>().ok())
+                .unwrap_or_default()
+        };
+        let mut descriptors = BTreeMap::new();
+        let entries = fs::read_dir(format!("/proc/{process}/fd"));
+        for entry in entries.into_iter().flatten().flatten() {
+            let Ok(link) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            let link = link.to_string_lossy().into_owned();
+            // Numbers of sockets and pipes tell nobody anything.
+            let kind = link.split(":[").next().unwrap_or_default().to_owned();
+            *descriptors.entry(kind).or_default() += 1;
+        }
+        Vitals {
+            resident_mebibytes: number("VmRSS:") / 1024,
+            threads: number("Threads:"),
+            descriptors,
+        }
+    }
+
+    fn open(&self) -> usize {
+        self.descriptors.values().sum()
+    }
+
+    /// Whether that is hardly more than another.
+    pub(crate) fn is_like(&self, warm: &Vitals) -> bool {
+        self.resident_mebibytes <= warm.resident_mebibytes + MORE_MEBIBYTES
+            && self.open() <= warm.open() + MORE_DESCRIPTORS
+    }
+
+    /// Of which descriptors there are more.
+    pub(crate) fn more_descriptors(&self, warm: &Vitals) -> Vec<String> {
+        let more = self.descriptors.iter().filter_map(|(kind, count)| {
+            let known = warm.descriptors.get(kind).copied().unwrap_or_default();
+            (*count > known).then(|| format!("descriptor {kind}: {known} became {count}"))
+        });
+        more.collect()
+    }
+
+    /// How that is more than another.
+    pub(crate) fn beyond(&self, warm: &Vitals) -> String {
+        let more = self.more_descriptors(warm).join("\n");
+        format!("{warm} became {self}\n{more}")
+    }
+}
+
+impl fmt::Display for Vitals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (memory, threads) = (self.resident_mebibytes, self.threads);
+        write!(
+            f,
+            "{memory} MiB, {} descriptors, {threads} threads",
+            self.open()
+        )
+    }
+}

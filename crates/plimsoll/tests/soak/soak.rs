@@ -374,7 +374,7 @@ impl Soak {
         let mut last = (Vitals::of(self.cluster.up.id()), Instant::now());
         until_within(SETTLING, "the agent's descriptors come to rest", || {
             let now = Vitals::of(self.cluster.up.id());
-            if now.descriptors != last.0.descriptors {
+            if !now.is_at_rest(&last.0) {
                 last = (now.clone(), Instant::now());
             }
             match last.1.elapsed() >= REST {

@@ -50,6 +50,16 @@ impl Vitals {
         self.descriptors.values().sum()
     }
 
+    /// Whether it holds the same files as before. Clients come and go at any time.
+    pub(crate) fn is_at_rest(&self, before: &Vitals) -> bool {
+        let held = |vitals: &Vitals| {
+            let mut held = vitals.descriptors.clone();
+            held.remove("socket");
+            held
+        };
+        held(self) == held(before)
+    }
+
     /// Whether that is hardly more than another.
     pub(crate) fn is_like(&self, warm: &Vitals) -> bool {
         self.resident_mebibytes <= warm.resident_mebibytes + MORE_MEBIBYTES

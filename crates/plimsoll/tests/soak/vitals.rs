@@ -6,14 +6,15 @@ use std::fs;
 
 /// How much an agent may take beyond what it took when it was warm. Measured: see
 /// docs/performance.md.
-pub(crate) const MORE_MEBIBYTES: u64 = 24;
+pub(crate) const MORE_MEBIBYTES: u64 = 32;
 /// And how many more descriptors: connections that clients keep open come and go.
 pub(crate) const MORE_DESCRIPTORS: usize = 6;
 
 /// Of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Vitals {
-    pub(crate) resident_mebibytes: u64,
+    /// Its own memory; code that has run is kept in memory by intent.
+    pub(crate) memory_mebibytes: u64,
     pub(crate) threads: u64,
     /// How many of each kind, or of each file.
     pub(crate) descriptors: BTreeMap<String, usize>,
@@ -40,7 +41,7 @@ impl Vitals {
             *descriptors.entry(kind).or_default() += 1;
         }
         Vitals {
-            resident_mebibytes: number("VmRSS:") / 1024,
+            memory_mebibytes: number("RssAnon:") / 1024,
             threads: number("Threads:"),
             descriptors,
         }
@@ -50,9 +51,19 @@ impl Vitals {
         self.descriptors.values().sum()
     }
 
+    /// Whether it holds the same files as before. Clients come and go at any time.
+    pub(crate) fn is_at_rest(&self, before: &Vitals) -> bool {
+        let held = |vitals: &Vitals| {
+            let mut held = vitals.descriptors.clone();
+            held.remove("socket");
+            held
+        };
+        held(self) == held(before)
+    }
+
     /// Whether that is hardly more than another.
     pub(crate) fn is_like(&self, warm: &Vitals) -> bool {
-        self.resident_mebibytes <= warm.resident_mebibytes + MORE_MEBIBYTES
+        self.memory_mebibytes <= warm.memory_mebibytes + MORE_MEBIBYTES
             && self.open() <= warm.open() + MORE_DESCRIPTORS
     }
 
@@ -74,7 +85,7 @@ impl Vitals {
 
 impl fmt::Display for Vitals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (memory, threads) = (self.resident_mebibytes, self.threads);
+        let (memory, threads) = (self.memory_mebibytes, self.threads);
         write!(
             f,
             "{memory} MiB, {} descriptors, {threads} threads",

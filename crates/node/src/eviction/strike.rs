@@ -69,8 +69,8 @@ pub(super) struct Releaser {
     blades: Sender<Blade>,
 }
 
-/// How willingly the thread gives way, out of 19.
-const NICE: i32 = 10;
+/// How willingly the thread gives way, out of 19. Not too much: a node without memory waits for it.
+const NICE: i32 = 5;
 
 impl Releaser {
     pub(super) fn start() -> io::Result<Releaser> {

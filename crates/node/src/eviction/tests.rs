@@ -379,6 +379,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         let took = dead.saturating_duration_since(crossed);
         let lowest = crossing.lowest / (1 << 20);
         let told = trial.rest.told.lock().unwrap().clone();
+        assert!(told[0].0 <= evicted, "pressure is told before the rest");
         let pressure = told[0].0.saturating_duration_since(crossed);
         eprintln!(
             "{rate} MiB/s: dead after {took:?}, told after {pressure:?}, lowest {lowest} MiB"

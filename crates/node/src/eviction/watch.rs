@@ -342,8 +342,10 @@ impl Watch {
         };
         let (reading, strikes) = (&mut self.reading, &mut self.strikes);
         let gives_grace = self.settings.gives_grace_always;
+        let (shared, surroundings) = (&self.shared, &self.surroundings);
         let act = |decision: &Decision| {
             strike_at_once(decision, targets, reading, gives_grace, strikes);
+            tell_conditions(&decision.conditions, shared, &**surroundings);
         };
         let engine = &mut self.engine;
         let decision = self.recorder.step_acting(engine, now, input, act);
@@ -357,16 +359,18 @@ impl Watch {
         let (targets, reading) = (self.roster.targets(), &mut self.reading);
         let strikes = &mut self.strikes;
         let gives_grace = self.settings.gives_grace_always;
+        let (shared, surroundings) = (&self.shared, &self.surroundings);
         let act = |decision: &Decision| {
             strike_at_once(decision, targets, reading, gives_grace, strikes);
+            tell_conditions(&decision.conditions, shared, &**surroundings);
         };
         let engine = &mut self.engine;
         let decision = self.recorder.step_acting(engine, now, input, act);
         self.carry_out(now, decision);
     }
 
-    /// Who has to go at once is dead by now. Tells that the node is under pressure, so that nothing else
-    /// comes to it, and then the rest.
+    /// Who has to go at once was killed, and the API is being told that the node is under pressure: this
+    /// is the rest.
     fn carry_out(&mut self, now: Timestamp, decision: Decision) {
         self.next_step = decision.next_step_by;
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
@@ -375,7 +379,6 @@ impl Watch {
         let is_recorded = (is_relief || !decision.actions.is_empty())
             && is_concluded
             && !self.is_old_news(now, &decision.verdict);
-        self.tell_conditions(&decision.conditions);
         let mut announced = Vec::new();
         let mut condemned = Vec::new();
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
@@ -412,20 +415,6 @@ impl Watch {
             let mut record = record.clone();
             record.struck = Some(self.struck(&record));
             self.shared.decisions().add(record);
-        }
-    }
-
-    fn tell_conditions(&self, now: &BTreeSet<NodeCondition>) {
-        let is_changed = {
-            let mut conditions = self.shared.conditions();
-            let is_changed = *conditions != *now;
-            if is_changed {
-                conditions.clone_from(now);
-            }
-            is_changed
-        };
-        if is_changed {
-            self.surroundings.conditions_changed(now);
         }
     }
 
@@ -529,5 +518,24 @@ impl Watch {
         };
         let soonest = waits.chain([pace, engine]).min().unwrap_or(pace);
         soonest.max(Duration::from_millis(5))
+    }
+}
+
+/// Has the API told that the node is under pressure, so that nothing else comes to it.
+fn tell_conditions(
+    now: &BTreeSet<NodeCondition>,
+    shared: &Shared,
+    surroundings: &dyn Surroundings,
+) {
+    let is_changed = {
+        let mut conditions = shared.conditions();
+        let is_changed = *conditions != *now;
+        if is_changed {
+            conditions.clone_from(now);
+        }
+        is_changed
+    };
+    if is_changed {
+        surroundings.conditions_changed(now);
     }
 }

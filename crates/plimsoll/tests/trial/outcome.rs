@@ -5,6 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::plan::{LINE_MIB, Trial};
 use crate::sampler::Recording;
 
+/// How long before the line is crossed stalls begin to count, in nanoseconds.
+const RUN_UP: i64 = 5_000_000_000;
+
 /// Now, in nanoseconds since 1970.
 pub(crate) fn unix_nanos() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -59,7 +62,9 @@ impl Outcome {
         let first = samples.first().map_or(0, |sample| sample.oom_kills);
         let last = samples.last().map_or(0, |sample| sample.oom_kills);
         let begun = samples.first().map_or(0, |sample| sample.at);
-        let stalls = told.stalls.iter().filter(|(at, _)| *at > begun);
+        // As was done with the kubelet: what the hog takes to start is not what is measured.
+        let from = crossed.map_or(begun, |crossed| begun.max(crossed - RUN_UP));
+        let stalls = told.stalls.iter().filter(|(at, _)| *at > from);
         let worst = stalls.max_by_key(|(_, late)| *late);
         #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
         let stalled_at = worst

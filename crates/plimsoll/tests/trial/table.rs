@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::lead::processes;
 use crate::outcome::Outcome;
+use crate::plan::Load;
 
 /// What a kubelet v1.36.4 with containerd did in the same machine: clean evictions, then how long it
 /// took until the hog was dead (min / median / max), and the worst stall, in seconds.
@@ -65,6 +66,10 @@ pub(crate) fn print(outcomes: &[Outcome]) {
 
 fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let clean = outcomes.iter().filter(|one| one.is_clean()).count();
+    let clean = match outcomes.iter().all(|one| one.trial.load == Load::Nobody) {
+        true => "-".to_owned(),
+        false => clean.to_string(),
+    };
     let decided = spread(outcomes.iter().filter_map(|one| one.decided));
     let dead = spread(outcomes.iter().filter_map(|one| one.dead));
     let told = spread(outcomes.iter().filter_map(|one| one.told));

@@ -3,12 +3,19 @@
 //! Without swap, code is all that a node under pressure takes from a process, to be read again from
 //! a disk that everybody else waits for too. So what is used is locked. What was used once, by the
 //! start of the agent or of pods, is most of what would be locked then, and is let go again.
+//!
+//! Which pages are used is more than the kernel wants to know: around each that is, it maps (and
+//! locks) those 64 KiB of the mapping that are in its cache. Code is therefore made many small
+//! mappings, which it does not look beyond.
 
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with, munlock};
+
+/// What the kernel maps at once.
+const PIECE: usize = 16 << 10;
 
 /// What may come in use before it is worth asking again which of it is still in use.
 const GROWN: u64 = 2 << 20;
@@ -20,9 +27,10 @@ const GROWN: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct KeptCode {
     mount_root: PathBuf,
+    /// What is kept, once it is.
+    kept: Vec<Mapping>,
     /// How much was in use some time after the rest was let go.
     settled: Option<u64>,
-    is_locked: bool,
 }
 
 impl KeptCode {
@@ -31,8 +39,8 @@ impl KeptCode {
     pub fn new(mount_root: PathBuf) -> KeptCode {
         KeptCode {
             mount_root,
+            kept: Vec::new(),
             settled: None,
-            is_locked: false,
         }
     }
 
@@ -40,22 +48,26 @@ impl KeptCode {
     /// from now on. To be called now and then; what is in use comes back by itself, at the price of
     /// a page fault each and, as long as memory is not short, without a disk.
     pub fn tidy(&mut self) -> io::Result<()> {
-        let present = present(&self.mount_root)?;
-        if self.is_locked {
+        if self.kept.is_empty() {
+            let maps = std::fs::read_to_string(self.mount_root.join("proc/self/smaps"))?;
+            self.kept.extend(files_in(&maps));
+            for mapping in self.kept.iter().filter(|mapping| mapping.is_code) {
+                split(&mapping.range)?;
+            }
+        } else {
+            let present = present(&self.mount_root)?;
             let settled = *self.settled.get_or_insert(present);
             if present < settled + GROWN || is_memory_waited_for(&self.mount_root) {
                 return Ok(());
             }
         }
         self.settled = None;
-        let maps = std::fs::read_to_string(self.mount_root.join("proc/self/maps"))?;
-        for mapping in files_in(&maps) {
-            if mapping.is_code {
+        for mapping in &self.kept {
+            if mapping.is_as_in_file {
                 let_go(&mapping.range)?;
             }
             lock_once_used(&mapping.range)?;
         }
-        self.is_locked = true;
         Ok(())
     }
 }
@@ -82,21 +94,59 @@ fn is_memory_waited_for(mount_root: &Path) -> bool {
 struct Mapping {
     range: Range<usize>,
     is_code: bool,
+    /// Whether no page of it was changed. The linker has changed some before it forbade it.
+    is_as_in_file: bool,
 }
 
-/// Where files are mapped that are not written to, by the text of `/proc/self/maps`:
+/// Where files are mapped that are not written to, by the text of `/proc/self/smaps`:
 ///   55d0c0a00000-55d0c1200000 r-xp 00200000 fe:00 1234   /usr/bin/plimsoll
-fn files_in(maps: &str) -> impl Iterator<Item = Mapping> + '_ {
-    maps.lines().filter_map(|line| {
+///   Anonymous:             0 kB
+fn files_in(maps: &str) -> Vec<Mapping> {
+    let mut found: Vec<Mapping> = Vec::new();
+    let mut is_wanted = false;
+    for line in maps.lines() {
         let mut words = line.split_whitespace();
-        let (range, rights) = (words.next()?, words.next()?);
-        let is_file = words.nth(3).is_some_and(|path| path.starts_with('/'));
-        let (start, end) = range.split_once('-')?;
-        let address = |text| usize::from_str_radix(text, 16).ok();
-        let range = address(start)?..address(end)?;
-        let is_code = rights.contains('x');
-        (is_file && !rights.contains('w')).then_some(Mapping { range, is_code })
-    })
+        let Some(first) = words.next() else {
+            continue;
+        };
+        if let Some(range) = address_range(first) {
+            let rights = words.next().unwrap_or_default();
+            let is_file = words.nth(3).is_some_and(|path| path.starts_with('/'));
+            is_wanted = is_file && !rights.contains('w');
+            if is_wanted {
+                found.push(Mapping {
+                    range,
+                    is_code: rights.contains('x'),
+                    is_as_in_file: false,
+                });
+            }
+        } else if is_wanted
+            && first == "Anonymous:"
+            && let Some(mapping) = found.last_mut()
+        {
+            mapping.is_as_in_file = words.next() == Some("0");
+        }
+    }
+    found
+}
+
+fn address_range(text: &str) -> Option<Range<usize>> {
+    let (start, end) = text.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some(address(start)?..address(end)?)
+}
+
+/// Makes many mappings of one. Those whose attributes differ stay apart; whether a page is in a core
+/// dump is one without further meaning here, since pages as in their file never are.
+#[expect(unsafe_code, reason = "madvise takes an address")]
+fn split(code: &Range<usize>) -> io::Result<()> {
+    for start in code.clone().step_by(2 * PIECE) {
+        let length = PIECE.min(code.end - start);
+        let start = std::ptr::without_provenance_mut(start);
+        // SAFETY: no page changes.
+        unsafe { madvise(start, length, Advice::LinuxDontDump)? };
+    }
+    Ok(())
 }
 
 #[expect(unsafe_code, reason = "madvise takes an address")]
@@ -104,8 +154,8 @@ fn let_go(code: &Range<usize>) -> io::Result<()> {
     let start = std::ptr::without_provenance_mut(code.start);
     // SAFETY: as in `lock_once_used`; what was not locked is not an error. Locked pages stay.
     unsafe { munlock(start, code.len())? };
-    // SAFETY: the pages are of a file and were never written to (code is mapped without the right
-    // to), so that they come back from the file as they were. What was relocated is elsewhere.
+    // SAFETY: the pages are of a file and none of them was ever changed, so that they come back from
+    // the file as they were.
     unsafe { madvise(start, code.len(), Advice::LinuxDontNeed)? };
     Ok(())
 }
@@ -126,14 +176,29 @@ mod tests {
     #[test]
     fn what_is_kept_is_mapped_from_files_and_not_written_to() {
         let maps = "1000-3000 r--p 00000000 fe:00 12 /usr/bin/agent\n\
+            Rss: 8 kB\n\
+            Anonymous:             0 kB\n\
+            VmFlags: rd mr mw me\n\
             3000-5000 r-xp 00002000 fe:00 12 /usr/bin/agent\n\
-            5000-6000 rw-p 00004000 fe:00 12 /usr/bin/agent\n\
-            6000-7000 rw-p 00000000 00:00 0 [heap]\n\
+            Anonymous:             0 kB\n\
+            5000-6000 r--p 00004000 fe:00 12 /usr/bin/agent\n\
+            Anonymous:             4 kB\n\
+            6000-7000 rw-p 00005000 fe:00 12 /usr/bin/agent\n\
+            Anonymous:             0 kB\n\
+            7000-8000 rw-p 00000000 00:00 0 [heap]\n\
             8000-9000 r-xp 00000000 00:00 0 [vdso]\n\
             9000-a000 r--p 00000000 00:00 0\n";
-        let found: Vec<_> = files_in(maps).collect();
-        let of = |range, is_code| Mapping { range, is_code };
-        assert_eq!(found, [of(0x1000..0x3000, false), of(0x3000..0x5000, true)]);
+        let of = |range, is_code, is_as_in_file| Mapping {
+            range,
+            is_code,
+            is_as_in_file,
+        };
+        let expected = [
+            of(0x1000..0x3000, false, true),
+            of(0x3000..0x5000, true, true),
+            of(0x5000..0x6000, false, false),
+        ];
+        assert_eq!(files_in(maps), expected);
     }
 
     #[test]
@@ -145,7 +210,11 @@ mod tests {
             pages * 4096
         };
         let before = resident();
-        let mut code = KeptCode::new(PathBuf::from("/"));
+        // Others may wait for memory on this machine, which is not what matters here.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        std::os::unix::fs::symlink("/proc/self", folder.path().join("proc/self")).unwrap();
+        let mut code = KeptCode::new(folder.path().to_owned());
         code.tidy().unwrap();
         let locked = std::fs::read_to_string("/proc/self/status").unwrap();
         let locked = locked.lines().find_map(|line| line.strip_prefix("VmLck:"));

@@ -132,11 +132,6 @@ impl Roster {
         &mut self.targets
     }
 
-    /// Where a pod is.
-    pub(super) fn cgroup(&self, uid: &PodUid) -> Option<&CgroupPath> {
-        self.pods.get(uid).map(|entry| &entry.cgroup)
-    }
-
     /// Whether anything of a pod is left.
     pub(super) fn contains(&self, uid: &PodUid) -> bool {
         self.pods.contains_key(uid)

@@ -1,14 +1,10 @@
 //! How a pod ends: at once, or with its grace.
 
-use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
 
 use plimsoll_core::eviction::{Action, Cause, Decision, Engine, Eviction, ThresholdId};
 use plimsoll_core::threshold::StarvedResource;
-use rustix::process::{PidfdFlags, pidfd_open, setpriority_process};
-use rustix::thread::gettid;
+use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::gauge::Reading;
 use super::target::Targets;
@@ -54,47 +50,23 @@ pub(super) fn strike_at_once(
     }
 }
 
-/// Takes the memory of what was killed, on a thread of its own.
+/// Takes the memory of what was killed.
 ///
 /// A killed process gives its memory back when it is its turn to run, and a pod that asked for no
 /// cpu may wait long for that on a busy node. The kernel can be asked to take the memory here and
 /// now (`process_mrelease`, since 5.15), as its own OOM killer does. It takes nothing from a process
 /// that is not dying, so that a number that was given to another meanwhile does no harm.
 ///
-/// That is work: a tenth of a second and more for a large process on a slow machine. Meanwhile the
-/// rest of the agent has to tell the API that the node is under pressure, so that the thread gives
-/// way to others.
-#[derive(Debug)]
-pub(super) struct Releaser {
-    blades: Sender<Blade>,
-}
-
-/// How willingly the thread gives way, out of 19. Not too much: a node without memory waits for it.
-const NICE: i32 = 5;
-
-impl Releaser {
-    pub(super) fn start() -> io::Result<Releaser> {
-        let (blades, dead) = channel::<Blade>();
-        let thread = thread::Builder::new().name("release".to_owned());
-        thread.spawn(move || {
-            // Of this thread only. Without it others wait a little longer.
-            let _ = setpriority_process(Some(gettid()), NICE);
-            for blade in dead {
-                let _ = blade.each_pid(&mut |pid| {
-                    if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-                        release_memory(&process);
-                    }
-                });
-            }
-        })?;
-        Ok(Releaser { blades })
-    }
-
-    /// Has the memory taken of what is in a cgroup and was killed.
-    pub(super) fn release(&self, blade: Blade) {
-        // The thread is there for as long as this is.
-        let _ = self.blades.send(blade);
-    }
+/// That is work, done on the thread that asks: a tenth of a second and more for a large process on a
+/// slow machine. What the API has to know is on its way before; what makes others busy, the end of
+/// the pod and its events, comes after.
+pub(super) fn release(blade: &Blade) {
+    // What cannot be found gives its memory back by itself.
+    let _ = blade.each_pid(&mut |pid| {
+        if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
+            release_memory(&process);
+        }
+    });
 }
 
 /// Whatever comes of it: the process is dying.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::object::identity::PodUid;
 
 use super::gauge::{OomKills, Reading};
+use super::strike::release;
 use crate::cgroup::{Blade, Error};
 use crate::pods::Sign;
 
@@ -68,5 +69,10 @@ impl Target {
     /// Kills everything in it.
     pub(super) fn strike(&mut self) -> Result<(), Error> {
         self.blade.strike()
+    }
+
+    /// Takes the memory of what was killed in it.
+    pub(super) fn release(&self) {
+        release(&self.blade);
     }
 }

@@ -21,7 +21,7 @@ use super::pace::{Rate, pause};
 use super::roster::Roster;
 use super::settings::{Settings, Waking};
 use super::shell::Shared;
-use super::strike::{Releaser, Struck, is_grace_over, strike_at_once};
+use super::strike::{Struck, is_grace_over, strike_at_once};
 use super::surroundings::{Condemned, Surroundings, Survey};
 use super::target::Target;
 use crate::cgroup::Cgroups;
@@ -69,8 +69,6 @@ pub(super) struct Watch {
     next_step: Timestamp,
     /// What came of evictions at once, by the number of the action. There is room beforehand.
     strikes: Vec<(usize, Struck)>,
-    /// Without it the memory of the killed comes when they have run to their end.
-    releaser: Option<Releaser>,
     dying: Vec<Dying>,
     /// Pods that were evicted and of which something is left, on disk perhaps.
     leaving: Vec<PodUid>,
@@ -121,7 +119,6 @@ impl Watch {
             survey: None,
             next_step: Timestamp::default(),
             strikes: Vec::with_capacity(STRIKES),
-            releaser: Releaser::start().ok(),
             dying: Vec::new(),
             leaving: Vec::new(),
             left_at: Timestamp::default(),
@@ -491,8 +488,8 @@ impl Watch {
 
     /// Takes the memory of a pod that was killed.
     fn release(&mut self, uid: &PodUid) {
-        if let (Some(cgroup), Some(releaser)) = (self.roster.cgroup(uid), &self.releaser) {
-            releaser.release(self.cgroups.blade(cgroup));
+        if let Some(target) = self.roster.targets().get(uid) {
+            target.release();
         }
     }
 

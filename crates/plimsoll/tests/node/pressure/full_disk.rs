@@ -71,9 +71,9 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     let mut keeper = holder("keeper", 10);
     keeper["spec"]["containers"][0]["resources"] =
         json!({ "requests": { "ephemeral-storage": "30Mi" } });
-    cluster.run(&keeper);
-    cluster.run(&holder("greedy", 12));
-    cluster.run(&holder("small", 2));
+    cluster.run_holder(&keeper, 10);
+    cluster.run_holder(&holder("greedy", 12), 12);
+    cluster.run_holder(&holder("small", 2), 2);
     cluster.until_object(&format!("node {NODE}"), "with the image", |node| {
         has_image(node, UNUSED)
     });
@@ -122,8 +122,8 @@ fn who_makes_too_many_files_goes() {
     let many = |count: u32| {
         format!("i=0; while [ $i -lt {count} ]; do : > /scratch/$i; i=$((i+1)); done; {WAIT}")
     };
-    cluster.run(&with_scratch("few", &many(10)));
-    cluster.run(&with_scratch("many", &many(300)));
+    cluster.run_until_known(&with_scratch("few", &many(10)), "inodesUsed", 10);
+    cluster.run_until_known(&with_scratch("many", &many(300)), "inodesUsed", 300);
     disk.leave_inodes(550);
     let (evicted, message) = cluster.until_evicted("many");
     let begins = "The node was low on resource: inodes. Threshold quantity: 600, available: ";

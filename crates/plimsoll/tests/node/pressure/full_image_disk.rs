@@ -27,9 +27,9 @@ fn a_full_image_disk_costs_who_wrote_into_its_container() {
     });
     let disk = disk.expect("it was mounted");
     // Much on the other disk, which does not count.
-    cluster.run(&holder("elsewhere", 30));
+    cluster.run_holder(&holder("elsewhere", 30), 30);
     let wrote = format!("dd if=/dev/zero of=/f bs=1M count=12; {WAIT}");
-    cluster.run(&pod("writer", &[container("main", &wrote)]));
+    cluster.run_holder(&pod("writer", &[container("main", &wrote)]), 12);
     disk.leave_bytes(36 * MIB);
     let (writer, message) = cluster.until_evicted("writer");
     let begins =
@@ -56,8 +56,8 @@ fn a_full_pod_disk_leaves_images_alone() {
     });
     let disk = disk.expect("it was mounted");
     cluster.import(&large_image(1), UNUSED);
-    cluster.run(&holder("greedy", 12));
-    cluster.run(&holder("small", 2));
+    cluster.run_holder(&holder("greedy", 12), 12);
+    cluster.run_holder(&holder("small", 2), 2);
     disk.leave_bytes(26 * MIB);
     let (greedy, message) = cluster.until_evicted("greedy");
     let begins =

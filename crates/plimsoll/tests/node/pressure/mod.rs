@@ -86,6 +86,27 @@ impl Cluster {
         });
     }
 
+    /// Runs a pod and waits until the node knows of what it holds, which decides who is evicted.
+    fn run_holder(&self, pod: &Value, mebibytes: u64) {
+        self.run_until_known(pod, "usedBytes", mebibytes << 20);
+    }
+
+    /// Runs a pod and waits until the node knows that it has that much of something on disk.
+    fn run_until_known(&self, pod: &Value, figure: &str, least: u64) {
+        self.run(pod);
+        let (name, summary) = (
+            &pod["metadata"]["name"],
+            "get --raw /api/v1/nodes/n1/proxy/stats/summary",
+        );
+        self.until(summary, "what the pod holds", |summary| {
+            let summary: Value = serde_json::from_str(summary).unwrap_or_default();
+            let mut pods = summary["pods"].as_array().into_iter().flatten();
+            let pod = pods.find(|pod| pod["podRef"]["name"] == *name);
+            let held = pod.and_then(|pod| pod["ephemeral-storage"][figure].as_u64());
+            held.is_some_and(|held| held >= least)
+        });
+    }
+
     /// All of these pods run.
     fn run_on(&self, names: &[&str]) {
         for name in names {

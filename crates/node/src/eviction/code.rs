@@ -48,6 +48,10 @@ impl KeptCode {
     /// from now on. To be called now and then; what is in use comes back by itself, at the price of
     /// a page fault each and, as long as memory is not short, without a disk.
     pub fn tidy(&mut self) -> io::Result<()> {
+        self.tidy_when_present(present(&self.mount_root)?)
+    }
+
+    fn tidy_when_present(&mut self, present: u64) -> io::Result<()> {
         if self.kept.is_empty() {
             let maps = std::fs::read_to_string(self.mount_root.join("proc/self/smaps"))?;
             self.kept.extend(files_in(&maps));
@@ -55,7 +59,6 @@ impl KeptCode {
                 split(&mapping.range)?;
             }
         } else {
-            let present = present(&self.mount_root)?;
             let settled = *self.settled.get_or_insert(present);
             if present < settled + GROWN || is_memory_waited_for(&self.mount_root) {
                 return Ok(());
@@ -233,9 +236,9 @@ mod tests {
         // Nothing has come into use since: what is kept stays as it is.
         code.tidy().unwrap();
         assert!(code.settled.is_some());
-        // As if little had been in use: then what is there is too much, and goes.
+        // As if all of it had come into use since: it goes, and is measured anew.
         code.settled = Some(0);
-        code.tidy().unwrap();
+        code.tidy_when_present(GROWN).unwrap();
         assert_eq!(code.settled, None);
     }
 

@@ -6,8 +6,9 @@
 //! milliseconds but for [`Cgroups::remove`].
 //!
 //! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
-//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill` (with `walk`), `remove`, `pods`, `tiers`,
-//! `process`, [`NodeCgroups`] (all of a node by its configuration), and [`tunables`] apart from the rest.
+//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill` (with `walk`), `remove`,
+//! `pods`, `tiers`, `process`, [`NodeCgroups`] (all of a node by its configuration), and
+//! [`tunables`] apart from the rest.
 
 mod create;
 mod enforce;

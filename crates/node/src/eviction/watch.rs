@@ -23,7 +23,7 @@ use super::settings::{Settings, Waking};
 use super::shell::Shared;
 use super::strike::{Struck, is_grace_over, strike_at_once};
 use super::surroundings::{Condemned, Surroundings, Survey};
-use super::target::Target;
+use super::target::{Target, Targets};
 use crate::cgroup::Cgroups;
 use crate::pods::Clock;
 use crate::stats;
@@ -337,13 +337,14 @@ impl Watch {
             observation,
             pods: &active,
         };
-        let (reading, strikes) = (&mut self.reading, &mut self.strikes);
-        let gives_grace = self.settings.gives_grace_always;
-        let (shared, surroundings) = (&self.shared, &self.surroundings);
-        let act = |decision: &Decision| {
-            strike_at_once(decision, targets, reading, gives_grace, strikes);
-            tell_conditions(&decision.conditions, shared, &**surroundings);
-        };
+        let act = first_things(
+            targets,
+            &mut self.reading,
+            &mut self.strikes,
+            self.settings.gives_grace_always,
+            &self.shared,
+            &*self.surroundings,
+        );
         let engine = &mut self.engine;
         let decision = self.recorder.step_acting(engine, now, input, act);
         let is_grace_over = is_grace_over(&self.engine, &decision.due);
@@ -353,21 +354,22 @@ impl Watch {
     }
 
     fn step(&mut self, now: Timestamp, input: Input<'_>) {
-        let (targets, reading) = (self.roster.targets(), &mut self.reading);
-        let strikes = &mut self.strikes;
-        let gives_grace = self.settings.gives_grace_always;
-        let (shared, surroundings) = (&self.shared, &self.surroundings);
-        let act = |decision: &Decision| {
-            strike_at_once(decision, targets, reading, gives_grace, strikes);
-            tell_conditions(&decision.conditions, shared, &**surroundings);
-        };
+        let targets = self.roster.targets();
+        let act = first_things(
+            targets,
+            &mut self.reading,
+            &mut self.strikes,
+            self.settings.gives_grace_always,
+            &self.shared,
+            &*self.surroundings,
+        );
         let engine = &mut self.engine;
         let decision = self.recorder.step_acting(engine, now, input, act);
         self.carry_out(now, decision);
     }
 
-    /// Who has to go at once was killed, and the API is being told that the node is under pressure: this
-    /// is the rest.
+    /// Who has to go at once was killed, and the API is being told that the node is under pressure:
+    /// this is the rest.
     fn carry_out(&mut self, now: Timestamp, decision: Decision) {
         self.next_step = decision.next_step_by;
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
@@ -515,6 +517,21 @@ impl Watch {
         };
         let soonest = waits.chain([pace, engine]).min().unwrap_or(pace);
         soonest.max(Duration::from_millis(5))
+    }
+}
+
+/// What a decision does before anything else, even before it is written down.
+fn first_things(
+    targets: &mut Targets,
+    reading: &mut Reading,
+    strikes: &mut Vec<(usize, Struck)>,
+    gives_grace_always: bool,
+    shared: &Shared,
+    surroundings: &dyn Surroundings,
+) -> impl FnOnce(&Decision) {
+    move |decision| {
+        strike_at_once(decision, targets, reading, gives_grace_always, strikes);
+        tell_conditions(&decision.conditions, shared, surroundings);
     }
 }
 

@@ -286,12 +286,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
     world.until_phase("job", "Running").await;
     // The kernel is quicker than the agent.
     world.runtime.run_out_of_memory("a");
-    let forced = Forced {
-        reason: "Evicted".to_owned(),
-        message: String::new(),
-        is_disruption: true,
-        ..Forced::default()
-    };
+    let forced = evicted("");
     let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
     killed.unwrap();
     world.until_finished("job").await;
@@ -307,6 +302,16 @@ async fn what_came_to_its_own_end_was_not_evicted() {
     assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
 }
 
+/// What is told of a pod that has to go.
+fn evicted(message: &str) -> Forced {
+    Forced {
+        reason: "Evicted".to_owned(),
+        message: message.to_owned(),
+        is_disruption: true,
+        ..Forced::default()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
     for (is_out_of_memory, reason, ended_by) in
@@ -315,13 +320,7 @@ async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
         let world = World::new();
         world.apply(simple("job", "sleep:1", "Never"));
         world.until_phase("job", "Running").await;
-        let forced = Forced {
-            reason: "Evicted".to_owned(),
-            message: String::new(),
-            is_disruption: true,
-            ..Forced::default()
-        };
-        world.pods.strike(&uid("job"), forced);
+        world.pods.strike(&uid("job"), evicted(""));
         match is_out_of_memory {
             true => world.runtime.run_out_of_memory("a"),
             false => world.runtime.end("a", 137),
@@ -348,13 +347,7 @@ async fn who_is_seen_dead_after_a_sign_is_not_reported_before_the_reason_is_told
     // For less than the reason is waited for.
     tokio::time::sleep(std::time::Duration::from_millis(900)).await;
     assert_eq!(world.status("job").phase.as_deref(), Some("Running"));
-    let forced = Forced {
-        reason: "Evicted".to_owned(),
-        message: String::new(),
-        is_disruption: true,
-        ..Forced::default()
-    };
-    world.pods.strike(&uid("job"), forced);
+    world.pods.strike(&uid("job"), evicted(""));
     world.until_finished("job").await;
     let status = world.status("job");
     assert_eq!(status.phase.as_deref(), Some("Failed"));
@@ -380,12 +373,7 @@ async fn who_was_struck_down_before_a_restart_is_evicted_and_not_started_again()
             false => world.runtime.end("a", 137),
         }
         let world = world.restarted();
-        let forced = Forced {
-            reason: "Evicted".to_owned(),
-            message: "low".to_owned(),
-            is_disruption: true,
-            ..Forced::default()
-        };
+        let forced = evicted("low");
         world.pods.remember_struck([(uid("job"), forced)].into());
         world.apply(simple("job", "sleep:1", restart_policy));
         world.until_finished("job").await;

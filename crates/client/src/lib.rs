@@ -2,9 +2,11 @@
 //!
 //! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people), [`any_server`] (TLS with whoever answers), [`splice`] (two connections made one).
+//! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in), [`splice`] (two
+//! connections made one).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
+pub mod accepting;
 pub mod any_server;
 pub mod clock;
 pub mod events;

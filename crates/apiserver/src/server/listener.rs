@@ -14,13 +14,12 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use plimsoll_client::accepting::accept;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
@@ -81,39 +80,10 @@ pub async fn serve(
     names: &[String],
 ) -> Result<(), ListenError> {
     let acceptor = acceptor(&server, names)?;
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = JoinSet::new();
     let mut stop = server.stopping();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stopped(&mut stop) => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-        };
-        let (socket, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of descriptors, most likely: others have to close first.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!(%address, "too many connections");
-            continue;
-        };
-        let (server, acceptor) = (Arc::clone(&server), acceptor.clone());
-        connections.spawn(async move {
-            connection(server, acceptor, socket, address).await;
-            drop(place);
-        });
-    }
-    drop(listener);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, ended).await.is_err() {
-        connections.abort_all();
-    }
+    let serve =
+        |socket, address| connection(Arc::clone(&server), acceptor.clone(), socket, address);
+    accept(listener, MAX_CONNECTIONS, stopped(&mut stop), GRACE, serve).await;
     Ok(())
 }
 
@@ -166,8 +136,6 @@ async fn connection(
     socket: TcpStream,
     address: SocketAddr,
 ) {
-    // Small answers must not wait for more to come.
-    let _ = socket.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {

@@ -13,10 +13,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use plimsoll_client::accepting::accept;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -57,10 +56,17 @@ impl Server {
         let acceptor = TlsAcceptor::from(Arc::new(tls::settings(certificate)?));
         let max = self.options.max_connections;
         let (server, until) = (Arc::clone(&self), stop.clone());
-        let accepting = accept(listener, max, &stop, move |socket, address| {
-            let (server, acceptor, stop) = (Arc::clone(&server), acceptor.clone(), until.clone());
-            async move { secured(server, acceptor, socket, address, stop).await }
-        });
+        let accepting = accept(
+            listener,
+            max,
+            stop.cancelled(),
+            GRACE,
+            move |socket, address| {
+                let (server, acceptor, stop) =
+                    (Arc::clone(&server), acceptor.clone(), until.clone());
+                async move { secured(server, acceptor, socket, address, stop).await }
+            },
+        );
         // What has no end of its own is ended first, or the rest would be waited for in vain.
         let ending = async {
             stop.cancelled().await;
@@ -76,56 +82,20 @@ impl Server {
     /// Answers `/healthz` without TLS or questions, for whoever watches over the agent.
     pub async fn serve_health(listener: TcpListener, stop: CancellationToken) {
         let until = stop.clone();
-        accept(listener, MAX_CHECKERS, &stop, move |socket, address| {
-            let stop = until.clone();
-            async move {
-                let answer = async |request: Request<Incoming>| health::ping(&request);
-                converse(socket, address, stop, answer).await;
-            }
-        })
+        accept(
+            listener,
+            MAX_CHECKERS,
+            stop.cancelled(),
+            GRACE,
+            move |socket, address| {
+                let stop = until.clone();
+                async move {
+                    let answer = async |request: Request<Incoming>| health::ping(&request);
+                    converse(socket, address, stop, answer).await;
+                }
+            },
+        )
         .await;
-    }
-}
-
-/// Takes connections until stopped, never more than `max` at once.
-async fn accept<F, C>(listener: TcpListener, max: usize, stop: &CancellationToken, serve: F)
-where
-    F: Fn(TcpStream, SocketAddr) -> C,
-    C: Future<Output = ()> + Send + 'static,
-{
-    let places = Arc::new(Semaphore::new(max));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-        };
-        let (socket, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of descriptors, most likely: others have to close first.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            }
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!(%address, "too many connections");
-            continue;
-        };
-        // Small answers must not wait for more to come.
-        let _ = socket.set_nodelay(true);
-        let connection = serve(socket, address);
-        connections.spawn(async move {
-            connection.await;
-            drop(place);
-        });
-    }
-    drop(listener);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, ended).await.is_err() {
-        connections.abort_all();
     }
 }
 

@@ -1,13 +1,10 @@
 //! A client whose certificate can be exchanged while it is used.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::Request;
 use kube::Client;
 use kube::client::Body;
-use tower::Service;
 
 /// Hands each request to the client of the moment. Connections of one that was replaced are closed
 /// when what goes on over them ends; watches do within minutes.
@@ -23,7 +20,12 @@ impl ClientExchange {
     /// A client that is always the one of the moment.
     pub fn client(&self) -> Client {
         let namespace = self.current().default_namespace().to_owned();
-        Client::new(self.clone(), namespace)
+        let exchange = self.clone();
+        let newest = tower::service_fn(move |request: Request<Body>| {
+            let client = exchange.current();
+            async move { client.send(request).await }
+        });
+        Client::new(newest, namespace)
     }
 
     /// The one of the moment.
@@ -46,23 +48,10 @@ impl std::fmt::Debug for ClientExchange {
     }
 }
 
-impl Service<Request<Body>> for ClientExchange {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let client = self.current();
-        Box::pin(async move { client.send(request).await })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::Response;
+
     use super::*;
 
     fn answering(text: &'static str) -> Client {

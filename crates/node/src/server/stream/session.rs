@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use plimsoll_client::splice::Activity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::status::{Form, Status};
@@ -19,6 +20,9 @@ use crate::runtime::{Error, Input, Output, ProcessStreams, TerminalSize};
 
 /// How much of an output is sent at a time.
 const PIECE: usize = 32 * 1024;
+
+/// How long the other side may take to say goodbye.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a client's process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,19 @@ pub(in crate::server) struct Link {
     /// Cancelled by whoever finds that the client has gone.
     pub(in crate::server) gone: CancellationToken,
     pub(super) activity: Activity,
+}
+
+impl Link {
+    /// Waits until all that was said has been `taken`, which may last as long as something moves;
+    /// then a little for the other side to say goodbye.
+    pub(in crate::server) async fn part(&self, taken: impl Future<Output = ()>, idle: Duration) {
+        tokio::select! {
+            () = taken => {}
+            () = self.gone.cancelled() => {}
+            () = self.activity.stall(idle) => return,
+        }
+        let _ = timeout(FAREWELL, self.gone.cancelled()).await;
+    }
 }
 
 /// One of the streams towards a client.

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::{Instant, interval_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -49,9 +49,6 @@ const MAX_QUEUE: usize = 4;
 /// How often the client is asked whether it is there. One that is gone while its input is stuck
 /// would else not be missed.
 const HEARTBEAT: Duration = Duration::from_secs(30);
-
-/// How long the client may take to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -165,12 +162,7 @@ impl Connection {
             let _ = self.outgoing.send(Message::Close(Some(normally))).await;
             let _ = (&mut self.writer).await;
         };
-        tokio::select! {
-            () = taken => {}
-            () = self.link.gone.cancelled() => {}
-            () = self.link.activity.stall(idle) => return,
-        }
-        let _ = timeout(FAREWELL, self.link.gone.cancelled()).await;
+        self.link.part(taken, idle).await;
     }
 }
 

@@ -21,9 +21,8 @@ use crate::server::stream::session::{Gone, Link};
 /// Frames that wait for the other side to read.
 const MAX_QUEUE: usize = 16;
 
-/// How long the other side may take to accept a stream, or to say goodbye.
+/// How long the other side may take to accept a stream.
 const CREATION: Duration = Duration::from_secs(30);
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Who opens which streams: clients odd ones, servers even ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,12 +211,7 @@ impl Connection {
             let _ = self.queue.send(Frame::GoAway { last }).await;
             let _ = (&mut self.writer).await;
         };
-        tokio::select! {
-            () = taken => {}
-            () = self.link.gone.cancelled() => {}
-            () = self.link.activity.stall(idle) => return,
-        }
-        let _ = timeout(FAREWELL, self.link.gone.cancelled()).await;
+        self.link.part(taken, idle).await;
     }
 }
 

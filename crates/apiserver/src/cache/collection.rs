@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -15,6 +16,9 @@ use crate::store::{Change, Revision};
 
 /// Changes that are kept for watchers that come late or read slowly.
 const MAX_EVENTS: usize = 65_536;
+
+/// How long they are kept: as long as the store keeps its history. Who comes later reads a list first.
+const KEPT_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes that are kept for them: superseded objects, and the lines that watchers get. The latest
 /// changes are kept in any case, so that a list can be followed by a watch.
@@ -139,7 +143,7 @@ impl Collection {
     }
 
     /// Applies changes in order.
-    pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>) {
+    pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
         let changes = changes.into_iter().filter_map(|(key, change)| {
             let Some(entry) = change.entry else {
                 return Some((key, change.revision, None));
@@ -160,11 +164,19 @@ impl Collection {
         let changes: Vec<_> = changes.collect();
         let mut state = self.state_mut();
         for (key, revision, object) in changes {
-            state.apply(key, revision, object);
+            state.apply(key, revision, object, now);
         }
         let next = state.next();
         drop(state);
         self.changes.send_replace(next);
+    }
+
+    /// Forgets changes that nobody has asked for in time.
+    pub(super) fn forget_old(&self, now: Instant) {
+        // Most of the time there are none, and readers are not to wait for that.
+        if self.state().has_old(now) {
+            self.state_mut().forget_old(now);
+        }
     }
 
     /// Follows changes after `revision`.
@@ -240,7 +252,13 @@ impl State {
             .map_or(self.complete_after, |event| event.revision)
     }
 
-    fn apply(&mut self, key: Arc<str>, revision: Revision, object: Option<Arc<Object>>) {
+    fn apply(
+        &mut self,
+        key: Arc<str>,
+        revision: Revision,
+        object: Option<Arc<Object>>,
+        now: Instant,
+    ) {
         let previous = match &object {
             Some(object) => self.objects.insert(key, Arc::clone(object)),
             None => match self.objects.remove(&key) {
@@ -249,7 +267,7 @@ impl State {
                 None => return,
             },
         };
-        let event = Event::new(revision, object, previous);
+        let event = Event::new(revision, object, previous, now);
         self.event_bytes += event.kept_bytes();
         self.events.push_back(Arc::new(event));
         while self.events.len() > MAX_EVENTS
@@ -259,11 +277,76 @@ impl State {
         }
     }
 
+    fn has_old(&self, now: Instant) -> bool {
+        let is_old = |event: &Arc<Event>| now.saturating_duration_since(event.seen_at) > KEPT_FOR;
+        self.events.len() > MIN_EVENTS && self.events.front().is_some_and(is_old)
+    }
+
+    fn forget_old(&mut self, now: Instant) {
+        while self.has_old(now) {
+            self.forget_oldest();
+        }
+        // What was room for a burst is given back.
+        if self.events.capacity() > 4 * self.events.len().max(MIN_EVENTS) {
+            self.events.shrink_to(2 * self.events.len());
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.events.pop_front() {
             self.event_bytes = self.event_bytes.saturating_sub(oldest.kept_bytes());
             self.complete_after = oldest.revision;
             self.first += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+    use crate::store::Entry;
+
+    fn pods() -> Collection {
+        Collection::new(kinds::by_kind("v1", "Pod").unwrap())
+    }
+
+    /// A pod that is written again and again.
+    fn changes(revisions: std::ops::RangeInclusive<Revision>) -> Vec<(Arc<str>, Change)> {
+        let change = |revision| {
+            let entry = Entry {
+                key: "/registry/pods/d/p".into(),
+                value: r#"{"metadata":{"name":"p","namespace":"d"}}"#.into(),
+                create_revision: 2,
+                mod_revision: revision,
+            };
+            let change = Change {
+                key: entry.key.clone(),
+                revision,
+                entry: Some(entry),
+                previous: None,
+            };
+            (Arc::from("d/p"), change)
+        };
+        revisions.map(change).collect()
+    }
+
+    #[test]
+    fn changes_are_forgotten_after_a_time_but_for_the_latest() {
+        let (pods, begun) = (Arc::new(pods()), Instant::now());
+        pods.apply(changes(2..=1001), begun);
+        pods.apply(changes(1002..=1011), begun + KEPT_FOR);
+        pods.forget_old(begun + KEPT_FOR);
+        assert!(pods.watch_after(1).is_ok(), "nobody has been away for long");
+        pods.forget_old(begun + KEPT_FOR + Duration::from_secs(1));
+        let oldest = 1011 - MIN_EVENTS as Revision;
+        assert!(pods.watch_after(oldest).is_ok());
+        let expired = pods.watch_after(oldest - 1).unwrap_err();
+        assert_eq!(expired.oldest, oldest);
+        let state = pods.state();
+        assert_eq!(state.events.len(), MIN_EVENTS);
+        let bytes: usize = state.events.iter().map(|event| event.kept_bytes()).sum();
+        assert_eq!(state.event_bytes, bytes);
+        assert!(state.events.capacity() <= 4 * MIN_EVENTS);
     }
 }

@@ -1,6 +1,7 @@
 //! A change as watchers get it: encoded once, sent to many.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -40,6 +41,8 @@ pub struct Event {
     /// see it.
     gone: OnceLock<Arc<Object>>,
     pub(super) revision: Revision,
+    /// When it came to be known here.
+    pub(super) seen_at: Instant,
     /// One line for each [`Sort`], made when first asked for.
     lines: [OnceLock<Bytes>; 3],
 }
@@ -49,12 +52,14 @@ impl Event {
         revision: Revision,
         current: Option<Arc<Object>>,
         previous: Option<Arc<Object>>,
+        seen_at: Instant,
     ) -> Event {
         Event {
             current,
             previous,
             gone: OnceLock::new(),
             revision,
+            seen_at,
             lines: Default::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::collection::Collection;
 use super::object::Object;
@@ -19,6 +19,9 @@ const RETRY: Duration = Duration::from_millis(200);
 /// followed.
 const PROGRESS: Duration = Duration::from_secs(5);
 
+/// How often changes that are too old are forgotten.
+const TIDY: Duration = Duration::from_secs(10);
+
 /// Loads everything, then keeps following in a task of its own. The task ends when the cache is
 /// dropped or the store is closed.
 pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(), Error> {
@@ -29,8 +32,16 @@ pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(
 }
 
 async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
+    let mut tidied_at = Instant::now();
     loop {
         let error = loop {
+            if tidied_at.elapsed() >= TIDY {
+                tidied_at = Instant::now();
+                let Some(cache) = cache.upgrade() else { return };
+                for collection in cache.collections() {
+                    collection.forget_old(tidied_at);
+                }
+            }
             match tokio::time::timeout(PROGRESS, watch.next_changes()).await {
                 Ok(Ok((changes, revision))) => {
                     let Some(cache) = cache.upgrade() else { return };
@@ -76,8 +87,9 @@ fn apply(cache: &Cache, changes: Vec<Change>) {
             changes.push((key, change));
         }
     }
+    let now = Instant::now();
     for (collection, changes) in by_kind.into_values() {
-        collection.apply(changes);
+        collection.apply(changes, now);
     }
 }
 

@@ -148,10 +148,12 @@ fn event(told: Told, now: Timestamp) -> Event {
         reporter,
         occurrence,
         annotations,
+        at,
     } = told;
+    let at = at.unwrap_or(now);
     Event {
         metadata: ObjectMeta {
-            name: Some(event_name(&occurrence.regarding, now.as_nanosecond())),
+            name: Some(event_name(&occurrence.regarding, at.as_nanosecond())),
             namespace: Some(namespace_of(&occurrence.regarding)),
             annotations,
             ..ObjectMeta::default()
@@ -159,8 +161,8 @@ fn event(told: Told, now: Timestamp) -> Event {
         involved_object: occurrence.regarding,
         reason: Some(occurrence.reason.into_owned()),
         message: Some(occurrence.note),
-        first_timestamp: Some(Time(now)),
-        last_timestamp: Some(Time(now)),
+        first_timestamp: Some(Time(at)),
+        last_timestamp: Some(Time(at)),
         count: Some(1),
         type_: Some(occurrence.event_type.as_str().to_owned()),
         source: Some(EventSource {
@@ -234,6 +236,7 @@ mod tests {
                 note: message.to_owned(),
             },
             annotations: None,
+            at: None,
         }
     }
 
@@ -251,6 +254,18 @@ mod tests {
         assert_eq!(second.first_timestamp, Some(Time(at(1))));
         assert_eq!(second.last_timestamp, Some(Time(at(2))));
         assert_eq!(counted.tell(told("y"), at(2)).unwrap().count, Some(1));
+    }
+
+    #[test]
+    fn what_happened_at_a_time_is_the_same_event_whoever_tells_it_and_when() {
+        let then = || Told {
+            at: Some(at(1)),
+            ..told("x")
+        };
+        let first = Counted::new().tell(then(), at(2)).unwrap();
+        let again = Counted::new().tell(then(), at(60)).unwrap();
+        assert_eq!(again, first);
+        assert_eq!(first.first_timestamp, Some(Time(at(1))));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Resource};
 use plimsoll_core::object::syntax::check_dns_subdomain;
 use tokio::sync::mpsc;
@@ -99,6 +100,8 @@ struct Told {
     reporter: std::sync::Arc<Reporter>,
     occurrence: Occurrence,
     annotations: Option<Annotations>,
+    /// When it happened, if that is not now.
+    at: Option<Timestamp>,
 }
 
 /// What an event carries for machines, by name.
@@ -144,15 +147,36 @@ impl Recorder {
 
     /// Has an occurrence written, some time. It is dropped if too many wait.
     pub fn record(&self, occurrence: Occurrence) {
-        self.record_with(occurrence, None);
+        self.send(occurrence, None, None);
     }
 
     /// The same, with annotations on the event.
     pub fn record_with(&self, occurrence: Occurrence, annotations: Option<Annotations>) {
+        self.send(occurrence, annotations, None);
+    }
+
+    /// The same, of something that happened then: whoever tells of it again, another process too,
+    /// makes no further event.
+    pub fn record_at(
+        &self,
+        at: Timestamp,
+        occurrence: Occurrence,
+        annotations: Option<Annotations>,
+    ) {
+        self.send(occurrence, annotations, Some(at));
+    }
+
+    fn send(
+        &self,
+        occurrence: Occurrence,
+        annotations: Option<Annotations>,
+        at: Option<Timestamp>,
+    ) {
         let told = Told {
             reporter: std::sync::Arc::clone(&self.reporter),
             occurrence,
             annotations,
+            at,
         };
         if let Err(error) = self.sender.try_send(told) {
             tracing::debug!(%error, "event dropped");

@@ -119,15 +119,17 @@ fn event(told: Told, now: Timestamp) -> Event {
         reporter,
         occurrence,
         annotations,
+        at,
     } = told;
+    let at = at.unwrap_or(now);
     Event {
         metadata: ObjectMeta {
-            name: Some(event_name(&occurrence.regarding, now.as_nanosecond())),
+            name: Some(event_name(&occurrence.regarding, at.as_nanosecond())),
             namespace: Some(namespace_of(&occurrence.regarding)),
             annotations,
             ..ObjectMeta::default()
         },
-        event_time: Some(MicroTime(now)),
+        event_time: Some(MicroTime(at)),
         reporting_controller: Some(reporter.controller.clone()),
         reporting_instance: Some(reporter.instance.clone()),
         action: Some(occurrence.action.into_owned()),
@@ -164,6 +166,7 @@ mod tests {
                 note: note.to_owned(),
             },
             annotations: None,
+            at: None,
         }
     }
 

@@ -11,8 +11,8 @@ use super::syntax::check_label_key;
 /// The prefix of requests in quotas; not allowed in the name of a resource itself.
 pub const REQUESTS_PREFIX: &str = "requests.";
 
-/// Names without a domain that are known anywhere in the API.
-const STANDARD: [&str; 20] = [
+/// What pods ask for and may use, as quotas and nodes name it.
+pub const COMPUTE: [&str; 9] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -22,20 +22,12 @@ const STANDARD: [&str; 20] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
 
-/// Those of them that are counted in whole pieces.
+/// What volumes ask for.
+const STORAGE: [&str; 2] = ["storage", "requests.storage"];
+
+/// What is counted in whole pieces.
 const WHOLE: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -118,7 +110,8 @@ fn is_qualified(name: &ResourceName) -> bool {
 fn is_standard(name: &ResourceName) -> bool {
     let text = name.as_str();
     let in_quota = text.strip_prefix(REQUESTS_PREFIX).map(ResourceName::new);
-    STANDARD.contains(&text)
+    let known = [&COMPUTE[..], &WHOLE, &STORAGE];
+    known.iter().any(|names| names.contains(&text))
         || name.huge_page_size().is_some()
         || in_quota.is_some_and(|name| name.huge_page_size().is_some())
 }

@@ -2,25 +2,13 @@
 
 use crate::object::pod::QosClass;
 use crate::object::resource_quota::{QuotaView, Scope, ScopeOperator};
-use crate::object::resource_rules::REQUESTS_PREFIX;
+use crate::object::resource_rules::{COMPUTE, REQUESTS_PREFIX};
 use crate::resources::ResourceName;
 
 use super::charge::{DEVICE_CLASS_PREFIX, POD_OBJECTS, PodCharge};
 
-/// What pods are charged, apart from huge pages and devices.
-const POD_RESOURCES: [&str; 11] = [
-    POD_OBJECTS,
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
+/// What pods are charged as such.
+const COUNTS: [&str; 2] = [POD_OBJECTS, "pods"];
 
 impl PodCharge {
     /// Whether the quota limits something that pods use, and counts this one.
@@ -46,7 +34,8 @@ impl PodCharge {
 
 /// Whether quotas count the resource for pods.
 pub fn is_charged_to_pods(name: &ResourceName) -> bool {
-    if POD_RESOURCES.contains(&name.as_str()) || name.huge_page_size().is_some() {
+    let is_named = COUNTS.contains(&name.as_str()) || COMPUTE.contains(&name.as_str());
+    if is_named || name.huge_page_size().is_some() {
         return true;
     }
     let Some(requested) = name.as_str().strip_prefix(REQUESTS_PREFIX) else {

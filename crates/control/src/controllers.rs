@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::leadership::Election;
 use crate::serving::{self, Site};
-use crate::{housekeeping, nodes, workloads};
+use crate::{housekeeping, nodes, work_queue, workloads};
 use plimsoll_client::events::Recorder;
 use plimsoll_client::informer::Informers;
 use plimsoll_client::process;
@@ -87,7 +87,7 @@ struct Health;
 
 impl Site for Health {
     fn metrics(&self) -> String {
-        "# EOF\n".to_owned()
+        work_queue::metrics::text()
     }
 
     fn configuration(&self) -> serde_json::Value {

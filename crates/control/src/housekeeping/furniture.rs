@@ -37,7 +37,7 @@ pub struct Options {
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
     let namespaces: Arc<Informer<Namespace>> = informers.of();
     let accounts: Arc<Informer<ServiceAccount>> = informers.of();
-    let queue = WorkQueue::new();
+    let queue = WorkQueue::new("serviceaccount");
     let changes = Arc::clone(&queue);
     let _namespaces = namespaces.on_change(move |change| {
         if !matches!(change, Change::Deleted(_)) {

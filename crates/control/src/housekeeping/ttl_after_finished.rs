@@ -28,7 +28,7 @@ pub struct Options {
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
     let jobs: Arc<Informer<Job>> = informers.of();
-    let queue = WorkQueue::new();
+    let queue = WorkQueue::new("ttl_jobs_to_delete");
     let changes = Arc::clone(&queue);
     let _changes = jobs.on_change(move |change| {
         let is_there = !matches!(change, Change::Deleted(_));

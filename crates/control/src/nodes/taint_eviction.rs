@@ -97,7 +97,7 @@ impl Controller {
     async fn run(self: Arc<Self>) {
         self.nodes.synced().await;
         self.pods.synced().await;
-        let changes = WorkQueue::new();
+        let changes = WorkQueue::new("noexec_taint_pod");
         let queue = Arc::clone(&changes);
         let _node_changes = self.nodes.on_change(move |change| {
             if concerns_node(change) {
@@ -110,7 +110,7 @@ impl Controller {
                 queue.add(Subject::Pod(change.key()));
             }
         });
-        let due = WorkQueue::new();
+        let due = WorkQueue::new("noexec_taint_due");
         let (observer, deleter) = (Arc::clone(&self), Arc::clone(&self));
         tokio::join!(
             // One worker: decisions are quick, and a node's taints are known before its pods are

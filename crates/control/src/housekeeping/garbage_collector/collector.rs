@@ -56,8 +56,8 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
         recorder: Recorder::counted(client.clone(), COMPONENT, stop.clone()),
         server: Server::new(client),
         graph: Mutex::default(),
-        to_delete: WorkQueue::new(),
-        to_orphan: WorkQueue::new(),
+        to_delete: WorkQueue::new("garbage_collector_attempt_to_delete"),
+        to_orphan: WorkQueue::new("garbage_collector_attempt_to_orphan"),
     });
     let mut watches = BTreeMap::new();
     let work = async {

@@ -52,7 +52,7 @@ enum Error {
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
     let namespaces = informers.of::<Namespace>();
-    let queue = WorkQueue::retrying_within(LONGEST_RETRY);
+    let queue = WorkQueue::retrying_within("namespace", LONGEST_RETRY);
     let changes = Arc::clone(&queue);
     let _changes = namespaces.on_change(move |change| {
         let is_terminating = change.object().metadata.deletion_timestamp.is_some();

@@ -69,7 +69,7 @@ fn joined(problems: &[Problem]) -> String {
 /// Runs the loop until `stop`.
 pub async fn run(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
     let quotas: Arc<Informer<ResourceQuota>> = informers.of();
-    let queue = WorkQueue::new();
+    let queue = WorkQueue::new("resourcequota_primary");
     let changes = Arc::clone(&queue);
     let _changes = quotas.on_change(move |change| match change {
         Change::Added(_) => changes.add(change.key()),

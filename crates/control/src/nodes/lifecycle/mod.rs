@@ -97,14 +97,14 @@ impl Controller {
         self.leases.synced().await;
         self.pods.synced().await;
 
-        let changed_nodes = WorkQueue::new();
+        let changed_nodes = WorkQueue::new("node_lifecycle_controller");
         let queue = Arc::clone(&changed_nodes);
         let _node_changes = self.nodes.on_change(move |change| {
             if !matches!(change, Change::Deleted(_)) {
                 queue.add(change.key());
             }
         });
-        let bound_pods = WorkQueue::new();
+        let bound_pods = WorkQueue::new("node_lifecycle_controller_pods");
         let queue = Arc::clone(&bound_pods);
         let _pod_changes = self.pods.on_change(move |change| {
             if pods::is_newly_bound(change) {

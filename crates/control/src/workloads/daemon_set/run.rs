@@ -94,7 +94,7 @@ impl Controller {
         self.revisions.synced().await;
         self.nodes.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("daemonset");
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.sets),

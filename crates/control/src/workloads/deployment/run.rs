@@ -79,7 +79,7 @@ impl Controller {
         self.deployments.synced().await;
         self.sets.synced().await;
         self.pods.synced().await;
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("deployment");
         let _subscriptions = self.watch(&queue);
         let workers = self.options.workers;
         queue

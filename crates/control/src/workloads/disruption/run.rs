@@ -74,7 +74,10 @@ impl Controller {
         self.budgets.synced().await;
         self.pods.synced().await;
         self.owners.synced().await;
-        let (budgets, stale) = (WorkQueue::new(), WorkQueue::new());
+        let (budgets, stale) = (
+            WorkQueue::new("disruption"),
+            WorkQueue::new("stale_pod_disruption"),
+        );
         let _subscriptions = self.watch(&budgets, &stale);
         let (worker, cleaner) = (Arc::clone(&self), Arc::clone(&self));
         tokio::join!(

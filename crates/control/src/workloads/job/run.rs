@@ -91,7 +91,7 @@ impl Controller {
     async fn run(self: Arc<Self>) {
         self.jobs.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("job");
         let owners = Arc::new(PodOwners {
             kind: KIND,
             controllers: Arc::clone(&self.jobs),
@@ -100,7 +100,7 @@ impl Controller {
             expectations: Arc::clone(&self.expectations),
             delay: GATHER,
         });
-        let abandoned = WorkQueue::new();
+        let abandoned = WorkQueue::new("job_orphan_pod");
         let _of_owners = owners.watch(self.pods.pods());
         let _of_abandoned = self.watch(&owners, &abandoned);
         let workers = self.options.workers;

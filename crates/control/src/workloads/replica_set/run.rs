@@ -143,7 +143,7 @@ impl<K: Replicated> Controller<K> {
     async fn run(self: Arc<Self>) {
         self.sets.synced().await;
         self.pods.pods().synced().await;
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("replicaset");
         let owners = Arc::new(PodOwners {
             kind: K::KIND,
             controllers: Arc::clone(&self.sets),

@@ -5,7 +5,9 @@
 //! is bounded by the number of objects. Failed keys come back after a time that doubles. Matches
 //! v1.36 client-go/util/workqueue.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+pub mod metrics;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Display;
 use std::future::Future;
 use std::hash::Hash;
@@ -15,6 +17,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+
+use metrics::{Look, Meter, Visible};
 
 /// The wait after the first failure; it doubles with every further one.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
@@ -26,6 +30,8 @@ const NOISY_FAILURES: u32 = 5;
 /// A queue of keys; see the module.
 #[derive(Debug)]
 pub struct WorkQueue<T> {
+    name: &'static str,
+    meter: Meter,
     state: Mutex<State<T>>,
     changed: Notify,
     longest_retry: Duration,
@@ -35,10 +41,11 @@ pub struct WorkQueue<T> {
 struct State<T> {
     /// Keys to hand out, in order.
     ready: VecDeque<T>,
-    /// Keys to be looked at: those in `ready`, and those added while a worker has them.
-    dirty: HashSet<T>,
-    /// Keys that a worker has.
-    taken: HashSet<T>,
+    /// Keys to be looked at, and since when: those in `ready`, and those added while a worker has
+    /// them.
+    dirty: HashMap<T, Instant>,
+    /// Keys that a worker has, and since when.
+    taken: HashMap<T, Instant>,
     /// Keys to be added later, by time and by key; the two always agree.
     later: BTreeSet<(Instant, T)>,
     due: HashMap<T, Instant>,
@@ -50,8 +57,8 @@ impl<T> Default for State<T> {
     fn default() -> Self {
         State {
             ready: VecDeque::new(),
-            dirty: HashSet::new(),
-            taken: HashSet::new(),
+            dirty: HashMap::new(),
+            taken: HashMap::new(),
             later: BTreeSet::new(),
             due: HashMap::new(),
             failures: HashMap::new(),
@@ -60,10 +67,16 @@ impl<T> Default for State<T> {
 }
 
 impl<T: Clone + Ord + Hash> State<T> {
-    fn add(&mut self, key: T) {
-        if self.dirty.insert(key.clone()) && !self.taken.contains(&key) {
+    /// Answers whether that was news.
+    fn add(&mut self, key: T) -> bool {
+        if self.dirty.contains_key(&key) {
+            return false;
+        }
+        self.dirty.insert(key.clone(), Instant::now());
+        if !self.taken.contains_key(&key) {
             self.ready.push_back(key);
         }
+        true
     }
 
     /// The earlier of two times counts.
@@ -78,34 +91,45 @@ impl<T: Clone + Ord + Hash> State<T> {
         self.later.insert((time, key));
     }
 
-    fn add_due(&mut self, now: Instant) {
+    /// Answers how many of them were news.
+    fn add_due(&mut self, now: Instant) -> u64 {
+        let mut news = 0;
         while let Some((time, _)) = self.later.first()
             && *time <= now
         {
             let Some((_, key)) = self.later.pop_first() else {
-                return;
+                break;
             };
             self.due.remove(&key);
-            self.add(key);
+            news += u64::from(self.add(key));
         }
+        news
+    }
+}
+
+impl<T: Clone + Ord + Hash + Send + 'static> WorkQueue<T> {
+    /// An empty queue, to be shared by those who add and those who work. Metrics call it by its
+    /// name.
+    pub fn new(name: &'static str) -> Arc<WorkQueue<T>> {
+        WorkQueue::retrying_within(name, LONGEST_RETRY)
+    }
+
+    /// An empty queue whose failed keys wait no longer than that.
+    pub fn retrying_within(name: &'static str, longest_retry: Duration) -> Arc<WorkQueue<T>> {
+        let queue = Arc::new(WorkQueue {
+            name,
+            meter: Meter::of(name),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            longest_retry,
+        });
+        let visible: Arc<dyn Visible> = Arc::clone(&queue) as Arc<dyn Visible>;
+        metrics::show(Arc::downgrade(&visible));
+        queue
     }
 }
 
 impl<T: Clone + Ord + Hash> WorkQueue<T> {
-    /// An empty queue, to be shared by those who add and those who work.
-    pub fn new() -> Arc<WorkQueue<T>> {
-        WorkQueue::retrying_within(LONGEST_RETRY)
-    }
-
-    /// An empty queue whose failed keys wait no longer than that.
-    pub fn retrying_within(longest_retry: Duration) -> Arc<WorkQueue<T>> {
-        Arc::new(WorkQueue {
-            state: Mutex::default(),
-            changed: Notify::new(),
-            longest_retry,
-        })
-    }
-
     /// The lock is held for no longer than a few map operations, none of which panics, so what a
     /// poisoned lock protects is sound.
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -114,7 +138,8 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
 
     /// Asks for a key to be looked at.
     pub fn add(&self, key: T) {
-        self.state().add(key);
+        let is_news = self.state().add(key);
+        self.meter.adds.inc_by(is_news.into());
         self.changed.notify_one();
     }
 
@@ -123,7 +148,7 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
         let now = Instant::now();
         match now.checked_add(delay) {
             Some(time) if time > now => self.state().add_at(key, time),
-            Some(_) => self.state().add(key),
+            Some(_) => return self.add(key),
             // A time that cannot be told never comes.
             None => return,
         }
@@ -132,6 +157,7 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
 
     /// Asks for a key that failed to be looked at again, the later the more often it failed.
     pub fn add_failed(&self, key: T) {
+        self.meter.retries.inc();
         let delay = {
             let mut state = self.state();
             let failures = state.failures.entry(key.clone()).or_default();
@@ -168,10 +194,14 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
             let changed = self.changed.notified();
             let wake_at = {
                 let mut state = self.state();
-                state.add_due(Instant::now());
+                let now = Instant::now();
+                self.meter.adds.inc_by(state.add_due(now));
                 if let Some(key) = state.ready.pop_front() {
-                    state.dirty.remove(&key);
-                    state.taken.insert(key.clone());
+                    if let Some(since) = state.dirty.remove(&key) {
+                        let waited = now.saturating_duration_since(since);
+                        self.meter.waited.observe(waited.as_secs_f64());
+                    }
+                    state.taken.insert(key.clone(), now);
                     if !state.ready.is_empty() {
                         // One wake-up may stand for several keys.
                         self.changed.notify_one();
@@ -193,11 +223,33 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
     /// Says that the worker which took the key is done with it.
     pub fn done(&self, key: &T) {
         let mut state = self.state();
-        state.taken.remove(key);
-        if state.dirty.contains(key) {
+        if let Some(since) = state.taken.remove(key) {
+            self.meter.worked.observe(since.elapsed().as_secs_f64());
+        }
+        if state.dirty.contains_key(key) {
             state.ready.push_back(key.clone());
             self.changed.notify_one();
         }
+    }
+}
+
+impl<T: Clone + Ord + Hash + Send> Visible for WorkQueue<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn look(&self) -> Look {
+        let state = self.state();
+        let with_workers = state.taken.values().map(Instant::elapsed);
+        let mut look = Look {
+            depth: state.ready.len(),
+            ..Look::default()
+        };
+        for time in with_workers {
+            look.unfinished += time;
+            look.longest = look.longest.max(time);
+        }
+        look
     }
 }
 
@@ -273,7 +325,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_stands_in_the_queue_once() {
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("test");
         queue.add("a");
         queue.add("b");
         queue.add("a");
@@ -285,7 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_added_while_it_is_worked_on_comes_again_afterwards() {
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("test");
         queue.add("a");
         let key = queue.next().await;
         queue.add("a");
@@ -298,7 +350,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_earliest_of_several_times_counts() {
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("test");
         let start = Instant::now();
         queue.add_after("a", Duration::from_secs(10));
         queue.add_after("a", Duration::from_secs(5));
@@ -313,7 +365,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn failures_wait_twice_as_long_each_time_until_forgotten() {
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("test");
         for expected in [5, 10, 20, 40] {
             let start = Instant::now();
             queue.add_failed("a");
@@ -335,7 +387,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn workers_see_every_key_and_failed_ones_again() {
-        let queue = WorkQueue::new();
+        let queue = WorkQueue::new("test");
         let calls = Arc::new(AtomicUsize::new(0));
         for key in 0..100 {
             queue.add(key);
@@ -354,5 +406,32 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(10), work).await;
         assert!(ended.is_err());
         assert_eq!(calls.load(Ordering::Relaxed), 150);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_counts_what_it_does() {
+        let queue = WorkQueue::new("counted");
+        for key in ["a", "a", "b"] {
+            queue.add(key);
+        }
+        tokio::time::advance(Duration::from_secs(3)).await;
+        let key = queue.next().await;
+        tokio::time::advance(Duration::from_secs(5)).await;
+        queue.add_failed(key);
+        let shown = |name: &str| {
+            let text = metrics::text();
+            let start = format!("workqueue_{name}{{name=\"counted\"}} ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&start));
+            line.unwrap_or_else(|| panic!("{start}: {text}")).to_owned()
+        };
+        assert_eq!(shown("depth"), "1");
+        assert_eq!(shown("adds_total"), "2");
+        assert_eq!(shown("retries_total"), "1");
+        assert_eq!(shown("queue_duration_seconds_sum"), "3.0");
+        assert_eq!(shown("unfinished_work_seconds"), "5.0");
+        assert_eq!(shown("longest_running_processor_seconds"), "5.0");
+        queue.done(&key);
+        assert_eq!(shown("work_duration_seconds_sum"), "5.0");
+        assert_eq!(shown("unfinished_work_seconds"), "0.0");
     }
 }

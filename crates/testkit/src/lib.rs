@@ -8,6 +8,10 @@
 //! - [`cgroup`]: cgroups of a test's own.
 //! - [`containerd`]: starts a real containerd and stops it.
 //! - [`mount`]: takes mounts away.
+//! - [`process`]: runs a program and shows its log when a test fails.
+//! - [`kubectl`]: runs kubectl and waits for what it shows.
+//! - [`waiting`]: waits for what is about to happen.
+//! - [`disk`]: small file systems in files.
 //! - [`vm`]: boots a virtual machine and runs a command in it.
 //! - [`difference`]: says in readable words where two JSON values differ.
 
@@ -15,9 +19,13 @@ pub mod certificates;
 pub mod cgroup;
 pub mod containerd;
 pub mod difference;
+pub mod disk;
 pub mod etcd;
 pub mod images;
+pub mod kubectl;
 pub mod mount;
+pub mod process;
 pub mod registry;
 pub mod vectors;
 pub mod vm;
+pub mod waiting;

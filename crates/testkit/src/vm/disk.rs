@@ -32,6 +32,8 @@ impl Root {
         for applet in applets().lines().filter(|name| *name != "busybox") {
             symlink("busybox", root.folder.join("bin").join(applet)).expect("names differ");
         }
+        // Where scripts begin with it.
+        symlink(BUSYBOX, root.folder.join("usr/bin/env")).expect("the folder is ours");
         root.write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
         root.write("/etc/group", "root:x:0:\n");
         root.write("/etc/hosts", "127.0.0.1 localhost\n");
@@ -52,6 +54,19 @@ impl Root {
             .unwrap_or_else(|e| panic!("cannot copy {}: {e}\n{INSTALL_HINT}", host.display()));
     }
 
+    pub(super) fn copy_folder(&self, host: &Path, guest: &str) {
+        let entries = fs::read_dir(host);
+        let entries = entries.unwrap_or_else(|e| panic!("cannot read {}: {e}", host.display()));
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let inside = format!("{guest}/{}", name.to_string_lossy());
+            match entry.path().is_dir() {
+                true => self.copy_folder(&entry.path(), &inside),
+                false => self.copy(&entry.path(), &inside),
+            }
+        }
+    }
+
     pub(super) fn copy_program(&self, host: &Path, guest: &str) {
         self.copy(host, guest);
         for library in libraries_of(host) {
@@ -69,8 +84,8 @@ impl Root {
         path
     }
 
-    /// Writes all into a file system of that size.
-    pub(super) fn into_disk(self, disk: &Path, mib: u64) -> PathBuf {
+    /// Makes a file system of that size with all of it.
+    pub(super) fn fill(&self, disk: &Path, mib: u64) {
         let file = File::create(disk).expect("the folder is ours");
         file.set_len(mib * 1024 * 1024)
             .expect("a hole takes no room");
@@ -82,7 +97,6 @@ impl Root {
             .unwrap_or_else(|e| panic!("cannot run mkfs.ext4: {e}\n{INSTALL_HINT}"));
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "no disk for the machine: {told}");
-        disk.to_owned()
     }
 }
 
@@ -128,5 +142,21 @@ mod tests {
             libraries_in("\tstatically linked\n"),
             [""; 0].map(PathBuf::from)
         );
+    }
+
+    #[test]
+    fn a_folder_comes_with_all_that_is_in_it() {
+        let host = tempfile::tempdir().unwrap();
+        fs::create_dir(host.path().join("below")).unwrap();
+        let script = host.path().join("below/script");
+        fs::write(&script, "exit").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let guest = tempfile::tempdir().unwrap();
+        let root = Root {
+            folder: guest.path().to_owned(),
+        };
+        root.copy_folder(host.path(), "/some/where");
+        let copied = fs::metadata(guest.path().join("some/where/below/script")).unwrap();
+        assert_eq!(copied.permissions().mode() & 0o777, 0o755);
     }
 }

@@ -6,11 +6,12 @@
 //! fetched once.
 //!
 //! Reading order: `kernel` (kernel and modules), `cpio` and `disk` (what the guest boots from),
-//! `guest/` (what runs in it first).
+//! `guest/` (what runs in it first), `lockup` (when it stands still).
 
 mod cpio;
 mod disk;
 mod kernel;
+mod lockup;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +25,9 @@ use cpio::Archive;
 use disk::Root;
 use kernel::Kernel;
 
-/// What containers and their networks need; what the disk needs is found by the kernel's name.
-const MODULES: [&str; 10] = [
+/// What containers and their networks need, and file systems in files that count projects; what the
+/// disk needs is found by the kernel's name.
+const MODULES: [&str; 12] = [
     "virtio_pci",
     "virtio_blk",
     "overlay",
@@ -36,6 +38,8 @@ const MODULES: [&str; 10] = [
     "nft_masq",
     "nft_fib_ipv4",
     "nft_ct",
+    "loop",
+    "quota_v2",
 ];
 
 const FIRST_STAGE: &str = include_str!("guest/first-stage.sh");
@@ -57,12 +61,22 @@ pub fn slowness() -> u32 {
     told.and_then(|told| told.parse().ok()).unwrap_or(1)
 }
 
+/// Names a `plimsoll` to run in machines instead of the one that was built with the test. A release
+/// build is several times faster there.
+const PROGRAM_VARIABLE: &str = "PLIMSOLL_PROGRAM";
+
+/// The `plimsoll` that `PLIMSOLL_PROGRAM` names, if it is set.
+pub fn given_program() -> Option<PathBuf> {
+    std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from)
+}
+
 /// A machine that has not been booted yet.
 #[derive(Debug)]
 pub struct Machine {
     memory_mib: u32,
     cpus: u32,
     disk_mib: u64,
+    variables: Vec<String>,
     root: Root,
     folder: TempDir,
 }
@@ -89,6 +103,7 @@ impl Machine {
             memory_mib: 1024,
             cpus: 2,
             disk_mib: 2048,
+            variables: Vec::new(),
             root,
             folder,
         }
@@ -115,10 +130,24 @@ impl Machine {
         self
     }
 
+    /// With a variable in the environment of [the tests it runs](Self::run_own_tests).
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push(format!("{name}={value}"));
+        self
+    }
+
     /// With a file at an absolute path of the guest.
     #[must_use]
     pub fn file(self, host: &Path, guest: &str) -> Self {
         self.root.copy(host, guest);
+        self
+    }
+
+    /// With a folder and all that is in it, at an absolute path of the guest.
+    #[must_use]
+    pub fn folder(self, host: &Path, guest: &str) -> Self {
+        self.root.copy_folder(host, guest);
         self
     }
 
@@ -136,10 +165,7 @@ impl Machine {
     /// If there is none.
     #[must_use]
     pub fn tool(self, name: &str) -> Self {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
-        let program = places.find(|file| file.is_file());
-        let program = program.unwrap_or_else(|| {
+        let program = in_path(name).unwrap_or_else(|| {
             panic!("there is no {name}\nhint: run scripts/test, which installs it")
         });
         let inside = program.to_string_lossy().into_owned();
@@ -164,8 +190,8 @@ impl Machine {
     }
 
     /// Runs tests of the program that calls this: those marked to be ignored whose names contain
-    /// any of the filters, except those of tier vm themselves. The console goes to standard output.
-    /// They find [`slowness`] to be that of the machine.
+    /// any of the filters, if there are some, except those of tier vm themselves. The console goes to
+    /// standard output. They find [`slowness`] to be that of the machine.
     ///
     /// # Errors
     ///
@@ -177,20 +203,14 @@ impl Machine {
     pub fn run_own_tests(self, filters: &[&str], limit: Duration) -> Result<(), String> {
         const PROGRAM: &str = "/test/program";
         let own = std::env::current_exe().map_err(|e| format!("no path of this program: {e}"))?;
-        let machine = self.program(&own, PROGRAM);
-        let slowness = format!("{SLOWNESS_VARIABLE}={SLOWNESS}");
-        let mut command = vec![
-            "env",
-            &slowness,
-            PROGRAM,
-            "--ignored",
-            "--color",
-            "never",
-            "--skip",
-            "vm/",
-            "--skip",
-            "vm::",
-        ];
+        let machine = self
+            .variable(SLOWNESS_VARIABLE, &SLOWNESS.to_string())
+            .program(&own, PROGRAM);
+        let variables = machine.variables.clone();
+        let mut command = vec!["env"];
+        command.extend(variables.iter().map(String::as_str));
+        command.extend([PROGRAM, "--ignored", "--color", "never"]);
+        command.extend(["--skip", "vm/", "--skip", "vm::"]);
         command.extend(filters);
         let outcome = machine.run(&command, limit, &mut std::io::stdout());
         match outcome.status {
@@ -203,7 +223,7 @@ impl Machine {
     }
 
     /// Boots, runs a command to its end and switches off. The console goes to `console` line by
-    /// line.
+    /// line. A machine whose kernel stands still is booted again, with the limit anew.
     ///
     /// # Panics
     ///
@@ -213,14 +233,22 @@ impl Machine {
         let kernel = Kernel::get();
         self.root.write("/command", &shell_words(command));
         self.root.write("/sbin/init", SECOND_STAGE);
-        let disk = self
-            .root
-            .into_disk(&self.folder.path().join("disk"), self.disk_mib);
         let initramfs = self.folder.path().join("initramfs");
         std::fs::write(&initramfs, initramfs_of(&kernel)).expect("the folder is ours");
+        lockup::boot_until_alive(console, |console| self.boot(&kernel, limit, console))
+    }
 
+    /// Runs the command once, on a new disk.
+    fn boot(&self, kernel: &Kernel, limit: Duration, console: &mut dyn Write) -> Outcome {
+        let disk = self.folder.path().join("disk");
+        self.root.fill(&disk, self.disk_mib);
         let status_file = self.folder.path().join("status");
-        let mut process = Command::new("qemu-system-x86_64")
+        let qemu = in_path("qemu-system-x86_64");
+        let qemu = qemu.unwrap_or_else(|| panic!("there is no qemu-system-x86_64\n{INSTALL_HINT}"));
+        // A test that is killed takes the machine with it.
+        let mut process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(qemu)
             .args(["-accel", "tcg,thread=multi", "-cpu", "max"])
             .args(["-m", &self.memory_mib.to_string()])
             .args(["-smp", &self.cpus.to_string()])
@@ -237,12 +265,16 @@ impl Machine {
             .arg("-kernel")
             .arg(&kernel.image)
             .arg("-initrd")
-            .arg(&initramfs)
-            .args(["-append", "console=ttyS0 panic=-1 quiet psi=1"])
+            .arg(self.folder.path().join("initramfs"))
+            .arg("-append")
+            .arg(format!(
+                "console=ttyS0 panic=-1 quiet psi=1 {}",
+                lockup::PARAMETERS
+            ))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|e| panic!("cannot run qemu-system-x86_64: {e}\n{INSTALL_HINT}"));
+            .unwrap_or_else(|e| panic!("cannot run setpriv of util-linux: {e}"));
         let output = process.stdout.take().expect("the output is piped");
         let running = Running(process);
         let console = follow(output, limit, console);
@@ -261,7 +293,7 @@ impl Default for Machine {
     }
 }
 
-/// A QEMU that does not outlive the test.
+/// A QEMU that ends when dropped.
 #[derive(Debug)]
 struct Running(Child);
 
@@ -306,6 +338,13 @@ fn follow(output: ChildStdout, limit: Duration, console: &mut dyn Write) -> Stri
             }
         }
     }
+}
+
+/// The program of that name that a shell would run.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+    places.find(|file| file.is_file())
 }
 
 /// Enough to find the disk.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # On the disk: set the machine up as any distribution does, run the command, switch off.
-export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/root
+# Tools that came along go before those of busybox.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mkdir -p /dev/pts /dev/shm
 mount -t devpts -o gid=5,mode=620,ptmxmode=666 devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm

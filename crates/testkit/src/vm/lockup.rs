@@ -1,0 +1,79 @@
+//! Machines whose kernel stands still.
+//!
+//! Once in some hundreds of machines both cpus were seen waiting inside the kernel for ever, moments
+//! after boot: QEMU's software emulation with a thread for each cpu is not free of such races. The
+//! kernel notices. It is told to panic then, with the stacks of all cpus on the console, and the
+//! machine is booted again from a new disk. A program cannot bring a healthy kernel there, so that
+//! no fault of a test's is hidden by it; a kernel that stands still every time is shown as it is.
+
+use std::io::Write;
+
+use super::Outcome;
+
+/// What makes a kernel that stands still say so and end. A cpu is given twice the threshold, as it
+/// may wait for one of the host's.
+pub(super) const PARAMETERS: &str =
+    "softlockup_panic=1 softlockup_all_cpu_backtrace=1 watchdog_thresh=30";
+
+/// How often a machine is booted at most.
+const BOOTS: usize = 3;
+
+/// What the panic that [`PARAMETERS`] asks for is called.
+const PANIC: &str = "Kernel panic - not syncing: softlockup";
+
+/// Boots until the kernel does not stand still.
+pub(super) fn boot_until_alive(
+    console: &mut dyn Write,
+    mut boot: impl FnMut(&mut dyn Write) -> Outcome,
+) -> Outcome {
+    for boots in 1.. {
+        let outcome = boot(console);
+        if outcome.status.is_some() || !outcome.console.contains(PANIC) || boots == BOOTS {
+            return outcome;
+        }
+        // Who does not read the console still gets the outcome.
+        let _ = writeln!(
+            console,
+            "the machine's kernel stood still; it is booted again"
+        );
+    }
+    unreachable!("the last boot returns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(status: Option<i32>, console: &str) -> Outcome {
+        Outcome {
+            status,
+            console: console.to_owned(),
+        }
+    }
+
+    /// The outcome, and how often the machine was booted.
+    fn boots(outcomes: &[Outcome]) -> (Outcome, usize) {
+        let mut boots = 0;
+        let outcome = boot_until_alive(&mut std::io::sink(), |_| {
+            boots += 1;
+            outcomes[boots - 1].clone()
+        });
+        (outcome, boots)
+    }
+
+    #[test]
+    fn only_a_kernel_that_stood_still_is_booted_again() {
+        let still = ended(None, "Kernel panic - not syncing: softlockup: hung tasks");
+        let fine = ended(Some(0), "all is well");
+        assert_eq!(boots(&[still.clone(), fine.clone()]), (fine.clone(), 2));
+        assert_eq!(boots(std::slice::from_ref(&fine)), (fine, 1));
+
+        let failed = ended(Some(1), "");
+        assert_eq!(boots(std::slice::from_ref(&failed)), (failed, 1));
+        let panicked = ended(None, "Kernel panic - not syncing: sysrq triggered crash");
+        assert_eq!(boots(std::slice::from_ref(&panicked)), (panicked, 1));
+
+        let always = [still.clone(), still.clone(), still.clone()];
+        assert_eq!(boots(&always), (still, 3));
+    }
+}

@@ -12,6 +12,7 @@ mod cgroups;
 mod collection;
 mod containers;
 mod exec;
+mod filters;
 mod images;
 mod isolation;
 mod logs;
@@ -96,6 +97,13 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             devices_are_given_by_name,
             later_mounts_are_seen_only_where_asked_for,
             new_privileges_can_be_forbidden;
+        filters:
+            the_default_filter_holds_back_what_touches_the_node,
+            a_right_opens_its_calls,
+            a_filter_holds_for_users_and_for_commands,
+            a_filter_of_the_nodes_is_used,
+            a_container_does_not_run_without_its_filter,
+            a_privileged_container_has_no_filter;
         logs:
             lines_have_time_stream_and_tag,
             long_lines_are_cut_into_parts,

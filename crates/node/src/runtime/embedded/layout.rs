@@ -4,7 +4,7 @@
 //! lock                      held by the agent and its helper
 //! sandboxes/<id>/           config (CRI's message), sandbox.json, pause.json, resolv.conf, ...
 //! containers/<id>/          config (CRI's message), container.json, config.json (OCI),
-//!                           monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
+//!                           confinement.json, monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
 //! addresses/                one file per address that is given out
 //! ```
 
@@ -126,6 +126,10 @@ impl ContainerDir {
     /// The OCI configuration.
     pub(super) fn spec(&self) -> PathBuf {
         self.0.join("config.json")
+    }
+    /// What its processes give up besides; there if they do.
+    pub(super) fn confinement(&self) -> PathBuf {
+        self.0.join("confinement.json")
     }
     /// The process that watches over it.
     pub(super) fn monitor(&self) -> PathBuf {

@@ -29,6 +29,7 @@ mod resources;
 mod rights;
 mod rootfs;
 mod sandbox;
+mod seccomp;
 mod signal;
 mod spec;
 mod stats;

@@ -188,6 +188,10 @@ impl Embedded {
         let write = || {
             fs::create_dir_all(parts.dir.oci())?;
             files::write_json(&parts.dir.spec(), &made.json, Durability::Process)?;
+            if let Some(confinement) = &made.confinement {
+                let path = parts.dir.confinement();
+                files::write_json(&path, confinement, Durability::Process)?;
+            }
             write_config(parts.dir, parts.config)?;
             files::write_json(&parts.dir.record(), &record, Durability::Process)
         };

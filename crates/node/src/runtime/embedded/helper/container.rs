@@ -35,7 +35,7 @@ pub(super) fn start(job: &MonitorJob) -> Result<Running, String> {
 fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
     let dir = ContainerDir::new(&job.dir);
     let in_words = |error: io::Error| error.to_string();
-    let (program, failures) = Program::new().map_err(in_words)?;
+    let (program, failures) = Program::of(&dir).map_err(in_words)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())

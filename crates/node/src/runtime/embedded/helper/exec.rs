@@ -69,7 +69,7 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     let dir = ContainerDir::new(&job.dir);
     let in_words = |error: io::Error| error.to_string();
     let process = write_process(job, &dir)?;
-    let (program, failures) = Program::new().map_err(in_words)?;
+    let (program, failures) = Program::of(&dir).map_err(in_words)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())

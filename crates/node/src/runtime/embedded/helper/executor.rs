@@ -11,10 +11,16 @@ use std::rc::Rc;
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorValidationError};
 
+use super::super::files;
+use super::super::layout::ContainerDir;
+use super::super::seccomp::Confinement;
+use super::confine::confine;
+
 /// Becomes the program of a spec, and tells the other end of a pipe if that fails.
 #[derive(Clone)]
 pub(super) struct Program {
     failures: Rc<File>,
+    confinement: Rc<Option<Confinement>>,
 }
 
 /// What is read from the other end of the pipe.
@@ -22,12 +28,20 @@ pub(super) struct Program {
 pub(super) struct Failures(File);
 
 impl Program {
-    pub(super) fn new() -> io::Result<(Program, Failures)> {
+    /// The program of a container, or of a command in one.
+    pub(super) fn of(container: &ContainerDir) -> io::Result<(Program, Failures)> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let program = Program {
             failures: Rc::new(File::from(writer)),
+            confinement: Rc::new(files::read_json(&container.confinement())?),
         };
         Ok((program, Failures(File::from(reader))))
+    }
+}
+
+impl Program {
+    fn confine(&self) -> io::Result<()> {
+        self.confinement.as_ref().as_ref().map_or(Ok(()), confine)
     }
 }
 
@@ -51,13 +65,18 @@ impl Executor for Program {
         let Some((name, rest)) = args.and_then(|args| args.split_first()) else {
             return Err(ExecutorError::InvalidArg);
         };
-        let error = match find(name, &search_path()) {
-            // The environment is the container's already; this also gives the program the usual
-            // handling of broken pipes, which Rust programs switch off.
-            Ok(path) => Command::new(path).arg0(name).args(rest).exec(),
-            Err(error) => error,
+        let message = match self.confine() {
+            Err(error) => format!("load the system call filter: {error}"),
+            Ok(()) => {
+                let error = match find(name, &search_path()) {
+                    // The environment is the container's already; this also gives the program the
+                    // usual handling of broken pipes, which Rust programs switch off.
+                    Ok(path) => Command::new(path).arg0(name).args(rest).exec(),
+                    Err(error) => error,
+                };
+                describe(name, &error)
+            }
         };
-        let message = describe(name, &error);
         let _ = (&*self.failures).write_all(message.as_bytes());
         Err(ExecutorError::Other(message))
     }

@@ -10,6 +10,7 @@
 
 mod binary;
 mod causes;
+mod confine;
 mod container;
 mod exec;
 mod executor;

@@ -1,7 +1,7 @@
 //! From CRI's configuration of a container to OCI's, which libcontainer takes.
 //!
-//! Pure but for two looks at the machine: the image's `/etc/passwd` and `/etc/group`
-//! ([`Accounts`]), and the numbers of devices. Follows what containerd 1.7 and 2 make of the same
+//! Pure but for three looks at the machine: the image's `/etc/passwd` and `/etc/group`
+//! ([`Accounts`]), the numbers of devices, and seccomp profiles. Follows what containerd 1.7 and 2 make of the same
 //! messages (internal/cri/server/container_create.go, internal/cri/opts).
 
 mod accounts;
@@ -10,6 +10,7 @@ mod device;
 mod mounts;
 mod namespaces;
 mod process;
+mod seccomp;
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::images::ImageConfig;
 use super::layout::SandboxDir;
 use super::rights::Rights;
+use super::seccomp::Confinement;
 use crate::runtime::wire::{ContainerConfig, LinuxContainerSecurityContext, PodSandboxConfig};
 
 pub(super) use accounts::Accounts;
@@ -73,14 +75,18 @@ pub(super) enum SpecError {
     RelativeMount(String),
     #[error("no container was named whose processes are to be shared")]
     NoTarget,
-    #[error("seccomp profile {0:?} cannot be loaded: this runtime has no system call filter")]
+    #[error("{0}")]
     Seccomp(String),
+    #[error("seccomp is not supported, cannot specify seccomp profile")]
+    NoSeccomp,
 }
 
 /// A specification, and what the runtime needs to know of it.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) json: Value,
+    /// What is done to the process besides.
+    pub(super) confinement: Option<Confinement>,
     /// Whether the end of the first process ends all others.
     pub(super) has_pid_namespace: bool,
     /// Directories that must be there in the root file system.
@@ -90,9 +96,9 @@ pub(super) struct Made {
 /// Makes the specification of a container.
 pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
     let security = security_context(input.config);
-    check_seccomp(&security)?;
     let namespaces = namespaces::namespaces(input, &security)?;
-    let process = process::process(input, &security)?;
+    let mut process = process::process(input, &security)?;
+    let confinement = seccomp::confinement(&security, &mut process.json)?;
     let mounts = mounts::mounts(input, &security)?;
     let propagation = mounts::root_propagation(input.config);
     let (masked, readonly) = if security.privileged {
@@ -121,6 +127,7 @@ pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
     });
     Ok(Made {
         json,
+        confinement,
         has_pid_namespace: namespaces.has_own_pid,
         directories,
     })
@@ -137,18 +144,6 @@ pub(super) fn security_context(config: &ContainerConfig) -> LinuxContainerSecuri
     linux
         .and_then(|linux| linux.security_context.clone())
         .unwrap_or_default()
-}
-
-/// A container that asks for its own filter must not run without it. The runtime's default filter
-/// is one that this runtime does not have, which its status says.
-fn check_seccomp(security: &LinuxContainerSecurityContext) -> Result<(), SpecError> {
-    use crate::runtime::wire::security_profile::ProfileType;
-    match &security.seccomp {
-        Some(profile) if profile.profile_type() == ProfileType::Localhost => {
-            Err(SpecError::Seccomp(profile.localhost_ref.clone()))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -296,23 +296,47 @@ fn directories_that_must_be_there_are_named() {
 }
 
 #[test]
-fn a_filter_of_its_own_is_refused_and_the_default_one_is_not() {
+fn a_filter_is_loaded_before_rights_are_dropped_unless_they_cannot_come_back() {
     use security_profile::ProfileType;
-    for (kind, is_refused) in [
-        (ProfileType::RuntimeDefault, false),
-        (ProfileType::Unconfined, false),
-        (ProfileType::Localhost, true),
-    ] {
+    let made = |kind: ProfileType, no_new_privs: bool, privileged: bool| {
         let config = with_security(|security| {
+            security.no_new_privs = no_new_privs;
+            security.privileged = privileged;
             security.seccomp = Some(SecurityProfile {
                 profile_type: kind.into(),
-                localhost_ref: "filter.json".to_owned(),
+                localhost_ref: String::new(),
             });
         });
-        let refused = try_make(&config, &pod(), &image()).err();
-        let want = is_refused.then(|| SpecError::Seccomp("filter.json".to_owned()));
-        assert_eq!(refused, want, "{kind:?}");
+        try_make(&config, &pod(), &image()).unwrap()
+    };
+    for (kind, no_new_privs, privileged, is_confined) in [
+        (ProfileType::RuntimeDefault, false, false, true),
+        (ProfileType::RuntimeDefault, true, false, true),
+        (ProfileType::RuntimeDefault, false, true, false),
+        (ProfileType::Unconfined, false, false, false),
+    ] {
+        let made = made(kind, no_new_privs, privileged);
+        let has_rights = made.json["process"].get("capabilities").is_some();
+        assert_eq!(made.confinement.is_some(), is_confined, "{kind:?}");
+        assert_eq!(has_rights, no_new_privs || !is_confined, "{kind:?}");
+        let kept = made.confinement.and_then(|all| all.capabilities);
+        assert_eq!(kept.is_some(), !has_rights, "{kind:?}");
     }
+}
+
+#[test]
+fn a_filter_that_is_not_there_is_refused() {
+    let config = with_security(|security| {
+        security.seccomp = Some(SecurityProfile {
+            profile_type: security_profile::ProfileType::Localhost.into(),
+            localhost_ref: "localhost//no/such/filter.json".to_owned(),
+        });
+    });
+    let refused = try_make(&config, &pod(), &image()).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "cannot load seccomp profile \"/no/such/filter.json\": No such file or directory (os error 2)"
+    );
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Which system calls containers may make.
+
+use plimsoll_node::runtime::wire::security_profile::ProfileType;
+use plimsoll_node::runtime::wire::{Capability, ContainerConfig, Int64Value, SecurityProfile};
+
+use crate::scene::{Scene, lasting, script, security};
+
+/// Whether a filter is loaded (0 or 2), and which capabilities there are.
+const LOOK: &str = "grep -E '^(Seccomp|CapEff|CapBnd|NoNewPrivs):' /proc/self/status | tr -d '\\t'";
+const TRY: &str = "unshare -m true 2>&1 || true";
+
+fn filtered(mut config: ContainerConfig, kind: ProfileType, path: &str) -> ContainerConfig {
+    security(&mut config).seccomp = Some(SecurityProfile {
+        profile_type: kind.into(),
+        localhost_ref: path.to_owned(),
+    });
+    config
+}
+
+pub(crate) async fn the_default_filter_holds_back_what_touches_the_node(scene: &Scene) {
+    let text = format!("{LOOK}; {TRY}");
+    let open = filtered(script(&text), ProfileType::Unconfined, "");
+    let open = scene.output(&open).await;
+    assert!(open.contains("Seccomp:0"), "{open}");
+    let confined = filtered(script(&text), ProfileType::RuntimeDefault, "");
+    let confined = scene.output(&confined).await;
+    assert!(confined.contains("Seccomp:2"), "{confined}");
+    assert!(confined.contains("Operation not permitted"), "{confined}");
+    // Rights are the same with and without.
+    let rights = |told: &str| -> Vec<String> {
+        let lines = told.lines().filter(|line| line.starts_with("Cap"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(rights(&confined), rights(&open));
+}
+
+pub(crate) async fn a_right_opens_its_calls(scene: &Scene) {
+    let mut config = filtered(script(TRY), ProfileType::RuntimeDefault, "");
+    security(&mut config).capabilities = Some(Capability {
+        add_capabilities: vec!["SYS_ADMIN".to_owned()],
+        ..Capability::default()
+    });
+    assert_eq!(scene.output(&config).await, "");
+}
+
+pub(crate) async fn a_filter_holds_for_users_and_for_commands(scene: &Scene) {
+    for no_new_privs in [false, true] {
+        let mut config = filtered(lasting(), ProfileType::RuntimeDefault, "");
+        let context = security(&mut config);
+        context.run_as_user = Some(Int64Value { value: 1000 });
+        context.no_new_privs = no_new_privs;
+        let id = scene.start_alone(&config).await;
+        let of_first = LOOK.replace("/proc/self", "/proc/1");
+        for look in [LOOK, &of_first] {
+            let told = scene.shell(&id, look).await;
+            assert!(told.contains("Seccomp:2"), "{told}");
+            assert!(told.contains("CapEff:0000000000000000"), "{told}");
+            let forbidden = format!("NoNewPrivs:{}", u8::from(no_new_privs));
+            assert!(told.contains(&forbidden), "{told}");
+        }
+    }
+}
+
+pub(crate) async fn a_filter_of_the_nodes_is_used(scene: &Scene) {
+    let path = scene.folder().join("filter.json");
+    std::fs::write(
+        &path,
+        r#"{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],
+            "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}"#,
+    )
+    .unwrap();
+    let text = "mkdir /tmp/x 2>&1; touch /tmp/y && echo fine";
+    let path = format!("localhost/{}", path.display());
+    let config = filtered(script(text), ProfileType::Localhost, &path);
+    let told = scene.output(&config).await;
+    assert!(told.contains("No space left on device"), "{told}");
+    assert!(told.ends_with("fine"), "{told}");
+}
+
+pub(crate) async fn a_container_does_not_run_without_its_filter(scene: &Scene) {
+    let config = filtered(
+        lasting(),
+        ProfileType::Localhost,
+        "localhost//no/such/filter.json",
+    );
+    let sandbox = scene.run_pod().await;
+    let runtime = scene.runtime();
+    let made = runtime.create_container(&sandbox.id, &config, &sandbox.config);
+    let refused = made.await.unwrap_err().chain();
+    let is_named = refused.contains("cannot load seccomp profile \"/no/such/filter.json\"");
+    assert!(is_named, "{refused}");
+}
+
+pub(crate) async fn a_privileged_container_has_no_filter(scene: &Scene) {
+    let mut config = filtered(script(LOOK), ProfileType::RuntimeDefault, "");
+    security(&mut config).privileged = true;
+    let mut pod = scene.pod();
+    let linux = pod.linux.as_mut().unwrap();
+    linux.security_context.as_mut().unwrap().privileged = true;
+    let sandbox = scene.run(pod).await;
+    let told = scene.output_in(&sandbox, &config).await;
+    assert!(told.contains("Seccomp:0"), "{told}");
+}

@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`runtime`] (the verbs of a container runtime, and two that speak them),
 //! [`image`] (what the embedded runtime runs), [`cgroup`] (core's plan written into the kernel),
-//! [`machine`] and [`stats`] (what there is, and what is used), [`volumes`] (directories for containers), [`pods`] (one worker per pod),
+//! [`machine`] and [`stats`] (what there is, and what is used), [`volumes`] (directories for containers), [`project_quota`] (what they hold, counted by the kernel), [`pods`] (one worker per pod),
 //! [`eviction`] (which of them goes when the node runs short), [`shutdown`] (all of them in order), [`server`] (the kubelet's face), [`identity`] (its certificates), [`agent`] (all of it together).
 
 pub mod agent;
@@ -18,6 +18,7 @@ pub mod image;
 pub mod machine;
 pub mod pods;
 pub mod preflight;
+pub mod project_quota;
 pub mod runtime;
 pub mod server;
 pub mod shutdown;

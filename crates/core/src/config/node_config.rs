@@ -232,9 +232,18 @@ impl NodeConfig {
 
     /// Whether an alpha gate is on. Only gates that are off unless set may be asked for.
     pub fn is_alpha_gate_on(&self, gate: &str) -> bool {
-        let all_alpha = self.feature_gates.get("AllAlpha").copied();
+        self.is_gate_on(gate, "AllAlpha")
+    }
+
+    /// Whether a beta gate is on. Only gates that are off unless set may be asked for.
+    pub fn is_beta_gate_on(&self, gate: &str) -> bool {
+        self.is_gate_on(gate, "AllBeta")
+    }
+
+    fn is_gate_on(&self, gate: &str, all: &str) -> bool {
+        let all = self.feature_gates.get(all).copied();
         let own = self.feature_gates.get(gate).copied();
-        own.or(all_alpha).unwrap_or(false)
+        own.or(all).unwrap_or(false)
     }
 }
 

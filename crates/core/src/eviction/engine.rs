@@ -106,6 +106,17 @@ impl Engine {
         }
     }
 
+    /// Takes note that an earlier engine evicted a pod, at that time, which is not gone yet: it is
+    /// waited for as if this one had.
+    pub fn resume(&mut self, uid: &PodUid, at: Timestamp, grace_period_seconds: i64) {
+        let hold = self.state.hold.get_or_insert_default();
+        hold.until = hold.until.max(at + patience(grace_period_seconds));
+        hold.victims.push(Victim {
+            uid: uid.clone(),
+            had_memory: true,
+        });
+    }
+
     /// The settings it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -168,6 +179,14 @@ impl Engine {
             .map(|(index, _)| ThresholdId(index))
     }
 
+    /// Whether a threshold on any of these signals is met, or would be if its minimum reclaim were
+    /// not freed: whether somebody may have to go for it.
+    pub fn is_short(&self, observation: &Observation, of: impl Fn(Signal) -> bool) -> bool {
+        let readings = observation.readings(self.settings.memory_source);
+        let mut lines = self.lines.all().iter().filter(|line| of(line.signal));
+        lines.any(|threshold| is_met(threshold, &readings, Reclaim::Included))
+    }
+
     fn is_watching(&self) -> bool {
         !self.settings.thresholds.is_empty()
             || self.settings.local_storage_capacity_isolation
@@ -226,11 +245,8 @@ impl Engine {
         pending: Pending,
         observation: Option<&Observation>,
     ) -> Decision {
-        let is_relieved = observation.is_some_and(|observation| {
-            let readings = observation.readings(self.settings.memory_source);
-            let mut lines = self.lines.all().iter();
-            !lines.any(|threshold| is_met(threshold, &readings, Reclaim::Included))
-        });
+        let is_relieved =
+            observation.is_some_and(|observation| !self.is_short(observation, |_| true));
         if is_relieved {
             return self.decide(now, Verdict::Relieved(pending.starvation), Vec::new());
         }

@@ -21,6 +21,9 @@ pub enum LocalLimit {
 }
 
 impl LocalLimit {
+    /// All there are.
+    pub const ALL: [LocalLimit; 3] = [LocalLimit::EmptyDir, LocalLimit::Pod, LocalLimit::Container];
+
     /// The `eviction_signal` label of the eviction metric.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_client::clock::Clock;
 use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path};
+use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::summary::Summary;
+use plimsoll_core::eviction::{self, Engine};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
-use plimsoll_core::threshold::DiskLayout;
+use plimsoll_core::threshold::{DiskLayout, Signal, StarvedResource};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +38,13 @@ use crate::volumes::MountedVolume;
 const EVERY: Duration = Duration::from_secs(10);
 /// How often what may be full within seconds is looked at in between.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long it may take to measure all pods while a disk is beyond a line; who is not measured by
+/// then is judged by older figures.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the runtime may take to say what there is; what it said last holds then.
+const RUNTIME_PATIENCE: Duration = Duration::from_secs(10);
+/// How long measuring rests at most after it took long.
+const LONGEST_REST: Duration = Duration::from_secs(4);
 /// How often the runtime is asked for writable layers in between, while somebody is held to a limit.
 const ASK_EVERY: Duration = Duration::from_secs(3);
 
@@ -45,6 +54,9 @@ pub(super) struct Meter {
     host: Arc<NodeHost>,
     pods: Pods,
     collector: Mutex<Collector>,
+    config: NodeConfig,
+    /// Tells what is beyond a line; made when it is known where the disks are.
+    lines: OnceLock<Option<Engine>>,
     pub(super) metrics: KubeletMetrics,
     /// Goes up with every measurement.
     pub(super) measured: watch::Sender<u64>,
@@ -52,6 +64,19 @@ pub(super) struct Meter {
     clock: Clock,
     started: Timestamp,
     proc_self: PathBuf,
+}
+
+/// Whether a signal is about a disk.
+fn is_of_disk(signal: Signal) -> bool {
+    matches!(
+        signal.resource(),
+        StarvedResource::EphemeralStorage | StarvedResource::Inodes
+    )
+}
+
+/// Whether a signal is about what is looked at between measurements. Memory has a watch of its own.
+fn is_looked_at(signal: Signal) -> bool {
+    is_of_disk(signal) || signal.resource() == StarvedResource::Pids
 }
 
 impl Meter {
@@ -97,11 +122,14 @@ impl Meter {
             started,
             kept_files: stats::Settings::affordable_files(),
             played: played.and_then(|(cgroup, machine)| Some((cgroup, machine.max_pid?.0))),
+            quotas: host.volumes.quotas().clone(),
         };
         let metrics = KubeletMetrics::new(&options.node_name, cgroups.version());
         let collector = Collector::new(settings, cgroups.layout().clone());
         Meter {
             collector: Mutex::new(collector),
+            config: options.config.clone(),
+            lines: OnceLock::new(),
             metrics,
             measured: watch::channel(0).0,
             naming: match runtime_name {
@@ -122,6 +150,7 @@ impl Meter {
         let mut measured: Option<(Instant, BTreeMap<String, usize>)> = None;
         let mut asked = Instant::now();
         loop {
+            let begun = Instant::now();
             let reports = self.pods.reports().all();
             let running = running_containers(&reports);
             let is_current = measured.as_ref().is_some_and(|(since, known)| {
@@ -139,15 +168,18 @@ impl Meter {
                 self.measure().await;
                 (measured, asked) = (Some((Instant::now(), running)), Instant::now());
             }
+            // A node that is short of disk for long is not measured all the time.
+            let rest = (begun.elapsed() * 2).clamp(LOOK_EVERY, LONGEST_REST);
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(rest) => {}
             }
         }
     }
 
     /// Measures what may be full within seconds, and asks the runtime for writable layers or not.
-    /// If something fills fast, everything is measured, so that it is known who does it.
+    /// If something fills fast, or is beyond a line, everything is measured, so that it is known who
+    /// does it.
     async fn look(self: &Arc<Self>, asks: bool) {
         let layers = match asks {
             true => self.writable_layers().await.unwrap_or_default(),
@@ -160,8 +192,10 @@ impl Meter {
             collector.sample_filling(now)
         });
         match is_filling.await {
-            Some(true) => self.measure_anew(Collector::hurry).await,
-            Some(false) => self.tell(),
+            Some(is_filling) if is_filling || self.is_short_of(is_looked_at) => {
+                self.measure_anew(Collector::hurry).await;
+            }
+            Some(_) => self.tell(),
             None => {}
         }
     }
@@ -172,20 +206,62 @@ impl Meter {
     }
 
     async fn measure_anew(self: &Arc<Self>, prepare: impl FnOnce(&mut Collector) + Send + 'static) {
-        let inventory = match self.inventory().await {
-            Ok(inventory) => inventory,
-            Err(error) => {
-                tracing::warn!(error = %error.chain(), "the runtime does not say what there is");
-                return;
-            }
+        let inventory = tokio::time::timeout(RUNTIME_PATIENCE, self.inventory()).await;
+        let problem = match &inventory {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.chain()),
+            Err(_) => Some("it does not answer".to_owned()),
         };
+        if let Some(error) = problem {
+            tracing::warn!(error, "the runtime does not say what there is");
+        }
+        let inventory = inventory.ok().and_then(Result::ok);
+        if inventory.is_none() && self.disk_layout().is_none() {
+            return;
+        }
         let sampled = self.sample(move |collector, now| {
-            collector.set_inventory(inventory);
+            if let Some(inventory) = inventory {
+                collector.set_inventory(inventory);
+            }
             prepare(collector);
             collector.sample(now);
         });
-        if sampled.await.is_some() {
-            self.tell();
+        if sampled.await.is_none() {
+            return;
+        }
+        if self.is_short_of(is_of_disk) {
+            self.measure_all_directories().await;
+        }
+        self.tell();
+    }
+
+    /// Whether a pod may have to go for one of these.
+    fn is_short_of(&self, which: fn(Signal) -> bool) -> bool {
+        let Some(layout) = self.disk_layout() else {
+            return false;
+        };
+        let lines = self.lines.get_or_init(|| {
+            let settings = eviction::Settings::new(&self.config, layout);
+            settings.ok().map(Engine::new)
+        });
+        let observation = self.collector().observation();
+        lines
+            .as_ref()
+            .is_some_and(|lines| lines.is_short(&observation, which))
+    }
+
+    /// Measures what all pods hold at this moment, so that whoever has just written is found. Others
+    /// who ask for figures get a turn in between.
+    async fn measure_all_directories(self: &Arc<Self>) {
+        let begun = Instant::now();
+        let mut is_done = self
+            .sample(|collector, now| {
+                collector.want_all(now);
+                collector.catch_up(now)
+            })
+            .await;
+        while is_done == Some(false) && begun.elapsed() < PATIENCE {
+            is_done = self.sample(Collector::catch_up).await;
         }
     }
 

@@ -31,7 +31,9 @@ pub(super) struct CgroupReader {
     swap: Option<KeptFile>,
     swap_limit: KeptFile,
     pressure: Option<[KeptFile; 3]>,
-    processes: KeptFile,
+    /// Opened for each reading: cgroup v1 shows a list as it was at the first reading for as long as
+    /// it is read again within a second.
+    processes: PathBuf,
     rate: CpuRate,
     /// When the cgroup was made.
     pub(super) created: Option<Timestamp>,
@@ -73,10 +75,11 @@ pub(super) struct MemorySample {
 
 impl CgroupReader {
     pub(super) fn new(layout: &Layout, cgroup: &CgroupPath) -> CgroupReader {
-        let file = |controller: &str, name: &str| {
+        let path = |controller: &str, name: &str| {
             let directory = layout.directory(controller, cgroup);
-            KeptFile::new(directory.unwrap_or_default().join(name))
+            directory.unwrap_or_default().join(name)
         };
+        let file = |controller: &str, name: &str| KeptFile::new(path(controller, name));
         let version = layout.version();
         let (cpu, usage, limit, swap_limit) = match version {
             Version::V1 => (
@@ -105,7 +108,7 @@ impl CgroupReader {
             pressure: is_v2.then(|| {
                 ["cpu.pressure", "memory.pressure", "io.pressure"].map(|name| file("cpu", name))
             }),
-            processes: file("cpu", "cgroup.procs"),
+            processes: path("cpu", "cgroup.procs"),
             rate: CpuRate::default(),
             created: created(&layout.directories(cgroup)),
             last: None,
@@ -138,9 +141,9 @@ impl CgroupReader {
     }
 
     /// Counts the processes of a cgroup that has no others inside.
-    pub(super) fn sample_processes(&mut self, buffer: &mut Buffer, budget: &Budget) {
+    pub(super) fn sample_processes(&mut self, buffer: &mut Buffer) {
         if let Some(last) = &mut self.last {
-            let text = self.processes.read_list(buffer, budget);
+            let text = buffer.read_once(&self.processes).ok();
             last.processes = text.map(|text| text.lines().count() as u64);
             last.first_process = text.and_then(|text| text.lines().next()?.parse().ok());
         }

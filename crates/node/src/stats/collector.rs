@@ -12,6 +12,7 @@ use plimsoll_core::threshold::DiskLayout;
 use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup::Layout;
+use crate::project_quota::ProjectQuotas;
 
 use super::cgroup_reader::{CgroupReader, CgroupSample};
 use super::disk::{DiskUsage, Scope, Wanted};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub kept_files: usize,
     /// The cgroup that plays the machine, and how many processes it may have.
     pub played: Option<(CgroupPath, i64)>,
+    /// Where the kernel keeps count of what directories hold.
+    pub quotas: ProjectQuotas,
 }
 
 impl Settings {
@@ -135,7 +138,7 @@ impl Collector {
             machine: MachineReader::new(&settings, &layout),
             readers: BTreeMap::new(),
             inventory: Inventory::default(),
-            disk: DiskUsage::default(),
+            disk: DiskUsage::new(settings.quotas.clone()),
             node: NodeSample::default(),
             networks: BTreeMap::new(),
             volumes: BTreeMap::new(),
@@ -177,7 +180,7 @@ impl Collector {
             for container in &pod.containers {
                 self.sample_cgroup(&container.cgroup, now);
                 if let Some(reader) = self.readers.get_mut(&container.cgroup) {
-                    reader.sample_processes(&mut self.buffer, &self.budget);
+                    reader.sample_processes(&mut self.buffer);
                 }
             }
             self.sample_network(pod);
@@ -220,6 +223,17 @@ impl Collector {
     /// Has the next measurement walk over all directories, however new their figures are.
     pub fn hurry(&mut self) {
         self.disk.hurry();
+    }
+
+    /// Has all directories walked over, whatever that costs, by calls of [`Collector::catch_up`].
+    pub fn want_all(&mut self, now: Timestamp) {
+        self.disk.want_all(now);
+    }
+
+    /// Walks over directories for some 50 ms; answers whether that was all that is due at once.
+    pub fn catch_up(&mut self, now: Timestamp) -> bool {
+        self.disk.advance(now, FILES_PER_SAMPLE);
+        !self.disk.is_behind()
     }
 
     fn filling(&mut self, now: Timestamp) -> Filling {

@@ -102,34 +102,16 @@ impl KeptFile {
 
     /// The text of a file that the kernel makes in one piece; `None` if there is no such file.
     pub(crate) fn read<'a>(&mut self, buffer: &'a mut Buffer, budget: &Budget) -> Option<&'a str> {
-        self.read_records(buffer, budget, Records::One)
-    }
-
-    /// The text of a file that is a list.
-    pub(crate) fn read_list<'a>(
-        &mut self,
-        buffer: &'a mut Buffer,
-        budget: &Budget,
-    ) -> Option<&'a str> {
-        self.read_records(buffer, budget, Records::Many)
-    }
-
-    fn read_records<'a>(
-        &mut self,
-        buffer: &'a mut Buffer,
-        budget: &Budget,
-        records: Records,
-    ) -> Option<&'a str> {
         if let Some((file, _)) = &self.kept {
             // A removed cgroup fails for ever; one that was made again has new files.
-            return buffer.fill(file, records).ok();
+            return buffer.fill(file, Records::One).ok();
         }
         let file = File::open(&self.path).ok()?;
         if let Some(permit) = budget.take() {
             let (file, _) = self.kept.insert((file, permit));
-            return buffer.fill(file, records).ok();
+            return buffer.fill(file, Records::One).ok();
         }
-        buffer.fill(&file, records).ok()
+        buffer.fill(&file, Records::One).ok()
     }
 }
 
@@ -149,7 +131,7 @@ mod tests {
         assert_eq!(file.read(&mut buffer, &budget), Some("22\n"));
         let long = "x".repeat(3 * USUAL_SIZE);
         std::fs::write(&path, &long).unwrap();
-        assert_eq!(file.read_list(&mut buffer, &budget), Some(long.as_str()));
+        assert_eq!(buffer.read_once(&path).ok(), Some(long.as_str()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Matches v1.36 pkg/kubelet/server/stats/summary.go and pkg/kubelet/stats/cri_stats_provider.go.
 
+use plimsoll_core::eviction::Observation;
 use plimsoll_core::eviction::summary::{
     ContainerStats, CpuStats, FsStats, IoStats, MemoryStats, NodeStats, PodReference, PodStats,
     ProcessStats, RuntimeStats, Summary,
@@ -30,6 +31,15 @@ impl Collector {
     /// The document that `?only_cpu_and_memory=true` asks for.
     pub fn cpu_and_memory(&self) -> Summary {
         self.summary_of(Extent::CpuAndMemory)
+    }
+
+    /// What eviction reads of the node; pods are left out.
+    pub fn observation(&self) -> Observation {
+        let summary = Summary {
+            node: self.node_stats(Extent::All),
+            pods: Vec::new(),
+        };
+        summary.observation()
     }
 
     fn summary_of(&self, extent: Extent) -> Summary {

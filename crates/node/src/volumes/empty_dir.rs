@@ -14,6 +14,8 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Bytes, ResourceList, ResourceName};
 
+use crate::project_quota::ProjectQuotas;
+
 use super::ownership::Ownership;
 use super::{MountTable, SetUpError, mount_point, removal};
 
@@ -119,6 +121,8 @@ pub struct EmptyDir {
     pub medium: Medium,
     /// Who shares it.
     pub ownership: Option<Ownership>,
+    /// Who counts what a directory on disk holds.
+    pub quotas: ProjectQuotas,
 }
 
 impl EmptyDir {
@@ -148,7 +152,13 @@ impl EmptyDir {
             Medium::HugePages(size) if mounted.is_none() => {
                 mount("hugetlbfs", mount_point::huge_pages(&self.path, size))?;
             }
-            _ => {}
+            Medium::Disk => {
+                // Without, it is walked over.
+                if let Err(error) = self.quotas.assign(&self.path) {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "no project quota");
+                }
+            }
+            Medium::Memory(_) | Medium::HugePages(_) => {}
         }
         if let Some(ownership) = self.ownership {
             ownership
@@ -253,6 +263,7 @@ mod tests {
             ready_dir: ready_dir(root, "v"),
             medium,
             ownership: None,
+            quotas: ProjectQuotas::default(),
         }
     }
 

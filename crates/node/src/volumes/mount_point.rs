@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::resources::Bytes;
 use rustix::io::Errno;
@@ -19,17 +20,33 @@ pub fn make_dirs(path: &Path, mode: u32) -> io::Result<()> {
 pub fn tmpfs(at: &Path, size: Option<Bytes>) -> io::Result<()> {
     let size = size.filter(|size| *size > Bytes::ZERO);
     let size = size.map(|size| format!("size={}", size.0));
-    let with_noswap = [size.as_deref(), Some("noswap")];
-    let with_noswap: Vec<&str> = with_noswap.into_iter().flatten().collect();
-    match mount_fs("tmpfs", "tmpfs", at, &with_noswap.join(",")) {
+    never_swapped(&KNOWS_NOSWAP, |option| {
+        let options: Vec<&str> = [size.as_deref(), option].into_iter().flatten().collect();
+        mount_fs("tmpfs", "tmpfs", at, &options.join(","))
+    })?;
+    Ok(())
+}
+
+/// Whether the kernel takes `noswap`, as far as has been seen. One that does not complains of it in
+/// its log, and need not be asked for every secret.
+static KNOWS_NOSWAP: AtomicBool = AtomicBool::new(true);
+
+/// Mounts with `noswap`, or without where the kernel does not know it.
+fn never_swapped(
+    is_known: &AtomicBool,
+    mount: impl Fn(Option<&str>) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    if !is_known.load(Ordering::Relaxed) {
+        return mount(None);
+    }
+    match mount(Some("noswap")) {
         // Kernels before 6.4 and user namespaces do not know the option.
-        Err(Errno::INVAL | Errno::PERM) => Ok(mount_fs(
-            "tmpfs",
-            "tmpfs",
-            at,
-            size.as_deref().unwrap_or_default(),
-        )?),
-        result => Ok(result?),
+        Err(Errno::INVAL | Errno::PERM) => {
+            mount(None)?;
+            is_known.store(false, Ordering::Relaxed);
+            Ok(())
+        }
+        result => result,
     }
 }
 
@@ -69,5 +86,36 @@ pub fn unmount(at: &Path) -> io::Result<()> {
     match rustix::mount::unmount(at, UnmountFlags::NOFOLLOW) {
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// What the kernel is asked for three mounts in a row, if that is what it says to `noswap`.
+    fn asked(answer: Result<(), Errno>, plain: Result<(), Errno>) -> Vec<Option<String>> {
+        let (is_known, asked) = (AtomicBool::new(true), RefCell::new(Vec::new()));
+        for _ in 0..3 {
+            let _ = never_swapped(&is_known, |option| {
+                asked.borrow_mut().push(option.map(str::to_owned));
+                if option.is_some() { answer } else { plain }
+            });
+        }
+        asked.into_inner()
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_know_noswap_is_asked_once() {
+        let noswap = || Some("noswap".to_owned());
+        assert_eq!(
+            asked(Err(Errno::INVAL), Ok(())),
+            [noswap(), None, None, None]
+        );
+        assert_eq!(asked(Ok(()), Ok(())), [noswap(), noswap(), noswap()]);
+        // Something else is wrong, and may be mended.
+        assert_eq!(asked(Err(Errno::INVAL), Err(Errno::INVAL)).len(), 6);
     }
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::{Pod, Volume};
 use plimsoll_core::object::timestamp::Timestamp;
 
+use crate::project_quota::ProjectQuotas;
+
 use super::empty_dir::{EmptyDir, Medium, ready_dir};
 use super::ownership::Ownership;
 use super::prepare::{CONFIG_MAP, Claim, Files, Prepared, files_plugin};
@@ -17,6 +19,7 @@ pub(super) struct SetUp<'a> {
     pub(super) pod_dir: &'a Path,
     pub(super) pod: &'a Pod,
     pub(super) mounts: &'a MountTable,
+    pub(super) quotas: ProjectQuotas,
     pub(super) now: Timestamp,
 }
 
@@ -68,6 +71,7 @@ impl SetUp<'_> {
             ready_dir: ready_dir(self.pod_dir, name),
             medium,
             ownership: Ownership::of(self.pod, false),
+            quotas: self.quotas.clone(),
         };
         volume.set_up(self.mounts)?;
         Ok(MountedVolume {
@@ -88,6 +92,7 @@ impl SetUp<'_> {
             ready_dir: ready_dir(self.pod_dir, &format!("wrapped_{name}")),
             medium: files.medium,
             ownership,
+            quotas: ProjectQuotas::default(),
         };
         volume.set_up(self.mounts)?;
         for point in nested::mount_points(self.pod, name)? {

@@ -13,7 +13,9 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceList;
 
 use crate::pods::spec::{containers, identity};
+use crate::project_quota::ProjectQuotas;
 
+use super::named::Named;
 use super::prepare::{Context, Prepared};
 use super::removal::{is_directory, remove_tree};
 use super::set_up::SetUp;
@@ -29,6 +31,7 @@ pub struct Volumes {
     allocatable: ResourceList,
     sources: Arc<dyn Sources>,
     tokens: Tokens,
+    quotas: ProjectQuotas,
     pods: Mutex<BTreeMap<String, Arc<PodVolumes>>>,
 }
 
@@ -39,11 +42,17 @@ struct PodVolumes {
     change: tokio::sync::Mutex<()>,
     /// Those that are there.
     mounted: Mutex<MountedVolumes>,
+    /// What they are made from.
+    named: Mutex<Named>,
 }
 
 impl PodVolumes {
     fn mounted(&self) -> MutexGuard<'_, MountedVolumes> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,8 +68,20 @@ impl Volumes {
             allocatable,
             sources,
             tokens: Tokens::default(),
+            quotas: ProjectQuotas::default(),
             pods: Mutex::default(),
         }
+    }
+
+    /// With the kernel keeping count of what new emptyDir volumes hold, where it does.
+    #[must_use]
+    pub fn with_quotas(self, quotas: ProjectQuotas) -> Volumes {
+        Volumes { quotas, ..self }
+    }
+
+    /// How what volumes hold may be asked for.
+    pub fn quotas(&self) -> &ProjectQuotas {
+        &self.quotas
     }
 
     /// Sets up the volumes that containers of the pod mount. What is there already stays, with its
@@ -70,10 +91,14 @@ impl Volumes {
         let (_, _, uid) = identity(pod);
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);
+        *held.named() = Named::by_volumes_of(pod);
         let _change = held.change.lock().await;
         let prepared = self.prepare(pod).await?;
         let pod = pod.clone();
-        let done = tokio::task::spawn_blocking(move || set_up_all(&pod_dir, &pod, prepared)).await;
+        let quotas = self.quotas.clone();
+        let done =
+            tokio::task::spawn_blocking(move || set_up_all(&pod_dir, &pod, quotas, prepared));
+        let done = done.await;
         let (volumes, failures) = done.map_err(|_| VolumeError::Stopped)??;
         held.mounted().clone_from(&volumes);
         match failures.is_empty() {
@@ -95,7 +120,14 @@ impl Volumes {
         let done = tokio::task::spawn_blocking(move || take_away(&pod_dir)).await;
         done.map_err(|_| VolumeError::Stopped)??;
         self.tokens.forget(uid);
-        self.all().remove(uid);
+        let mut used = Named::default();
+        let mut all = self.all();
+        all.remove(uid);
+        for other in all.values() {
+            used.add(&other.named());
+        }
+        drop(all);
+        self.sources.retain(&used);
         Ok(())
     }
 
@@ -107,17 +139,6 @@ impl Volumes {
             remove_tree(&path).map_err(|source| VolumeError::Remove { path, source })
         });
         done.await.map_err(|_| VolumeError::Stopped)?
-    }
-
-    /// Removes the directories of pods that nobody knows. Returns what went wrong, by pod.
-    pub async fn clean_up(&self, is_known: impl Fn(&str) -> bool) -> Vec<(String, VolumeError)> {
-        let mut failures = Vec::new();
-        for uid in self.pods_on_disk().into_iter().filter(|uid| !is_known(uid)) {
-            if let Err(error) = self.remove_pod_dir(&uid).await {
-                failures.push((uid, error));
-            }
-        }
-        failures
     }
 
     /// The ids of pods that have a directory.
@@ -223,6 +244,7 @@ fn used_volumes(spec: &PodSpec) -> impl Iterator<Item = &Volume> {
 fn set_up_all(
     pod_dir: &Path,
     pod: &Pod,
+    quotas: ProjectQuotas,
     gathered: Vec<Gathered>,
 ) -> Result<(MountedVolumes, Vec<VolumeFailure>), VolumeError> {
     mount_point::make_dirs(pod_dir, 0o750).map_err(|source| VolumeError::MakePodDir {
@@ -234,6 +256,7 @@ fn set_up_all(
         pod_dir,
         pod,
         mounts: &mounts,
+        quotas,
         now: now(),
     };
     let mut mounted = Vec::new();

@@ -109,3 +109,14 @@ fn a_kill_shows_when_its_grace_would_be_outrun() {
     }
     assert!(node.engine.state.hold.is_some());
 }
+
+#[test]
+fn a_victim_of_an_earlier_engine_is_waited_for_too() {
+    let mut node = node();
+    let large = node.pods[0].0.uid.clone();
+    node.engine.resume(&large, Timestamp::from_secs(0), 1);
+    let waiting = node.memory_left(1, 500);
+    assert!(matches!(waiting.verdict, Verdict::WaitingFor(_)));
+    node.pods[0].1 = Some(memory_usage(0));
+    assert_eq!(evicted(&node.memory_left(2, 500)), ["small"]);
+}

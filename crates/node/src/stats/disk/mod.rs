@@ -3,9 +3,15 @@
 //! Walking a tree costs as much as it has files, so that it is done in steps: each measurement of
 //! the node pays for a bounded number of files, a walk goes on where the last step ended, and large
 //! trees are walked less often, those of pods that are held to a limit more often. What is shown is the last complete walk.
+//! Directories with a [project](crate::project_quota) are not walked over but asked for, and walked
+//! over now and then to see whether that is true.
 
+mod counted;
 mod scan;
 mod schedule;
+
+#[cfg(test)]
+mod tests;
 
 pub(super) use scan::Scope;
 pub(super) use schedule::{DiskUsage, Wanted};

@@ -176,6 +176,22 @@ impl Usage {
         }
     }
 
+    /// The lesser of both, of either kind.
+    pub(super) fn least(self, other: Usage) -> Usage {
+        Usage {
+            bytes: self.bytes.min(other.bytes),
+            inodes: self.inodes.min(other.inodes),
+        }
+    }
+
+    /// The greater of both, of either kind.
+    pub(super) fn most(self, other: Usage) -> Usage {
+        Usage {
+            bytes: self.bytes.max(other.bytes),
+            inodes: self.inodes.max(other.inodes),
+        }
+    }
+
     fn add(&mut self, other: Usage) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.inodes = self.inodes.saturating_add(other.inodes);
@@ -183,11 +199,11 @@ impl Usage {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::fs;
 
-    fn walked(path: &Path, scope: Scope, step: u64) -> (Usage, u64) {
+    pub(in super::super) fn walked(path: &Path, scope: Scope, step: u64) -> (Usage, u64) {
         let mut scan = match Scan::start(path, scope).unwrap() {
             Start::Done(usage) => return (usage, 1),
             Start::Scan(scan) => scan,

@@ -1,17 +1,23 @@
 //! Which directory is walked over next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_core::object::timestamp::Timestamp;
 
+use crate::project_quota::ProjectQuotas;
+
+use super::counted::Counted;
 use super::scan::{Scan, Scope, Start, Usage};
 
 /// How old a figure may become where it only tells who would go first. Upstream's is a minute.
 const PERIOD: Duration = Duration::from_secs(10);
 /// How old it may become where somebody is held to it.
 const LIMITED_PERIOD: Duration = Duration::from_secs(1);
+/// How often a directory of which the kernel keeps count is walked over all the same. Upstream's
+/// period of measuring.
+const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
 /// One file takes a few microseconds: a tree costs at most half a percent of a processor.
@@ -45,8 +51,9 @@ pub(in super::super) struct Measured {
 #[derive(Debug, Default)]
 pub(in super::super) struct DiskUsage {
     tracked: BTreeMap<PathBuf, Tracked>,
-    /// The walk that the last step did not end.
-    unfinished: Option<(PathBuf, Box<Scan>)>,
+    quotas: ProjectQuotas,
+    /// Since when every figure is wanted anew.
+    wanted_since: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -57,70 +64,84 @@ struct Tracked {
     due: Option<Timestamp>,
     /// Whether a walk costs so much that it has to be rare.
     is_large: bool,
+    /// A walk that the last step did not end.
+    walk: Option<Walk>,
+    counting: Counting,
+}
+
+/// Who says what a directory holds.
+#[derive(Debug)]
+enum Counting {
+    /// That was not looked at yet.
+    Unknown,
+    /// The kernel keeps count.
+    Kernel(Counted),
+    /// It has to be walked over.
+    Walks,
+}
+
+#[derive(Debug)]
+struct Walk {
+    scan: Box<Scan>,
+    begun: Timestamp,
+}
+
+/// What holds for all directories in one step.
+struct Step<'a> {
+    now: Timestamp,
+    quotas: &'a ProjectQuotas,
+    /// Since when every figure is wanted anew.
+    since: Option<Timestamp>,
+    /// Whether figures are wanted at once that are not there.
+    is_behind: bool,
 }
 
 impl DiskUsage {
+    /// Asks the kernel where it keeps count.
+    pub(in super::super) fn new(quotas: ProjectQuotas) -> DiskUsage {
+        DiskUsage {
+            quotas,
+            ..DiskUsage::default()
+        }
+    }
+
     /// From now on these are measured and no others.
     pub(in super::super) fn track(&mut self, wanted: &BTreeMap<PathBuf, Wanted>) {
         self.tracked
             .retain(|path, tracked| wanted.get(path) == Some(&tracked.wanted));
         for (path, wanted) in wanted {
             if !self.tracked.contains_key(path) {
-                let new = Tracked {
-                    wanted: *wanted,
-                    last: None,
-                    due: None,
-                    is_large: false,
-                };
-                self.tracked.insert(path.clone(), new);
+                self.tracked.insert(path.clone(), Tracked::new(*wanted));
             }
-        }
-        if let Some((path, _)) = &self.unfinished
-            && !self.tracked.contains_key(path)
-        {
-            self.unfinished = None;
         }
     }
 
-    /// Looks at no more than `budget` files: first those of the walk begun last, then of
-    /// directories whose figure is oldest.
+    /// Asks the kernel where it keeps count, and looks at no more than `budget` files: first those of
+    /// a walk begun, then of directories whose figure is oldest. Where all figures are wanted, large
+    /// trees wait for the others.
     pub(in super::super) fn advance(&mut self, now: Timestamp, mut budget: u64) {
-        if let Some((path, mut scan)) = self.unfinished.take() {
-            match scan.advance(&mut budget) {
-                Some(usage) => self.finish(&path, Some(usage), scan.entries, now),
-                None => {
-                    self.unfinished = Some((path, scan));
-                    return;
-                }
-            }
-        }
-        let due: BTreeSet<(Option<Timestamp>, PathBuf)> = self
-            .tracked
-            .iter()
-            .filter(|(_, tracked)| tracked.due.is_none_or(|due| due <= now))
-            .map(|(path, tracked)| (tracked.due, path.clone()))
+        let step = Step {
+            now,
+            quotas: &self.quotas,
+            since: self.wanted_since,
+            is_behind: self.is_behind(),
+        };
+        let is_due = |tracked: &Tracked| tracked.due.is_none_or(|due| due <= now);
+        let tracked = self.tracked.iter_mut();
+        let mut due: Vec<(&PathBuf, &mut Tracked)> = tracked
+            .filter(|(_, tracked)| tracked.walk.is_some() || is_due(tracked))
             .collect();
-        for (_, path) in due {
+        // Equals stay in the order of their paths.
+        due.sort_by_key(|(_, tracked)| {
+            let waits = step.is_behind && tracked.is_large;
+            (waits, tracked.walk.is_none(), tracked.due)
+        });
+        due.retain_mut(|(path, tracked)| tracked.is_to_be_walked(path, &step));
+        for (path, tracked) in due {
             if budget == 0 {
                 return;
             }
-            let Some(tracked) = self.tracked.get(&path) else {
-                continue;
-            };
-            match Scan::start(&path, tracked.wanted.scope) {
-                Ok(Start::Done(usage)) => {
-                    budget -= 1;
-                    self.finish(&path, Some(usage), 1, now);
-                }
-                Ok(Start::Scan(mut scan)) => match scan.advance(&mut budget) {
-                    Some(usage) => self.finish(&path, Some(usage), scan.entries, now),
-                    None => {
-                        self.unfinished = Some((path, scan));
-                        return;
-                    }
-                },
-                Err(_) => self.finish(&path, None, 1, now),
-            }
+            tracked.advance(path, &step, &mut budget);
         }
     }
 
@@ -133,21 +154,145 @@ impl DiskUsage {
         }
     }
 
-    fn finish(&mut self, path: &Path, usage: Option<Usage>, entries: u64, now: Timestamp) {
-        if let Some(tracked) = self.tracked.get_mut(path) {
-            tracked.last = usage.map(|usage| Measured { usage, time: now });
-            let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-            let rest = PER_ENTRY.saturating_mul(entries);
-            let pause = rest.clamp(tracked.wanted.period(), LONGEST);
-            tracked.is_large = rest > LIMITED_PERIOD;
-            tracked.due = Some(now.saturating_add(pause));
+    /// Has all directories walked over, whatever that costs: somebody may have to go for what is in
+    /// them now. A walk under way is ended and then done again, so that it has an end at all.
+    pub(in super::super) fn want_all(&mut self, now: Timestamp) {
+        self.wanted_since = Some(now);
+        for tracked in self.tracked.values_mut() {
+            tracked.due = None;
         }
+    }
+
+    /// Whether there are directories to be walked over at once.
+    pub(in super::super) fn is_behind(&self) -> bool {
+        self.tracked.values().any(|tracked| tracked.due.is_none())
     }
 
     /// What is known of a directory.
     pub(in super::super) fn get(&self, path: &Path) -> Option<Measured> {
         self.tracked.get(path)?.last
     }
+}
+
+impl Tracked {
+    fn new(wanted: Wanted) -> Tracked {
+        Tracked {
+            wanted,
+            last: None,
+            due: None,
+            is_large: false,
+            walk: None,
+            counting: Counting::Unknown,
+        }
+    }
+
+    /// Takes the figure if the kernel has it; answers whether a walk is due all the same.
+    fn is_to_be_walked(&mut self, path: &Path, step: &Step<'_>) -> bool {
+        let Some(usage) = self.ask(path, step) else {
+            return true;
+        };
+        self.last = Some(Measured {
+            usage,
+            time: step.now,
+        });
+        self.due = Some(step.now.saturating_add(LIMITED_PERIOD));
+        !step.is_behind && self.is_check_due(step.now)
+    }
+
+    /// Begins a walk or goes on with it.
+    fn advance(&mut self, path: &Path, step: &Step<'_>, budget: &mut u64) {
+        let mut walk = match self.walk.take() {
+            Some(walk) => walk,
+            None => match Scan::start(path, self.wanted.scope) {
+                Ok(Start::Scan(scan)) => {
+                    if let (Counting::Kernel(counted), Some(last)) = (&mut self.counting, self.last)
+                    {
+                        counted.begin_check(last.usage);
+                    }
+                    Walk {
+                        scan,
+                        begun: step.now,
+                    }
+                }
+                Ok(Start::Done(usage)) => {
+                    *budget -= 1;
+                    return self.finish(Some(usage), 1, step.now);
+                }
+                Err(_) => return self.finish(None, 1, step.now),
+            },
+        };
+        let ended = walk.scan.advance(budget);
+        let entries = walk.scan.entries;
+        let Some(usage) = ended else {
+            let is_counted = matches!(self.counting, Counting::Kernel(_));
+            self.is_large = !is_counted && rest(entries) > LIMITED_PERIOD;
+            self.walk = Some(walk);
+            return;
+        };
+        if self.is_confirmed(path, usage, entries, step) {
+            return;
+        }
+        self.finish(Some(usage), entries, step.now);
+        // One that began before tells too little of now.
+        if step.since.is_some_and(|since| walk.begun < since) {
+            self.due = None;
+        }
+    }
+
+    /// What the kernel counted.
+    fn ask(&mut self, path: &Path, step: &Step<'_>) -> Option<Usage> {
+        if matches!(self.counting, Counting::Unknown) {
+            let is_tree = self.wanted.scope == Scope::Tree;
+            let found = is_tree.then(|| Counted::find(step.quotas, path)).flatten();
+            self.counting = found.map_or(Counting::Walks, Counting::Kernel);
+        }
+        match &mut self.counting {
+            Counting::Kernel(counted) => counted.ask(step.quotas, path),
+            Counting::Unknown | Counting::Walks => None,
+        }
+    }
+
+    fn is_check_due(&self, now: Timestamp) -> bool {
+        let due = match &self.counting {
+            Counting::Kernel(counted) => counted.check_due,
+            Counting::Unknown | Counting::Walks => None,
+        };
+        self.walk.is_some() || due.is_none_or(|due| due <= now)
+    }
+
+    /// Whether a walk has found what the kernel counts; if it counts something else it is not asked
+    /// again.
+    fn is_confirmed(&mut self, path: &Path, walked: Usage, entries: u64, step: &Step<'_>) -> bool {
+        let (Some(_), Counting::Kernel(counted)) = (self.ask(path, step), &mut self.counting)
+        else {
+            return false;
+        };
+        if counted.agrees_with(walked) {
+            let pause = rest(entries).clamp(CHECK_PERIOD, LONGEST);
+            counted.check_due = Some(step.now.saturating_add(pause));
+            return true;
+        }
+        tracing::warn!(
+            path = %path.display(), found = ?walked,
+            "a directory does not hold what its project does; it is walked over from now on"
+        );
+        self.counting = Counting::Walks;
+        false
+    }
+
+    fn finish(&mut self, usage: Option<Usage>, entries: u64, now: Timestamp) {
+        self.last = usage.map(|usage| Measured { usage, time: now });
+        let rest = rest(entries);
+        let pause = rest.clamp(self.wanted.period(), LONGEST);
+        self.is_large = rest > LIMITED_PERIOD;
+        self.due = Some(now.saturating_add(pause));
+    }
+}
+
+/// How long a tree of so many files is left alone.
+fn rest(entries: u64) -> Duration {
+    let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+    PER_ENTRY.saturating_mul(entries)
 }
 
 #[cfg(test)]
@@ -213,6 +358,60 @@ mod tests {
         assert_eq!(inodes(&disk, &large), Some(3000), "three thousand files");
         disk.advance(at(3), 10_000);
         assert_eq!(inodes(&disk, &large), Some(3001));
+    }
+
+    #[test]
+    fn when_somebody_has_to_go_large_trees_are_walked_too_from_their_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        for index in 0..1200 {
+            fs::write(dir.path().join(index.to_string()), "").unwrap();
+        }
+        let (at, mut disk) = (Timestamp::from_secs, DiskUsage::default());
+        disk.track(&wanted(&[(dir.path(), TREE)]));
+        disk.advance(at(0), 10_000);
+        fs::write(dir.path().join("new"), "x").unwrap();
+        disk.hurry();
+        disk.advance(at(1), 10_000);
+        assert_eq!(inodes(&disk, dir.path()), Some(1201), "it is large");
+        disk.want_all(at(2));
+        disk.advance(at(2), 1000);
+        assert!(disk.is_behind());
+        disk.advance(at(2), 1000);
+        assert_eq!(inodes(&disk, dir.path()), Some(1202));
+        assert!(!disk.is_behind());
+
+        // A walk that was begun before is ended, and done again.
+        disk.advance(at(20), 100);
+        fs::write(dir.path().join("newer"), "x").unwrap();
+        disk.want_all(at(21));
+        disk.advance(at(21), 1200);
+        assert!(disk.is_behind());
+        disk.advance(at(21), 1500);
+        disk.advance(at(21), 1500);
+        assert_eq!(inodes(&disk, dir.path()), Some(1203));
+        assert!(!disk.is_behind());
+    }
+
+    #[test]
+    fn when_somebody_has_to_go_small_trees_do_not_wait_for_large_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let (large, small) = (dir.path().join("large"), dir.path().join("small"));
+        fs::create_dir_all(&large).unwrap();
+        fs::create_dir_all(&small).unwrap();
+        for index in 0..3000 {
+            fs::write(large.join(index.to_string()), "").unwrap();
+        }
+        let (at, mut disk) = (Timestamp::from_secs, DiskUsage::default());
+        disk.track(&wanted(&[(&large, TREE), (&small, TREE)]));
+        disk.advance(at(0), 2000);
+        fs::write(small.join("new"), "x").unwrap();
+        for second in 1..5 {
+            // Each time there is time for a part of the large one only.
+            disk.want_all(at(second));
+            disk.advance(at(second), 1000);
+            assert_eq!(inodes(&disk, &small), Some(2));
+        }
+        assert_eq!(inodes(&disk, &large), Some(3001), "its walk goes on");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cgroup::Cgroups;
 use crate::cgroup::testing::{KernelCgroups, Waiting, eventually};
+use crate::project_quota::ProjectQuotas;
 use crate::stats::{Collector, Container, Inventory, Pod, RootFs, Sandbox, Settings};
 
 fn now() -> Timestamp {
@@ -30,6 +31,7 @@ fn collector(cgroups: &Cgroups) -> Collector {
         started: now(),
         kept_files: Settings::affordable_files(),
         played: None,
+        quotas: ProjectQuotas::default(),
         kubepods,
     };
     Collector::new(settings, cgroups.layout().clone())
@@ -113,6 +115,30 @@ fn a_busy_process_and_a_large_one_are_measured() {
         text.contains("container_memory_rss{container=\"c\""),
         "{text}"
     );
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn processes_are_counted_anew_however_soon() {
+    let machine = KernelCgroups::new();
+    let cgroups = machine.cgroups();
+    let pods = vec![pod(cgroups, "forks", None)];
+    let cgroup = pods[0].containers[0].cgroup.clone();
+    let mut collector = collector(cgroups);
+    collector.set_inventory(Inventory {
+        pods,
+        ..Inventory::default()
+    });
+    let mut processes = Vec::new();
+    for count in 1..=4_u64 {
+        let process = Waiting::spawn("exit");
+        cgroups.enter(&cgroup, process.pid()).unwrap();
+        processes.push(process);
+        collector.sample(now());
+        let summary = collector.summary();
+        let counted = summary.pods[0].process_stats.as_ref().unwrap();
+        assert_eq!(counted.process_count, Some(count));
+    }
 }
 
 /// The budget is three percent of a core with 110 pods, measured every ten seconds.

@@ -8,6 +8,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::cgroup::Cgroups;
 use crate::cgroup::fake::FakeMachine;
+use crate::project_quota::ProjectQuotas;
 use crate::stats::{
     Collector, Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Settings, Volume,
     VolumeMeasure,
@@ -71,6 +72,7 @@ impl FakeNode {
             started: Timestamp::from_secs(2000),
             kept_files: 1000,
             played: None,
+            quotas: ProjectQuotas::default(),
         };
         change(&mut settings);
         let collector = Collector::new(settings, cgroups.layout().clone());

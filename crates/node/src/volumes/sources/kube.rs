@@ -22,6 +22,7 @@ use tokio::task::AbortHandle;
 
 use super::watched::Watched;
 use super::{SourceError, Sources, Token, TokenRequest};
+use crate::volumes::named::Named;
 
 /// How long the first list of Services may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -105,6 +106,11 @@ fn refused(kind: &'static str, name: &str, error: kube::Error) -> SourceError {
 
 #[async_trait]
 impl Sources for KubeSources {
+    fn retain(&self, used: &Named) {
+        self.config_maps.retain(&used.config_maps);
+        self.secrets.retain(&used.secrets);
+    }
+
     async fn config_map(&self, namespace: &str, name: &str) -> Result<Arc<ConfigMap>, SourceError> {
         self.config_maps.get(namespace, name).await
     }

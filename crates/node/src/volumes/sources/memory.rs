@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::{SourceError, Sources, Token, TokenRequest};
+use crate::volumes::named::Named;
 
 /// Objects that a test put there.
 #[derive(Debug, Default)]
@@ -90,6 +91,8 @@ fn found<T: Clone>(
 
 #[async_trait]
 impl Sources for MemorySources {
+    fn retain(&self, _: &Named) {}
+
     async fn config_map(&self, namespace: &str, name: &str) -> Result<Arc<ConfigMap>, SourceError> {
         found("configmap", &self.held().config_maps, namespace, name)
     }

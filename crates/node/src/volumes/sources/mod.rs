@@ -17,6 +17,8 @@ use k8s_openapi::api::core::v1::{
 };
 use plimsoll_core::object::timestamp::Timestamp;
 
+use super::named::Named;
+
 /// Why an object cannot be had.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SourceError {
@@ -103,6 +105,8 @@ pub trait Sources: Debug + Send + Sync {
     ) -> Result<PersistentVolumeClaim, SourceError>;
     /// The storage that a claim is bound to.
     async fn persistent_volume(&self, name: &str) -> Result<PersistentVolume, SourceError>;
+    /// Takes which objects are still used; the others need not be followed.
+    fn retain(&self, used: &Named);
 }
 
 /// ConfigMaps and Secrets of one namespace, each asked for once.

@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::SourceError;
+use crate::volumes::named::Names;
 
 /// How long an answer may take when an object is asked for first.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +36,8 @@ struct Entry<K> {
     state: watch::Receiver<State<K>>,
     task: AbortHandle,
     asked_at: Instant,
+    /// Held by everybody who waits for an answer.
+    awaited: Arc<()>,
 }
 
 impl<K> Drop for Entry<K> {
@@ -71,7 +74,7 @@ where
 
     /// The object as it is now. The first question begins a watch.
     pub(super) async fn get(&self, namespace: &str, name: &str) -> Result<Arc<K>, SourceError> {
-        let mut state = self.state(namespace, name);
+        let (mut state, _awaited) = self.state(namespace, name);
         let kind = self.kind;
         let settled = state.wait_for(|state| !matches!(state, State::Unknown | State::Refused(_)));
         let outcome = match tokio::time::timeout(PATIENCE, settled).await {
@@ -92,7 +95,14 @@ where
         }
     }
 
-    fn state(&self, namespace: &str, name: &str) -> watch::Receiver<State<K>> {
+    /// Watches only what is used, and what somebody waits for, from here on. A node may not read
+    /// what no pod of it names any more, and a watch of that would be refused when it is renewed.
+    pub(super) fn retain(&self, used: &Names) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|name, entry| used.contains(name) || Arc::strong_count(&entry.awaited) > 1);
+    }
+
+    fn state(&self, namespace: &str, name: &str) -> (watch::Receiver<State<K>>, Arc<()>) {
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, entry| now.saturating_duration_since(entry.asked_at) < IDLE);
@@ -101,7 +111,7 @@ where
             .entry(key)
             .or_insert_with(|| self.watch(namespace, name));
         entry.asked_at = now;
-        entry.state.clone()
+        (entry.state.clone(), Arc::clone(&entry.awaited))
     }
 
     fn watch(&self, namespace: &str, name: &str) -> Entry<K> {
@@ -113,6 +123,7 @@ where
             state,
             task: task.abort_handle(),
             asked_at: Instant::now(),
+            awaited: Arc::default(),
         }
     }
 }

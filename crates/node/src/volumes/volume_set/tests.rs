@@ -270,16 +270,15 @@ async fn ids_that_lead_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn directories_of_unknown_pods_are_cleaned_up() {
+async fn directories_of_pods_are_found_and_removed() {
     let node = node();
-    for uid in ["known", "gone"] {
+    for uid in ["kept", "gone"] {
         let dir = node.dir.path().join("pods").join(uid);
         std::fs::create_dir_all(dir.join("containers/c")).unwrap();
         std::fs::write(dir.join("etc-hosts"), "").unwrap();
     }
-    let failures = node.volumes.clean_up(|uid| uid == "known").await;
-    assert!(failures.is_empty());
-    assert_eq!(node.volumes.pods_on_disk(), ["known"]);
+    node.volumes.remove_pod_dir("gone").await.unwrap();
+    assert_eq!(node.volumes.pods_on_disk(), ["kept"]);
 }
 
 #[tokio::test]

@@ -205,6 +205,41 @@ async fn immutable_objects_are_not_watched() {
     assert_eq!(server.requests().len(), 1);
 }
 
+/// Whether somebody follows the ConfigMap of these tests.
+fn is_watched(inner: &Inner) -> bool {
+    let mut watchers = inner.watchers.iter();
+    watchers.any(|(uri, watcher)| uri.contains("name%3Dc&") && !watcher.is_closed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_pod_uses_any_more_is_not_watched_unless_somebody_waits_for_it() {
+    let server = Server::default();
+    server.will_list_items(&[config_map("1")]);
+    let sources = KubeSources::new(server.client());
+    value(&sources).await.unwrap();
+    server.until(is_watched).await;
+    let mut used = Named::default();
+    let name = ("ns".to_owned(), "c".to_owned());
+    used.config_maps.insert(name.clone());
+    sources.retain(&used);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(is_watched(&server.0.lock().unwrap()));
+    // A Secret of that name is another object.
+    let secrets = Named {
+        secrets: [name].into(),
+        ..Named::default()
+    };
+    sources.retain(&secrets);
+    server.until(|inner| !is_watched(inner)).await;
+
+    server.will_list_items(&[config_map("2")]);
+    let asks = value(&sources);
+    tokio::pin!(asks);
+    assert!(futures::poll!(&mut asks).is_pending());
+    sources.retain(&Named::default());
+    assert_eq!(asks.await.unwrap(), "2");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_nobody_asks_for_is_not_watched_for_ever() {
     let server = Server::default();
@@ -215,10 +250,6 @@ async fn what_nobody_asks_for_is_not_watched_for_ever() {
     tokio::time::sleep(Duration::from_secs(200)).await;
     value(&sources).await.unwrap();
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let is_watched = |inner: &Inner| {
-        let mut watchers = inner.watchers.iter();
-        watchers.any(|(uri, watcher)| uri.contains("name%3Dc&") && !watcher.is_closed())
-    };
     assert!(is_watched(&server.0.lock().unwrap()));
     tokio::time::sleep(Duration::from_secs(200)).await;
     server.will_list_items(&[]);

@@ -4,6 +4,7 @@
 //! staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -19,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::node_object::{NodeFacts, NodeIdentity, is_news, status_patch};
+use super::precedence::Precedence;
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -30,7 +32,9 @@ const REGISTRATION_WAITS: (Duration, Duration) =
 
 /// What keeps a node alive in the API.
 pub(super) struct Heartbeat {
+    /// Waits for nobody; all others do for the status if that cannot wait.
     pub(super) client: Client,
+    pub(super) precedence: Precedence,
     pub(super) clock: Clock,
     pub(super) identity: NodeIdentity,
     pub(super) recorder: Recorder,
@@ -43,6 +47,8 @@ pub(super) struct Heartbeat {
     pub(super) report_every: Duration,
     /// Asks for a status at once.
     pub(super) at_once: Arc<Notify>,
+    /// Whether that one is to be reported in any case.
+    pub(super) is_rehearsal: AtomicBool,
 }
 
 impl std::fmt::Debug for Heartbeat {
@@ -151,7 +157,9 @@ impl Heartbeat {
         let mut reported_at: Option<Timestamp> = None;
         loop {
             let now = self.clock.now();
-            let is_due = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
+            let is_old = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
+            let is_due = self.is_rehearsal.swap(false, Ordering::Relaxed) || is_old;
+            let telling = self.precedence.begin();
             match self.report_once(&facts(), is_due, now).await {
                 Ok(true) => reported_at = Some(now),
                 Ok(false) => {}
@@ -161,6 +169,7 @@ impl Heartbeat {
                     reported_at = None;
                 }
             }
+            self.precedence.end(telling);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.at_once.notified() => {}
@@ -205,6 +214,20 @@ impl Heartbeat {
         nodes
             .patch_status(&self.identity.name, &parameters, &patch)
             .await
+    }
+
+    /// Has the status reported before anything else is told.
+    pub(super) fn report_first(&self) {
+        self.precedence.claim();
+        self.at_once.notify_one();
+    }
+
+    /// Has the status reported though it says nothing new. All code that has to run when the node is
+    /// short of memory has run then, here, in the API server and in those who watch nodes, so that it is
+    /// in memory when there is none to read it into.
+    pub(super) fn rehearse(&self) {
+        self.is_rehearsal.store(true, Ordering::Relaxed);
+        self.at_once.notify_one();
     }
 
     /// Records an event about the node.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Secret};
-use plimsoll_client::events::{Annotations, EventType, Occurrence, Recorder};
+use plimsoll_client::events::{EventType, Occurrence, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::ResourceConfig;
 use plimsoll_core::cgroup::pod::pod_config;
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::ComparisonOperators;
@@ -66,11 +67,6 @@ impl NodeHost {
 
     /// Has an event about a pod written.
     pub(super) fn tell(&self, pod: &Pod, note: &Note) {
-        self.tell_with(pod, note, Annotations::new());
-    }
-
-    /// The same, with annotations on the event.
-    pub(super) fn tell_with(&self, pod: &Pod, note: &Note, annotations: Annotations) {
         let occurrence = Occurrence {
             regarding: note.regarding(pod),
             related: None,
@@ -82,8 +78,13 @@ impl NodeHost {
             action: "".into(),
             note: note.message.clone(),
         };
-        let annotations = (!annotations.is_empty()).then_some(annotations);
-        self.recorder.record_with(occurrence, annotations);
+        let annotations = (!note.annotations.is_empty()).then(|| note.annotations.clone());
+        match note.at {
+            Some(at) => self
+                .recorder
+                .record_at(at.to_api().0, occurrence, annotations),
+            None => self.recorder.record_with(occurrence, annotations),
+        }
     }
 
     /// Runs something that blocks on the kernel with the cgroups.
@@ -212,15 +213,23 @@ impl Host for NodeHost {
             .remove_pod_dir(uid(pod))
             .await
             .map_err(failed)?;
-        if let Ok(planned) = view(pod) {
-            let removed = self.with_cgroups(move |cgroups| {
-                let name = cgroups.cgroups().pod_name(&planned)?;
-                cgroups.cgroups().remove(&cgroups.cgroups().path(&name))
-            });
-            removed.await?;
-        }
+        let uid = PodUid::from(uid(pod));
+        let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&uid));
+        removed.await?;
         self.pods_changed.notify_one();
         Ok(())
+    }
+
+    async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String> {
+        let on_disk = self.volumes.pods_on_disk().into_iter();
+        let mut left: BTreeSet<String> = on_disk.filter(|uid| !known.contains(uid)).collect();
+        let is_known = move |uid: &PodUid| known.contains(uid.as_str());
+        let cgroups = self.with_cgroups(move |cgroups| cgroups.cgroups().empty_pods(is_known));
+        match cgroups.await {
+            Ok(found) => left.extend(found.iter().map(|uid| uid.as_str().to_owned())),
+            Err(error) => tracing::warn!(%error, "cannot tell which cgroups are left of pods"),
+        }
+        left
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {

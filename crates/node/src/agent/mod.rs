@@ -1,19 +1,22 @@
 //! The agent: registers a node, keeps it alive in the API, and runs its pods.
 //!
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
-//! pure values), `heartbeat` (saying it); `prepare` (a machine made ready for pods), `credentials`
-//! and `host` (what workers need), `upkeep` (what is done again and again), `measure`,
-//! `pressure` (what eviction sees, and housekeeping), `face` (what is shown), `serving` (as whom),
-//! `run` (all of it).
+//! pure values), `heartbeat` (saying it), `precedence` (before anything else); `prepare` (a machine
+//! made ready for pods), `credentials` and `host` (what workers need), `upkeep` (what is done again
+//! and again), `measure`, `neighbours` (what eviction sees), `house` (what the node frees), `pressure`
+//! (both at work), `face` (what is shown), `serving` (as whom), `run` (all of it).
 
 mod conditions;
 mod credentials;
 mod face;
 mod heartbeat;
 mod host;
+mod house;
 mod measure;
+mod neighbours;
 mod node_object;
 mod options;
+mod precedence;
 mod prepare;
 mod pressure;
 mod run;

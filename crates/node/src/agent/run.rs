@@ -1,7 +1,9 @@
 //! The agent as a whole: everything made ready, then run side by side until it is stopped.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,6 +15,7 @@ use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
+use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -25,18 +28,20 @@ use super::host::{NodeHost, chain};
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, Serving};
+use super::precedence::Precedence;
 use super::prepare::{Prepared, StartError, prepare};
 use super::pressure;
 use super::serving::keep_serving_certificate;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::cgroup::{NodeCgroups, is_unaccounted};
-use crate::eviction::struck_before;
+use crate::eviction::begun_before;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
 use crate::pods::{self, Pods, manifest};
+use crate::project_quota::ProjectQuotas;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
@@ -71,9 +76,9 @@ pub async fn run(
         source,
     })?;
     let agent = Agent::assemble(client, &options, &prepared, &face, stop.clone())?;
-    agent.set_up_cgroups(&options).await?;
+    let interrupted = agent.set_up_cgroups(&options).await?;
     let tasks = TaskTracker::new();
-    agent.start(&options, face, &tasks).await?;
+    agent.start(&options, face, interrupted, &tasks).await?;
     ready();
     stop.cancelled().await;
     tasks.close();
@@ -102,6 +107,8 @@ impl Agent {
         stop: CancellationToken,
     ) -> Result<Agent, StartError> {
         let name = &options.node_name;
+        let (urgent, precedence) = (client.clone(), Precedence::new());
+        let client = precedence.behind(client);
         let recorder = Recorder::counted(client.clone(), "kubelet", stop.clone());
         let address = face.local_addr();
         let port = address.map_or(options.listen.port(), |address| address.port());
@@ -117,7 +124,8 @@ impl Agent {
         };
         let (node, _) = watch::channel(None);
         let heartbeat = Heartbeat {
-            client: client.clone(),
+            client: urgent,
+            precedence,
             clock: Clock::system(),
             identity,
             recorder: recorder.clone(),
@@ -126,11 +134,13 @@ impl Agent {
             update_every: std_duration(*config.node_status_update_frequency),
             report_every: std_duration(*config.node_status_report_frequency),
             at_once: Arc::new(Notify::new()),
+            is_rehearsal: AtomicBool::default(),
         };
         let sources: Arc<dyn Sources> = Arc::new(KubeSources::new(client.clone()));
         let allocatable = prepared.allocatable.allocatable();
         let root = options.directories.root.clone();
-        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources));
+        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources))
+            .with_quotas(ProjectQuotas::configured(config));
         let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let host = NodeHost {
             facts: prepared.facts.clone(),
@@ -142,7 +152,7 @@ impl Agent {
             resolver: parse_resolv_conf(&resolver).ok(),
             network_problem: std::sync::Mutex::default(),
             node: heartbeat.node.subscribe(),
-            pressure: watch::channel(std::collections::BTreeSet::new()).0,
+            pressure: watch::channel(BTreeSet::new()).0,
             pressure_rule: PressureRule::of(config.profile),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
@@ -174,8 +184,9 @@ impl Agent {
         })
     }
 
-    /// Makes the cgroups that all pods are below. A node does not start without.
-    async fn set_up_cgroups(&self, options: &Options) -> Result<(), StartError> {
+    /// Makes the cgroups that all pods are below. A node does not start without. Answers which pods an
+    /// earlier agent was killing when it was killed itself.
+    async fn set_up_cgroups(&self, options: &Options) -> Result<BTreeSet<PodUid>, StartError> {
         let cgroups = Arc::clone(&self.host.cgroups);
         let own = options.config.kubelet_cgroups.value.clone();
         let proc_self = options.system_root.join("proc/self/cgroup");
@@ -186,23 +197,31 @@ impl Agent {
             } else {
                 be_accounted(&cgroups, &proc_self);
             }
+            let interrupted = cgroups.cgroups().finish_kills();
+            let interrupted = interrupted.unwrap_or_else(|error| {
+                tracing::warn!(error = chain(&error), "frozen pods may stay so");
+                BTreeSet::new()
+            });
             let enforced = cgroups.enforce_reserved();
-            enforced.map_err(|event| StartError::Reserved(event.message))
+            let enforced = enforced.map_err(|event| StartError::Reserved(event.message))?;
+            Ok::<_, StartError>((enforced, interrupted))
         });
         let done = done
             .await
             .map_err(|error| StartError::Runtime(error.to_string()))?;
-        for event in done? {
+        let (events, interrupted) = done?;
+        for event in events {
             upkeep::tell(&self.heartbeat, event);
         }
         tracing::info!(node = %options.node_name, "cgroups are set up");
-        Ok(())
+        Ok(interrupted)
     }
 
     async fn start(
         self,
         options: &Options,
         face: TcpListener,
+        interrupted: BTreeSet<PodUid>,
         tasks: &TaskTracker,
     ) -> Result<(), StartError> {
         let heartbeat = Arc::clone(&self.heartbeat);
@@ -229,8 +248,8 @@ impl Agent {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
         }
-        let struck = struck_before(&pressure::decisions_dir(options));
-        self.pods.remember_struck(struck);
+        let begun = begun_before(&pressure::decisions_dir(options), &interrupted);
+        self.pods.remember_begun(begun);
         self.follow_pods(options, tasks);
         tasks.spawn(follow_node(
             self.client.clone(),

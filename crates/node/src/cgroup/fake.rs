@@ -64,7 +64,13 @@ const FILES_V1: [(&str, &[(&str, &str)]); 7] = [
         ],
     ),
     ("pids", &[("pids.max", "max\n"), ("pids.current", "0\n")]),
-    ("freezer", &[("freezer.state", "THAWED\n")]),
+    (
+        "freezer",
+        &[
+            ("freezer.state", "THAWED\n"),
+            ("freezer.self_freezing", "0\n"),
+        ],
+    ),
     (
         "hugetlb",
         &[
@@ -198,6 +204,7 @@ fn fill(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.controllers"), given.join(" "))?;
     fs::write(directory.join("cgroup.subtree_control"), "")?;
     fs::write(directory.join("cgroup.kill"), "")?;
+    fs::write(directory.join("cgroup.freeze"), "0\n")?;
     let mut files = FILES_V2.iter();
     files.try_for_each(|(name, files)| match given.contains(name) {
         true => put(files),

@@ -122,15 +122,27 @@ impl Blade {
         Ok(())
     }
 
+    /// Whether its cgroup was frozen by whoever strikes with blades like this one, and is still: the
+    /// kernel that kills with one write needs nothing frozen.
+    pub(super) fn is_left_frozen(&self) -> bool {
+        let freezes = self.kill.as_ref().is_none_or(|kill| !kill.is_known());
+        freezes && self.freezer.as_ref().is_some_and(Freezer::is_asked_to)
+    }
+
+    /// Has its cgroup go on.
+    pub(super) fn thaw(&self) {
+        if let Some(freezer) = &self.freezer {
+            freezer.thaw();
+        }
+    }
+
     fn kill_frozen(&self) -> Result<(), Error> {
         if let Some(freezer) = &self.freezer {
             freezer.freeze();
         }
         let killed = self.signal_all();
         // A frozen process of cgroup v1 dies only when it goes on.
-        if let Some(freezer) = &self.freezer {
-            freezer.thaw();
-        }
+        self.thaw();
         killed
     }
 
@@ -161,6 +173,10 @@ struct KillFile {
 }
 
 impl KillFile {
+    fn is_known(&self) -> bool {
+        self.file.is_some() || open_to_write(&self.path).is_ok()
+    }
+
     fn write(&mut self) -> rustix::io::Result<()> {
         if let Some(file) = &self.file {
             if write(file, b"1").is_ok() {
@@ -222,6 +238,8 @@ struct Freezer {
     thawed: &'static str,
     /// Where the state is read, and the line that means frozen.
     state: (CString, &'static str),
+    /// Where it is read whether somebody asked for it here, not above, and the line that means yes.
+    asked: (CString, &'static str),
 }
 
 impl Freezer {
@@ -229,6 +247,7 @@ impl Freezer {
         let file = c_path(&directory.join("freezer.state"));
         Freezer {
             state: (file.clone(), "FROZEN"),
+            asked: (c_path(&directory.join("freezer.self_freezing")), "1"),
             file,
             frozen: "FROZEN",
             thawed: "THAWED",
@@ -236,8 +255,10 @@ impl Freezer {
     }
 
     fn v2(directory: &Path) -> Freezer {
+        let file = c_path(&directory.join("cgroup.freeze"));
         Freezer {
-            file: c_path(&directory.join("cgroup.freeze")),
+            asked: (file.clone(), "1"),
+            file,
             frozen: "1",
             thawed: "0",
             state: (c_path(&directory.join("cgroup.events")), "frozen 1"),
@@ -266,15 +287,23 @@ impl Freezer {
     }
 
     fn is_frozen(&self) -> bool {
-        let (path, want) = &self.state;
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let Ok(file) = openat(CWD, path, flags, Mode::empty()) else {
-            return false;
-        };
-        // A word, or a few short lines.
-        let mut text = [0; 256];
-        let length = read(&file, &mut text).unwrap_or_default();
-        let mut lines = text[..length].split(|byte| *byte == b'\n');
-        lines.any(|line| line == want.as_bytes())
+        says(&self.state)
     }
+
+    fn is_asked_to(&self) -> bool {
+        says(&self.asked)
+    }
+}
+
+/// Whether a file has that line.
+fn says((path, want): &(CString, &'static str)) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(file) = openat(CWD, path, flags, Mode::empty()) else {
+        return false;
+    };
+    // A word, or a few short lines.
+    let mut text = [0; 256];
+    let length = read(&file, &mut text).unwrap_or_default();
+    let mut lines = text[..length].split(|byte| *byte == b'\n');
+    lines.any(|line| line == want.as_bytes())
 }

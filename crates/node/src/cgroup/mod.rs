@@ -6,8 +6,8 @@
 //! milliseconds but for [`Cgroups::remove`].
 //!
 //! Reading order: [`Layout`] (which trees the kernel shows), [`Cgroups`] (one of them, below
-//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill` (with `walk`), `remove`,
-//! `pods`, `tiers`, `process`, [`NodeCgroups`] (all of a node by its configuration), and
+//! `cgroupRoot`), then what is done with it: `create`, `values`, `kill` (with `walk`),
+//! `interrupted` (kills that were begun), `remove`, `pods`, `tiers`, `process`, [`NodeCgroups`] (all of a node by its configuration), and
 //! [`tunables`] apart from the rest.
 
 mod create;
@@ -15,6 +15,7 @@ mod enforce;
 mod error;
 #[cfg(test)]
 pub(crate) mod fake;
+mod interrupted;
 mod kill;
 mod layout;
 mod mounts;

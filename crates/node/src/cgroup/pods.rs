@@ -12,6 +12,12 @@ use super::error::Error;
 use super::kill::subdirectories;
 use super::tree::Cgroups;
 
+const CLASSES: [QosClass; 3] = [
+    QosClass::BestEffort,
+    QosClass::Burstable,
+    QosClass::Guaranteed,
+];
+
 impl Cgroups {
     /// The cgroup of a pod.
     pub fn pod_name(&self, pod: &PodView) -> Result<CgroupName, Error> {
@@ -52,11 +58,7 @@ impl Cgroups {
     pub fn found_pods(&self) -> Result<BTreeMap<PodUid, CgroupName>, Error> {
         let kubepods = self.kubepods();
         let mut found = BTreeMap::new();
-        for class in [
-            QosClass::BestEffort,
-            QosClass::Burstable,
-            QosClass::Guaranteed,
-        ] {
+        for class in CLASSES {
             let tier = CgroupName::qos_tier(&kubepods, class);
             let tier_path = self.path(&tier);
             for directory in self.layout.directories(&tier_path) {
@@ -72,6 +74,28 @@ impl Cgroups {
             }
         }
         Ok(found)
+    }
+
+    /// Removes the cgroup of a pod, whatever class it was of, and whoever runs in it.
+    pub fn remove_pod(&self, uid: &PodUid) -> Result<(), Error> {
+        for class in CLASSES {
+            let name = CgroupName::pod(&self.kubepods(), class, uid)?;
+            self.remove(&self.path(&name))?;
+        }
+        Ok(())
+    }
+
+    /// The pods that nobody knows and that have a cgroup in which nobody runs. Where somebody does,
+    /// the runtime knows of it, or it is none of ours.
+    pub fn empty_pods(&self, is_known: impl Fn(&PodUid) -> bool) -> Result<Vec<PodUid>, Error> {
+        let mut empty = Vec::new();
+        let found = self.found_pods()?.into_iter();
+        for (uid, name) in found.filter(|(uid, _)| !is_known(uid)) {
+            if self.pids(&self.path(&name))?.is_empty() {
+                empty.push(uid);
+            }
+        }
+        Ok(empty)
     }
 
     /// The name of a directory in a cgroup, if the driver would give it that directory.

@@ -5,13 +5,19 @@
 //! start of the agent or of pods, is most of what would be locked then, and is let go again.
 //!
 //! Which pages are used is more than the kernel wants to know: around each that is, it maps (and
-//! locks) those 64 KiB of the mapping that are in its cache. Code is therefore made many small
-//! mappings, which it does not look beyond.
+//! locks) those 64 KiB of the mapping that are in its cache. Code and constants are therefore made
+//! many small mappings, which it does not look beyond.
+//!
+//! To let code go and to find out what of it is used holds the agent up, so that is done only while
+//! memory is far from every line.
 
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::eviction::record::lines::{DistanceRecord, LinesRecord};
+use plimsoll_core::threshold::Signal;
+use rustix::io::Errno;
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with, munlock};
 
 /// What the kernel maps at once.
@@ -27,52 +33,73 @@ const GROWN: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct KeptCode {
     mount_root: PathBuf,
-    /// What is kept, once it is.
     kept: Vec<Mapping>,
+    /// Whether anything was let go yet.
+    is_tidy: bool,
     /// How much was in use some time after the rest was let go.
     settled: Option<u64>,
 }
 
 impl KeptCode {
-    /// Of a machine whose files are below `mount_root`; nothing is kept yet.
-    #[must_use]
-    pub fn new(mount_root: PathBuf) -> KeptCode {
-        KeptCode {
-            mount_root,
-            kept: Vec::new(),
-            settled: None,
+    /// Keeps what is used and what will be, on a machine whose files are below `mount_root`.
+    pub fn keep(mount_root: PathBuf) -> io::Result<KeptCode> {
+        let maps = std::fs::read_to_string(mount_root.join("proc/self/smaps"))?;
+        let kept = files_in(&maps);
+        for mapping in &kept {
+            lock_once_used(&mapping.range)?;
         }
+        Ok(KeptCode {
+            mount_root,
+            kept,
+            is_tidy: false,
+            settled: None,
+        })
     }
 
-    /// Lets go what is not in use, if it became much since the last time, and keeps what is used
-    /// from now on. To be called now and then; what is in use comes back by itself, at the price of
-    /// a page fault each and, as long as memory is not short, without a disk.
-    pub fn tidy(&mut self) -> io::Result<()> {
+    /// Lets go what is not in use, if it became much since the last time. To be called now and then;
+    /// what is in use comes back by itself, at the price of a page fault each and, as long as memory
+    /// is not short, without a disk. Answers whether something was let go: what is rarely used and
+    /// must be there has to be used then.
+    pub fn tidy(&mut self) -> io::Result<bool> {
         self.tidy_when_present(present(&self.mount_root)?)
     }
 
-    fn tidy_when_present(&mut self, present: u64) -> io::Result<()> {
-        if self.kept.is_empty() {
-            let maps = std::fs::read_to_string(self.mount_root.join("proc/self/smaps"))?;
-            self.kept.extend(files_in(&maps));
-            for mapping in self.kept.iter().filter(|mapping| mapping.is_code) {
-                split(&mapping.range)?;
+    fn tidy_when_present(&mut self, present: u64) -> io::Result<bool> {
+        if self.is_tidy {
+            let settled = *self.settled.get_or_insert(present);
+            if present < settled + GROWN {
+                return Ok(false);
             }
         } else {
-            let settled = *self.settled.get_or_insert(present);
-            if present < settled + GROWN || is_memory_waited_for(&self.mount_root) {
-                return Ok(());
+            // Not before: a start is sooner over with large pieces.
+            for mapping in self.kept.iter().filter(|mapping| mapping.is_as_in_file) {
+                split(&mapping.range)?;
             }
         }
+        self.is_tidy = true;
         self.settled = None;
-        for mapping in &self.kept {
-            if mapping.is_as_in_file {
-                let_go(&mapping.range)?;
-            }
-            lock_once_used(&mapping.range)?;
+        for mapping in self.kept.iter().filter(|mapping| mapping.is_as_in_file) {
+            let_go(&mapping.range)?;
         }
-        Ok(())
+        Ok(true)
     }
+}
+
+/// Whether memory is far from every line, by what was seen last: a twentieth of it is between, and
+/// nothing is on its way there.
+#[must_use]
+pub fn is_calm(seen: &LinesRecord) -> bool {
+    const SOON: i64 = 30_000_000_000;
+    let signals = [Signal::MemoryAvailable, Signal::AllocatableMemoryAvailable];
+    let is_memory = |line: &&DistanceRecord| {
+        let mut signals = signals.iter();
+        signals.any(|signal| signal.as_str() == line.signal)
+    };
+    let is_far = |line: &DistanceRecord| {
+        let is_soon = line.reached_in_nanos.is_some_and(|left| left < SOON);
+        !is_soon && line.available - line.line >= line.capacity / 20
+    };
+    seen.at.is_some() && seen.items.iter().filter(is_memory).all(is_far)
 }
 
 /// How many bytes of files are mapped and present: the third number of `/proc/self/statm`, in
@@ -85,18 +112,10 @@ fn present(mount_root: &Path) -> io::Result<u64> {
     Ok(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// Whether anybody had to wait for memory lately: then what is let go might not come back soon. A
-/// kernel that does not tell is taken at its best.
-fn is_memory_waited_for(mount_root: &Path) -> bool {
-    let text = std::fs::read_to_string(mount_root.join("proc/pressure/memory"));
-    text.is_ok_and(|text| !text.starts_with("some avg10=0.00 "))
-}
-
 /// A part of a file that is mapped and not written to.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping {
     range: Range<usize>,
-    is_code: bool,
     /// Whether no page of it was changed. The linker has changed some before it forbade it.
     is_as_in_file: bool,
 }
@@ -119,7 +138,6 @@ fn files_in(maps: &str) -> Vec<Mapping> {
             if is_wanted {
                 found.push(Mapping {
                     range,
-                    is_code: rights.contains('x'),
                     is_as_in_file: false,
                 });
             }
@@ -152,15 +170,22 @@ fn split(code: &Range<usize>) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets pages go that may be locked, which they are again once they are used.
 #[expect(unsafe_code, reason = "madvise takes an address")]
 fn let_go(code: &Range<usize>) -> io::Result<()> {
     let start = std::ptr::without_provenance_mut(code.start);
-    // SAFETY: as in `lock_once_used`; what was not locked is not an error. Locked pages stay.
-    unsafe { munlock(start, code.len())? };
     // SAFETY: the pages are of a file and none of them was ever changed, so that they come back from
     // the file as they were.
+    match unsafe { madvise(start, code.len(), Advice::LinuxDontneedLocked) } {
+        Err(Errno::INVAL) => {}
+        done => return Ok(done?),
+    }
+    // Before Linux 5.18 locked pages stay.
+    // SAFETY: as in `lock_once_used`.
+    unsafe { munlock(start, code.len())? };
+    // SAFETY: as above.
     unsafe { madvise(start, code.len(), Advice::LinuxDontNeed)? };
-    Ok(())
+    lock_once_used(code)
 }
 
 #[expect(unsafe_code, reason = "mlock2 takes an address")]
@@ -191,15 +216,14 @@ mod tests {
             7000-8000 rw-p 00000000 00:00 0 [heap]\n\
             8000-9000 r-xp 00000000 00:00 0 [vdso]\n\
             9000-a000 r--p 00000000 00:00 0\n";
-        let of = |range, is_code, is_as_in_file| Mapping {
+        let of = |range, is_as_in_file| Mapping {
             range,
-            is_code,
             is_as_in_file,
         };
         let expected = [
-            of(0x1000..0x3000, false, true),
-            of(0x3000..0x5000, true, true),
-            of(0x5000..0x6000, false, false),
+            of(0x1000..0x3000, true),
+            of(0x3000..0x5000, true),
+            of(0x5000..0x6000, false),
         ];
         assert_eq!(files_in(maps), expected);
     }
@@ -213,12 +237,11 @@ mod tests {
             pages * 4096
         };
         let before = resident();
-        // Others may wait for memory on this machine, which is not what matters here.
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("proc")).unwrap();
-        std::os::unix::fs::symlink("/proc/self", folder.path().join("proc/self")).unwrap();
-        let mut code = KeptCode::new(folder.path().to_owned());
-        code.tidy().unwrap();
+        let begun = std::time::Instant::now();
+        let mut code = KeptCode::keep("/".into()).unwrap();
+        let kept = begun.elapsed();
+        assert!(code.tidy().unwrap());
+        eprintln!("kept in {kept:?}, let go in {:?}", begun.elapsed() - kept);
         let locked = std::fs::read_to_string("/proc/self/status").unwrap();
         let locked = locked.lines().find_map(|line| line.strip_prefix("VmLck:"));
         let kib: u64 = locked
@@ -234,24 +257,42 @@ mod tests {
             resident()
         );
         // Nothing has come into use since: what is kept stays as it is.
-        code.tidy().unwrap();
+        assert!(!code.tidy().unwrap());
         assert!(code.settled.is_some());
         // As if all of it had come into use since: it goes, and is measured anew.
         code.settled = Some(0);
-        code.tidy_when_present(GROWN).unwrap();
+        assert!(code.tidy_when_present(GROWN).unwrap());
         assert_eq!(code.settled, None);
     }
 
     #[test]
-    fn memory_is_waited_for_when_the_kernel_says_so() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(!is_memory_waited_for(folder.path()));
-        let pressure = folder.path().join("proc/pressure");
-        std::fs::create_dir_all(&pressure).unwrap();
-        for (average, expected) in [("0.00", false), ("0.37", true), ("12.00", true)] {
-            let text = format!("some avg10={average} avg60=0.00 avg300=0.00 total=5\n");
-            std::fs::write(pressure.join("memory"), text).unwrap();
-            assert_eq!(is_memory_waited_for(folder.path()), expected, "{average}");
+    fn memory_is_far_from_a_line_or_on_its_way_there() {
+        let line = |signal: Signal, available: i64, reached_in_nanos| DistanceRecord {
+            signal: signal.as_str().to_owned(),
+            is_hard: true,
+            grace_period: "0s".to_owned(),
+            line: 300,
+            available,
+            capacity: 2000,
+            change_per_second: None,
+            reached_in_nanos,
+        };
+        let memory = Signal::MemoryAvailable;
+        let pods = Signal::AllocatableMemoryAvailable;
+        let far = || line(memory, 1000, None);
+        for (items, expected) in [
+            (vec![], true),
+            (vec![far()], true),
+            (vec![line(memory, 400, Some(60_000_000_000))], true),
+            (vec![line(memory, 399, None)], false),
+            (vec![line(memory, 1000, Some(29_000_000_000))], false),
+            (vec![far(), line(pods, 310, None)], false),
+            (vec![far(), line(Signal::NodeFsAvailable, 0, Some(0))], true),
+        ] {
+            let mut seen = LinesRecord { at: None, items };
+            assert!(!is_calm(&seen), "nobody has looked");
+            seen.at = Some(plimsoll_core::object::timestamp::Timestamp::default());
+            assert_eq!(is_calm(&seen), expected, "{seen:?}");
         }
     }
 }

@@ -3,17 +3,22 @@
 //! Written by a thread of its own: on a node without memory a write may take seconds, and the next
 //! decision must not wait for it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use plimsoll_core::admission::node_admit;
 use plimsoll_core::eviction::record::Record;
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::timestamp::Timestamp;
 
+use crate::pods::note::Note;
+use crate::pods::set::Begun;
 use crate::pods::status::Forced;
 
 /// The latest records, oldest first. Clones share them.
@@ -109,25 +114,45 @@ fn prune(directory: &Path, most: usize) -> io::Result<()> {
     files.iter().take(beyond).try_for_each(fs::remove_file)
 }
 
-/// Whom earlier runs have killed at once, by uid, and why.
-pub fn struck_before(directory: &Path) -> BTreeMap<String, Forced> {
-    let records = read(directory).unwrap_or_default();
-    let mut struck = BTreeMap::new();
-    for record in records {
-        let killed = record.struck.as_deref().unwrap_or_default();
-        let evictions = record.decision.evictions.iter();
-        for eviction in evictions.filter(|eviction| killed.contains(&eviction.uid)) {
-            // Only a node that is short of something kills at once.
-            let forced = Forced {
-                reason: node_admit::REASON.to_owned(),
-                message: eviction.message.clone(),
-                is_disruption: true,
-                ..Forced::default()
+/// What the status of a pod says that was evicted by nobody knows which decision: the agent that had
+/// come to it was gone before it had written it down.
+const UNRECORDED: &str =
+    "The pod was evicted by an agent that was stopped before it could say why. ";
+
+/// Whom earlier runs have evicted, by uid, and why. `interrupted` are pods whose kill was found half
+/// done: only a node that is short of something kills so.
+pub fn begun_before(directory: &Path, interrupted: &BTreeSet<PodUid>) -> BTreeMap<String, Begun> {
+    let forced = |message: &str, is_disruption| Forced {
+        reason: node_admit::REASON.to_owned(),
+        message: message.to_owned(),
+        is_disruption,
+        ..Forced::default()
+    };
+    let begun = interrupted.iter().map(|uid| {
+        let begun = Begun {
+            forced: forced(UNRECORDED, true),
+            until: Timestamp::default(),
+            note: Note::warning(node_admit::REASON, UNRECORDED),
+        };
+        (uid.as_str().to_owned(), begun)
+    });
+    let mut all: BTreeMap<String, Begun> = begun.collect();
+    for record in read(directory).unwrap_or_default() {
+        for eviction in record.carried_out() {
+            let grace = match record.is_struck(&eviction.uid) {
+                true => 0,
+                false => u64::try_from(eviction.grace_period_seconds).unwrap_or_default(),
             };
-            struck.insert(eviction.uid.clone(), forced);
+            let at = record.at.unwrap_or_default();
+            let begun = Begun {
+                forced: forced(&eviction.message, eviction.is_disruption()),
+                until: at.saturating_add(Duration::from_secs(grace)),
+                note: Note::evicted(&eviction.message, eviction.annotations.clone(), at),
+            };
+            all.insert(eviction.uid.clone(), begun);
         }
     }
-    struck
+    all
 }
 
 /// Those of earlier runs. One that cannot be read was written by somebody else.

@@ -10,9 +10,10 @@
 //! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and whom it talks to),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `lines` and `pace`
 //! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `target` and
-//! `strike` (the end of a pod), [`EvictionShell`] (the whole). Beside it: `decisions` (records on
-//! disk), `outlook` (how far the lines are), [`protect`] and [`code`] (the agent's own survival),
-//! [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees without hurting a pod).
+//! `strike` (the end of a pod), `victims` (until nothing of it is left), [`EvictionShell`] (the
+//! whole). Beside it: `decisions` (records on disk), `outlook` (how far the lines are), [`protect`]
+//! and [`code`] (the agent's own survival), [`oom`] (the kernel's own kills), [`reclaim`] (what the
+//! node frees without hurting a pod).
 
 mod alarm;
 pub mod code;
@@ -32,9 +33,10 @@ mod surroundings;
 mod target;
 #[cfg(test)]
 mod tests;
+mod victims;
 mod watch;
 
-pub use decisions::struck_before;
+pub use decisions::begun_before;
 pub use settings::{Settings, Waking};
 pub use shell::{EvictionShell, Journal, StartError, Ticket};
 pub use surroundings::{Condemned, Surroundings, Survey};

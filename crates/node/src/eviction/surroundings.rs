@@ -19,8 +19,9 @@ use crate::pods::status::Forced;
 /// The rest of the agent, as the shell sees it. Every call is made on the shell's thread and has
 /// to return at once.
 pub trait Surroundings: Debug + Send + Sync {
-    /// What is known of all pods.
-    fn pods(&self) -> Vec<Report>;
+    /// What is known of all pods; `None` as long as some of them are not known, as when the agent has
+    /// just been started: of those that are, the worst may be far better than one that is not.
+    fn pods(&self) -> Option<Vec<Report>>;
     /// The latest full measurement, disks and all; `None` before the first.
     fn survey(&self) -> Option<Arc<Survey>>;
     /// What is to be given the moment before the processes of a pod are killed, so that whoever sees
@@ -61,6 +62,8 @@ impl Survey {
 pub struct Condemned {
     /// What was decided.
     pub eviction: Eviction,
+    /// When, by the record of the decision.
+    pub at: Timestamp,
     /// What its status says.
     pub forced: Forced,
     /// Whether all its processes were killed already.
@@ -70,7 +73,11 @@ pub struct Condemned {
 }
 
 impl Condemned {
-    pub(super) fn new(eviction: Eviction, stats_ages: Vec<(Signal, Duration)>) -> Condemned {
+    pub(super) fn new(
+        at: Timestamp,
+        eviction: Eviction,
+        stats_ages: Vec<(Signal, Duration)>,
+    ) -> Condemned {
         let failure = eviction.failure();
         let forced = Forced {
             reason: failure.reason.to_owned(),
@@ -81,6 +88,7 @@ impl Condemned {
         Condemned {
             forced,
             eviction,
+            at,
             is_struck: false,
             stats_ages,
         }

@@ -148,10 +148,15 @@ struct Rest {
     told: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
     warnings: Mutex<Vec<String>>,
     sign: Arc<Sign>,
+    /// Whether not all pods are known yet.
+    is_new_here: AtomicBool,
 }
 
 impl Surroundings for Rest {
-    fn pods(&self) -> Vec<Report> {
+    fn pods(&self) -> Option<Vec<Report>> {
+        if self.is_new_here.load(Ordering::Relaxed) {
+            return None;
+        }
         let evicted = self.evicted.lock().unwrap();
         let reports = self.pods.iter().map(|resident| {
             let uid = resident.pod.metadata.uid.as_deref().unwrap();
@@ -165,7 +170,7 @@ impl Surroundings for Rest {
                 version: 0,
             }
         });
-        reports.collect()
+        Some(reports.collect())
     }
 
     fn survey(&self) -> Option<Arc<Survey>> {
@@ -279,6 +284,7 @@ impl Trial {
             told: Mutex::default(),
             warnings: Mutex::default(),
             sign: Arc::default(),
+            is_new_here: AtomicBool::default(),
         });
         let records = tempfile::tempdir().unwrap();
         let mut settings = Settings {
@@ -374,6 +380,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         // The memory may be back before the sampler has looked.
         let rest = Arc::clone(&trial.rest);
         eventually("it is told", || !rest.told.lock().unwrap().is_empty());
+        eventually("it is evicted", || !rest.evicted.lock().unwrap().is_empty());
         let evicted = rest.evicted.lock().unwrap()[0].0;
         let crossed = crossing.at.map_or(evicted, |at| at.min(evicted));
         let took = dead.saturating_duration_since(crossed);
@@ -417,6 +424,27 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         assert_eq!(record.struck, Some(vec![uid]));
         assert!(journal.lines().at.is_some());
     }
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn nobody_goes_before_everybody_is_known() {
+    let mut trial = Trial::new(1000, engine("150Mi", None), |_| {});
+    trial.rest.is_new_here.store(true, Ordering::Relaxed);
+    trial.tenants[0].hold(380);
+    eventually("the line is crossed", || {
+        trial.sampler.crossing().at.is_some()
+    });
+    let still = Instant::now() + Duration::from_millis(500);
+    eventually("time passes", || Instant::now() > still);
+    assert!(trial.tenants.iter_mut().all(Tenant::is_alive));
+    assert_eq!(trial.evicted(), [""; 0]);
+    assert!(trial.shell.journal().decisions().is_empty());
+    trial.rest.is_new_here.store(false, Ordering::Relaxed);
+    loop_until_dead(&mut trial.tenants[0]);
+    eventually("it is told", || !trial.evicted().is_empty());
+    assert_eq!(trial.evicted(), ["hog"]);
+    assert!(trial.tenants[1].is_alive() && trial.tenants[2].is_alive());
 }
 
 fn loop_until_dead(tenant: &mut Tenant) -> Instant {

@@ -23,7 +23,8 @@ use super::settings::{Settings, Waking};
 use super::shell::Shared;
 use super::strike::{Struck, is_grace_over, strike_at_once};
 use super::surroundings::{Condemned, Surroundings, Survey};
-use super::target::{Target, Targets};
+use super::target::Targets;
+use super::victims::Victims;
 use crate::cgroup::Cgroups;
 use crate::pods::Clock;
 use crate::stats;
@@ -36,10 +37,6 @@ const NEAR: Duration = Duration::from_millis(100);
 const ROSTER_LIFE: Duration = Duration::from_secs(1);
 /// How long the kernel's own kill is given to free memory, once per shortage.
 const KERNEL_FIRST: Duration = Duration::from_millis(500);
-/// How long after the last victim has let go the memory may take to show in the figures.
-const SETTLING: Duration = Duration::from_millis(50);
-/// For how long a victim is worth looking at after its grace.
-const DYING: Duration = Duration::from_secs(60);
 /// How long a reclaim may take.
 const RECLAIM: Duration = Duration::from_secs(120);
 /// More than a decision evicts at once.
@@ -64,33 +61,20 @@ pub(super) struct Watch {
     lines: Lines,
     rate: Rate,
     roster: Roster,
+    /// Whether all pods were known the last time they were asked for.
+    are_pods_known: bool,
     listed_at: Timestamp,
     survey: Option<Arc<Survey>>,
     next_step: Timestamp,
     /// What came of evictions at once, by the number of the action. There is room beforehand.
     strikes: Vec<(usize, Struck)>,
-    dying: Vec<Dying>,
-    /// Pods that were evicted and of which something is left, on disk perhaps.
-    leaving: Vec<PodUid>,
-    /// When the last of them was seen to be gone.
-    left_at: Timestamp,
-    /// Until when the last victim's memory may still come.
-    settles: Timestamp,
+    victims: Victims,
     /// Until when it is not said again that nobody may be evicted.
     quiet_until: Timestamp,
     /// When the node began to free what it can.
     reclaims_since: Option<Timestamp>,
     /// Until when the kernel's own kill is waited for in the present shortage.
     kernel_until: Option<Timestamp>,
-}
-
-/// A pod that is on its way out.
-#[derive(Clone, Debug)]
-struct Dying {
-    uid: PodUid,
-    /// How long it is waited for.
-    until: Timestamp,
-    is_struck: bool,
 }
 
 impl Watch {
@@ -115,14 +99,12 @@ impl Watch {
             lines: Lines::default(),
             rate: Rate::default(),
             roster: Roster::default(),
+            are_pods_known: false,
             listed_at: Timestamp::default(),
             survey: None,
             next_step: Timestamp::default(),
             strikes: Vec::with_capacity(STRIKES),
-            dying: Vec::new(),
-            leaving: Vec::new(),
-            left_at: Timestamp::default(),
-            settles: Timestamp::default(),
+            victims: Victims::of_earlier(&shared.decisions().all()),
             quiet_until: Timestamp::default(),
             reclaims_since: None,
             kernel_until: None,
@@ -183,23 +165,29 @@ impl Watch {
         if !standing.is_met {
             self.kernel_until = None;
         }
-        if (!is_due && self.dying.is_empty()) || self.waits_for_reclaim(now, &standing) {
+        if (!is_due && self.victims.is_empty()) || self.waits_for_reclaim(now, &standing) {
             self.publish(now, &observation);
             return self.rest(now, &standing);
         }
         self.list_pods(
             now,
-            standing.is_met || is_surveyed || !self.dying.is_empty(),
+            standing.is_met || is_surveyed || !self.victims.is_empty(),
         );
-        if self.is_somebody_dying(now) {
+        if !self.are_pods_known {
+            // Nobody is compared with those who are not known: nothing is decided yet.
+            self.publish(now, &observation);
+            return self.rest(now, &standing);
+        }
+        let (roster, reading, cgroups) = (&mut self.roster, &mut self.reading, &self.cgroups);
+        if self.victims.is_any_dying(now, roster, reading, cgroups) {
             // The engine waits, but conditions stay current.
             let is_grace_over = self.observe(now, &observation);
             if is_grace_over && !self.settings.gives_grace_always {
-                self.strike_dying();
+                self.victims.strike(&mut self.roster);
             }
             return self.rest(now, &standing);
         }
-        if now < self.settles || (!standing.is_met && self.waits_for_survey(now)) {
+        if now < self.victims.settles() || (!standing.is_met && self.waits_for_survey(now)) {
             return self.rest(now, &standing);
         }
         if standing.is_met {
@@ -247,22 +235,24 @@ impl Watch {
     }
 
     fn list_pods(&mut self, now: Timestamp, at_once: bool) {
-        if !at_once && now.saturating_since(self.listed_at) < ROSTER_LIFE {
+        let is_old = now.saturating_since(self.listed_at) >= ROSTER_LIFE;
+        if self.are_pods_known && !at_once && !is_old {
             return;
         }
+        let Some(reports) = self.surroundings.pods() else {
+            self.are_pods_known = false;
+            return;
+        };
+        self.are_pods_known = true;
         self.listed_at = now;
-        let reports = self.surroundings.pods();
         let profile = self.settings.engine.profile;
         let reading = &mut self.reading;
         let surroundings = &self.surroundings;
         let sign = |uid: &PodUid| surroundings.sign(uid);
         self.roster
             .update(reports, &self.cgroups, profile, reading, sign);
-        let (roster, count) = (&self.roster, self.leaving.len());
-        self.leaving.retain(|uid| roster.contains(uid));
-        if self.leaving.len() < count {
-            self.left_at = now;
-        }
+        self.victims
+            .take_roster(now, &mut self.engine, &self.roster);
         if let Some(survey) = &self.survey {
             self.roster.take_usages(&survey.usages);
         }
@@ -284,8 +274,9 @@ impl Watch {
     /// to go for them.
     fn waits_for_survey(&self, now: Timestamp) -> bool {
         let survey = self.survey.as_ref();
-        let is_older = survey.is_some_and(|survey| survey.taken_at() <= self.left_at);
-        is_older && now.saturating_since(self.left_at) < POLL
+        let left_at = self.victims.left_at();
+        let is_older = survey.is_some_and(|survey| survey.taken_at() <= left_at);
+        is_older && now.saturating_since(left_at) < POLL
     }
 
     /// The kernel was first: what it killed gives its memory back, and nobody else has to go for
@@ -296,37 +287,6 @@ impl Watch {
             self.kernel_until = Some(now.saturating_add(KERNEL_FIRST));
         }
         self.kernel_until.is_some_and(|until| now < until)
-    }
-
-    /// Whether a victim still holds memory. Forgets those that do not.
-    fn is_somebody_dying(&mut self, now: Timestamp) -> bool {
-        if self.dying.is_empty() {
-            return false;
-        }
-        let (roster, reading, cgroups) = (&mut self.roster, &mut self.reading, &self.cgroups);
-        self.dying
-            .retain(|dying| now < dying.until && roster.holds_memory(&dying.uid, reading, cgroups));
-        if self.dying.is_empty() {
-            self.settles = now.saturating_add(SETTLING);
-        }
-        !self.dying.is_empty()
-    }
-
-    /// A hard line is crossed: those who die with their grace have none left.
-    fn strike_dying(&mut self) {
-        for index in 0..self.dying.len() {
-            if !self.dying[index].is_struck {
-                let uid = self.dying[index].uid.clone();
-                tracing::info!(pod = %uid, "a hard line is crossed: its grace is over");
-                let target = self.roster.targets().get_mut(&uid);
-                let struck = target.map(Target::strike);
-                self.dying[index].is_struck = matches!(struck, Some(Ok(())));
-                if let Some(Err(error)) = struck {
-                    tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
-                }
-                self.release(&uid);
-            }
-        }
     }
 
     /// Tells the engine what was seen and does what it says; answers whether a hard line is
@@ -379,7 +339,7 @@ impl Watch {
             && is_concluded
             && !self.is_old_news(now, &decision.verdict);
         let mut announced = Vec::new();
-        let mut condemned = Vec::new();
+        let (mut condemned, mut spared) = (Vec::new(), Vec::new());
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
         let mut strikes = std::mem::take(&mut self.strikes);
         let mut struck = strikes.drain(..).peekable();
@@ -388,7 +348,11 @@ impl Watch {
                 Action::Evict(eviction) => {
                     let struck = struck.next_if(|(of, _)| *of == index);
                     let struck = struck.map(|(_, struck)| struck);
-                    condemned.extend(self.evict(now, *eviction, struck, &decision.stats_ages));
+                    let uid = eviction.uid.as_str().to_owned();
+                    match self.evict(now, *eviction, struck, &decision.stats_ages) {
+                        Some(one) => condemned.push(one),
+                        None => spared.push(uid),
+                    }
                 }
                 Action::Announce(message) if is_recorded || !is_concluded => {
                     announced.push(message);
@@ -399,6 +363,16 @@ impl Watch {
         }
         drop(struck);
         self.strikes = strikes;
+        // Written down first: should this agent not live to see their end, the next one knows why.
+        if is_recorded && let Some(record) = self.recorder.records().next_back() {
+            let mut record = record.clone();
+            record.struck = Some(self.struck(&record));
+            record.spared = Some(spared);
+            for condemned in &mut condemned {
+                condemned.at = record.at.unwrap_or(now);
+            }
+            self.shared.decisions().add(record);
+        }
         for condemned in condemned {
             self.surroundings.evict(condemned);
         }
@@ -410,21 +384,12 @@ impl Watch {
             self.reclaims_since = Some(now);
             self.surroundings.reclaim(reclaims, self.shared.ticket());
         }
-        if is_recorded && let Some(record) = self.recorder.records().next_back() {
-            let mut record = record.clone();
-            record.struck = Some(self.struck(&record));
-            self.shared.decisions().add(record);
-        }
     }
 
     /// Those among the evicted of a record that were killed at once.
     fn struck(&self, record: &Record) -> Vec<String> {
         let evicted = record.decision.evictions.iter();
-        let is_struck = |uid: &str| {
-            let mut dying = self.dying.iter();
-            dying.any(|dying| dying.is_struck && dying.uid.as_str() == uid)
-        };
-        let struck = evicted.filter(|evicted| is_struck(&evicted.uid));
+        let struck = evicted.filter(|evicted| self.victims.is_struck(&evicted.uid));
         struck.map(|evicted| evicted.uid.clone()).collect()
     }
 
@@ -461,14 +426,17 @@ impl Watch {
             // It says OOMKilled, which is the truth.
             tracing::info!(pod = %eviction.pod_ref, "the kernel was first");
             self.engine.kill_failed(&uid);
-            self.settles = now.saturating_add(KERNEL_FIRST);
+            self.victims.settle_until(now.saturating_add(KERNEL_FIRST));
             return None;
         }
-        let mut condemned = Condemned::new(eviction, stats_ages.to_vec());
+        let mut condemned = Condemned::new(now, eviction, stats_ages.to_vec());
         if let Some(struck) = struck {
             self.surroundings.struck(&uid, &condemned.forced);
             condemned.is_struck = matches!(struck, Struck::Killed);
-            self.release(&uid);
+            // Only now: it takes a while, and whoever sees the pod dead is to know why.
+            if let Some(target) = self.roster.targets().get(&uid) {
+                target.release();
+            }
             if let Struck::Failed(error) = struck {
                 tracing::warn!(pod = %uid, %error, "cannot kill the pod at once");
             }
@@ -477,41 +445,27 @@ impl Watch {
         tracing::info!(
             pod = %eviction.pod_ref, is_struck, message = eviction.message, "evicting"
         );
-        let grace = u64::try_from(eviction.grace_period_seconds).unwrap_or_default();
-        let patience = DYING.saturating_add(Duration::from_secs(grace));
-        self.leaving.push(uid.clone());
-        self.dying.push(Dying {
-            uid,
-            until: now.saturating_add(patience),
-            is_struck,
-        });
+        let grace = eviction.grace_period_seconds;
+        self.victims.add(now, uid, grace, is_struck);
         Some(condemned)
-    }
-
-    /// Takes the memory of a pod that was killed.
-    fn release(&mut self, uid: &PodUid) {
-        if let Some(target) = self.roster.targets().get(uid) {
-            target.release();
-        }
     }
 
     fn pace(&self, standing: &Standing) -> Duration {
         // Those with a grace take their time.
-        let is_struck = self.dying.iter().any(|dying| dying.is_struck);
-        pause(standing, is_struck, self.rate.falling)
+        pause(standing, self.victims.is_any_struck(), self.rate.falling)
     }
 
     /// How soon to look again.
     fn rest(&self, now: Timestamp, standing: &Standing) -> Duration {
         let pace = self.pace(standing);
         let engine = self.next_step.saturating_since(now);
-        let settles = self.settles.saturating_since(now);
-        let waits = [Some(self.settles), self.kernel_until];
+        let settles = self.victims.settles();
+        let waits = [Some(settles), self.kernel_until];
         let waits = waits.into_iter().flatten().filter(|until| *until > now);
         let waits = waits.map(|until| until.saturating_since(now));
         // What was due and could not be done is tried again soon, not at once.
         let engine = if engine.is_zero() {
-            pace.max(settles)
+            pace.max(settles.saturating_since(now))
         } else {
             engine
         };

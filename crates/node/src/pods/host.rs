@@ -1,5 +1,6 @@
 //! What workers need besides the runtime.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::IpAddr;
 
@@ -86,6 +87,9 @@ pub trait Host: Debug + Send + Sync {
     async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError>;
     /// Undoes [`Host::prepare`] for a pod of which nothing runs any more.
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError>;
+    /// The uids of pods other than these of which [`Host::prepare`] has left something, and nothing
+    /// runs in it.
+    async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String>;
 
     /// How to make the pod's sandbox.
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError>;

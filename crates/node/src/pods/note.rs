@@ -3,9 +3,11 @@
 //! Reasons match v1.36 pkg/kubelet/events/event.go byte for byte.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
 use kube::Resource;
+use plimsoll_core::object::timestamp::Timestamp;
 
 use super::anatomy::{self, Kind};
 
@@ -39,6 +41,11 @@ pub struct Note {
     pub message: String,
     /// Where in the pod, such as `spec.containers{web}`.
     pub field_path: Option<String>,
+    /// What is told to machines, by name.
+    pub annotations: BTreeMap<String, String>,
+    /// When it happened, if it is known better than by when it is told. Told again, even by the next
+    /// agent, it is the same event then.
+    pub at: Option<Timestamp>,
 }
 
 impl Note {
@@ -49,6 +56,8 @@ impl Note {
             reason: reason.into(),
             message: message.into(),
             field_path: None,
+            annotations: BTreeMap::new(),
+            at: None,
         }
     }
 
@@ -57,6 +66,19 @@ impl Note {
         Note {
             level: Level::Warning,
             ..Note::normal(reason, message)
+        }
+    }
+
+    /// That the pod was evicted by a decision of that time.
+    pub fn evicted(
+        message: impl Into<String>,
+        annotations: BTreeMap<String, String>,
+        at: Timestamp,
+    ) -> Note {
+        Note {
+            annotations,
+            at: Some(at),
+            ..Note::warning("Evicted", message)
         }
     }
 

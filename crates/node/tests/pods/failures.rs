@@ -1,7 +1,11 @@
 //! What becomes of pods when things go wrong.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_node::pods::note::Note;
+use plimsoll_node::pods::set::Begun;
 use plimsoll_node::pods::status::Forced;
 use plimsoll_node::runtime::wire::ContainerState;
 use serde_json::json;
@@ -372,14 +376,61 @@ async fn who_was_struck_down_before_a_restart_is_evicted_and_not_started_again()
             true => world.runtime.run_out_of_memory("a"),
             false => world.runtime.end("a", 137),
         }
-        let world = world.restarted();
-        let forced = evicted("low");
-        world.pods.remember_struck([(uid("job"), forced)].into());
-        world.apply(simple("job", "sleep:1", restart_policy));
+        let job = simple("job", "sleep:1", restart_policy);
+        let world = restarted_after_eviction(&world, job, Duration::ZERO);
         world.until_finished("job").await;
         let status = world.status("job");
         assert_eq!(status.phase.as_deref(), Some("Failed"), "{restart_policy}");
         assert_eq!(status.reason.as_deref(), reason, "{restart_policy}");
         assert_eq!(world.container("job", "a").restart_count, 0);
+    }
+}
+
+/// A new agent that knows of an eviction, which leaves the pod so much time.
+fn restarted_after_eviction(world: &World, job: Pod, left: Duration) -> World {
+    let world = world.restarted();
+    let begun = Begun {
+        forced: evicted("low"),
+        until: world.clock.now().saturating_add(left),
+        note: Note::evicted("low", BTreeMap::new(), world.clock.now()),
+    };
+    world.pods.remember_begun([(uid("job"), begun)].into());
+    world.apply(job);
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_told_to_go_before_a_restart_has_what_is_left_of_its_time() {
+    let cases = [
+        ("Always", None, 7),
+        ("Never", Some(0), 0),
+        ("Always", Some(0), 0),
+    ];
+    for (restart_policy, ends_meanwhile, takes_secs) in cases {
+        let world = World::new();
+        let job = simple("job", "stubborn:1", restart_policy);
+        world.apply(job.clone());
+        world.until_phase("job", "Running").await;
+        world.stop.cancel();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        if let Some(code) = ends_meanwhile {
+            world.runtime.end("a", code);
+        }
+        let begun = Instant::now();
+        let world = restarted_after_eviction(&world, job, Duration::from_secs(7));
+        world.until_finished("job").await;
+        let status = world.status("job");
+        let told = (status.reason.as_deref(), status.message.as_deref());
+        assert_eq!(told, (Some("Evicted"), Some("low")), "{ends_meanwhile:?}");
+        // Nobody knows whether the earlier agent could say so.
+        let said = ("Evicted".to_owned(), "low".to_owned());
+        assert!(world.host.notes().contains(&said), "{ends_meanwhile:?}");
+        assert_eq!(
+            status.phase.as_deref(),
+            Some("Failed"),
+            "{ends_meanwhile:?}"
+        );
+        assert_eq!(world.container("job", "a").restart_count, 0);
+        assert_eq!(begun.elapsed().as_secs(), takes_secs, "{ends_meanwhile:?}");
     }
 }

@@ -22,6 +22,8 @@ use plimsoll_node::runtime::wire::*;
 pub(crate) struct FakeHost {
     notes: Mutex<Vec<Note>>,
     cleaned: Mutex<Vec<String>>,
+    /// Uids of pods of which something is there.
+    pub(crate) left: Mutex<BTreeSet<String>>,
     /// What of pods' cgroups was written anew.
     pub(crate) resized: Mutex<Vec<Resource>>,
     /// What is in use.
@@ -84,7 +86,13 @@ impl Host for FakeHost {
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         self.cleaned.lock().unwrap().push(name);
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.left.lock().unwrap().remove(&uid);
         Ok(())
+    }
+
+    async fn leftovers(&self, known: BTreeSet<String>) -> BTreeSet<String> {
+        &*self.left.lock().unwrap() - &known
     }
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {

@@ -131,6 +131,25 @@ async fn what_nobody_wants_is_stopped_once_all_sources_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_pod_that_nobody_knows_is_taken_away() {
+    let world = World::new();
+    let known = simple("web", "sleep:1", "Always");
+    let left = [uid("web"), "gone".to_owned()];
+    world.host.left.lock().unwrap().extend(left.clone());
+    world.apply(known);
+    world.until_phase("web", "Running").await;
+    let is_left = |world: &World, uid: &str| world.host.left.lock().unwrap().contains(uid);
+    assert!(is_left(&world, "gone"), "not all sources are known");
+    world.pods.replace(Source::Files, Vec::new());
+    let pods = vec![simple("web", "sleep:1", "Always")];
+    world.pods.replace(Source::Api, pods);
+    world
+        .until("it is gone", |world| !is_left(world, "gone"))
+        .await;
+    assert!(is_left(&world, &left[0]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_static_pod_waits_for_the_end_of_its_predecessor() {
     let world = World::new();
     let of_file = |uid: &str| {

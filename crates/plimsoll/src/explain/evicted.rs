@@ -15,7 +15,7 @@ use super::report::{Evicted, RankRow};
 /// What the record says about the eviction of a pod; `None` if it was not evicted in it.
 pub(crate) fn explain_record(record: &Record, node: &str, uid: &str) -> Option<Evicted> {
     let mut evictions = record.decision.evictions.iter();
-    let eviction = evictions.find(|eviction| eviction.uid == uid)?;
+    let eviction = evictions.find(|eviction| eviction.uid == uid && !record.is_spared(uid))?;
     let signal = record.decision.starved.as_deref();
     let signal = signal.and_then(Signal::from_name);
     Some(Evicted {
@@ -275,8 +275,6 @@ fn because(own: &RankRecord, other: &RankRecord, record: &Record) -> String {
 /// How long it got, and why.
 fn grace(record: &Record, eviction: &EvictionRecord, signal: Option<Signal>) -> String {
     let seconds = eviction.grace_period_seconds;
-    let struck = record.struck.as_ref();
-    let was_struck = struck.map(|struck| struck.contains(&eviction.uid));
     let left = eviction.exhausted_in_nanos.map(|nanos| {
         let left = Duration::from_nanos(nanos).as_secs_f64();
         format!(
@@ -285,19 +283,19 @@ fn grace(record: &Record, eviction: &EvictionRecord, signal: Option<Signal>) -> 
         )
     });
     let is_soft = is_soft(record, signal);
-    match was_struck {
-        Some(true) if is_soft => {
+    match record.is_struck(&eviction.uid) {
+        true if is_soft => {
             let why = left.unwrap_or_else(|| "the node had no time left".to_owned());
             format!("None of its {seconds} s: {why}. All its processes were killed at once.")
         }
-        Some(true) => {
+        true => {
             let why = left.map_or_else(String::new, |left| format!(" ({left})"));
             format!(
                 "None: behind a hard threshold there is no time to give{why}. \
                  All its processes were killed at once."
             )
         }
-        Some(false) | None => {
+        false => {
             let most = record.settings.max_pod_grace_period_seconds;
             let rule = match (is_soft, signal) {
                 (true, _) => {

@@ -11,6 +11,7 @@ use crate::threshold::StarvedResource;
 use super::super::candidate::ActivePod;
 use super::super::decision::{Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
 use super::super::engine::Engine;
+use super::super::local_storage::LocalLimit;
 use super::super::observation::Observation;
 use super::super::rank::{Key, Ranked};
 use super::super::signal_source::MemorySource;
@@ -119,6 +120,15 @@ pub struct EvictionRecord {
     pub annotations: BTreeMap<String, String>,
     /// In how many nanoseconds the node would have run dry.
     pub exhausted_in_nanos: Option<i64>,
+}
+
+impl EvictionRecord {
+    /// Whether the pod had to go for the sake of others, as [`Eviction::failure`] says: it did unless
+    /// it broke a limit of its own.
+    pub fn is_disruption(&self) -> bool {
+        let limits = LocalLimit::ALL.map(LocalLimit::as_str);
+        !limits.contains(&self.signal.as_str())
+    }
 }
 
 impl DecisionRecord {

@@ -30,7 +30,7 @@ use super::observation::Observation;
 use super::rank::{self, Key};
 use super::summary::{Summary, time};
 
-use decision::DecisionRecord;
+use decision::{DecisionRecord, EvictionRecord};
 use pod::PodRecord;
 use settings::SettingsRecord;
 pub use state::StateRecord;
@@ -64,6 +64,10 @@ pub struct Record {
     /// carried the decision out; `None` if nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub struck: Option<Vec<String>>,
+    /// Uids of those to whom nothing was done, because the kernel had killed in them first. Told as
+    /// `struck` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spared: Option<Vec<String>>,
 }
 
 /// The look at the node after it freed what it could.
@@ -144,6 +148,27 @@ impl Record {
         Ok(record)
     }
 
+    /// The evictions that were carried out, as far as is known: a pod that nobody has told of may have
+    /// been spared.
+    pub fn carried_out(&self) -> impl Iterator<Item = &EvictionRecord> {
+        let is_told = self.spared.is_some();
+        self.decision.evictions.iter().filter(move |eviction| {
+            self.is_struck(&eviction.uid) || is_told && !self.is_spared(&eviction.uid)
+        })
+    }
+
+    /// Whether a pod was killed at once.
+    pub fn is_struck(&self, uid: &str) -> bool {
+        let mut struck = self.struck.iter().flatten();
+        struck.any(|known| known == uid)
+    }
+
+    /// Whether nothing was done to a pod, because the kernel was first.
+    pub fn is_spared(&self, uid: &str) -> bool {
+        let mut spared = self.spared.iter().flatten();
+        spared.any(|known| known == uid)
+    }
+
     /// What the pods were ranked by; empty for a profile that nobody knows.
     pub fn rank_keys(&self) -> &'static [Key] {
         let Some(profile) = Profile::from_word(&self.settings.profile) else {
@@ -173,6 +198,7 @@ impl Record {
             after_reclaim: None,
             decision,
             struck: None,
+            spared: None,
         }
     }
 

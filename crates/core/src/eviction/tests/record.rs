@@ -213,3 +213,35 @@ fn stalls_evict_where_that_is_asked_for_and_only_then() {
     assert_eq!(eviction.grace_period_seconds, 1);
     assert!(decision.conditions.contains(&NodeCondition::MemoryPressure));
 }
+
+#[test]
+fn what_was_carried_out_is_told_from_what_was_only_decided() {
+    let settings = eviction_settings(Profile::Kubernetes136, &[("memory.available", "1Gi")], &[]);
+    let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(1));
+    let (now, pods) = (Timestamp::from_secs(0), pods(2));
+    let observation = memory_observation(100 * MIB, CAPACITY, now);
+    let pods = observed(&pods);
+    let input = Input::Observed {
+        observation: &observation,
+        pods: &pods,
+    };
+    recorder.step(&mut engine, now, input);
+    let record = recorder.records().next().unwrap();
+    let uid = record.decision.evictions[0].uid.clone();
+    assert!(record.decision.evictions[0].is_disruption());
+    let one = || Some(vec![uid.clone()]);
+    for (struck, spared, expected) in [
+        (None, None, 0),
+        (Some(vec![]), None, 0),
+        (one(), None, 1),
+        (Some(vec![]), Some(vec![]), 1),
+        (Some(vec![]), one(), 0),
+    ] {
+        let told = Record {
+            struck,
+            spared,
+            ..record.clone()
+        };
+        assert_eq!(told.carried_out().count(), expected, "{told:?}");
+    }
+}

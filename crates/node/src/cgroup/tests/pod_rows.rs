@@ -1,7 +1,8 @@
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
-use plimsoll_core::cgroup::{MemoryQos, WeightFormula, oom_score_adj};
+use plimsoll_core::cgroup::{CgroupPath, MemoryQos, Version, WeightFormula, oom_score_adj};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::resources::Bytes;
 use serde_json::json;
@@ -193,7 +194,7 @@ fn check_oom_score(pid: u32, score: i64) {
 
 #[test]
 fn a_frozen_cgroup_of_v1_is_signalled_and_thawed() {
-    let machine = Machine::folder(plimsoll_core::cgroup::Version::V1);
+    let machine = Machine::folder(Version::V1);
     let name = machine
         .cgroups
         .ensure_pod(&pod("frozen", &[json!({})]), &SETTINGS)
@@ -204,4 +205,93 @@ fn a_frozen_cgroup_of_v1_is_signalled_and_thawed() {
     machine.cgroups.kill(&path).unwrap();
     eventually("the process ends", || process.has_ended());
     assert_eq!(machine.read(&name, "freezer.state"), "THAWED");
+}
+
+/// Freezes a pod's cgroup as a strike does; on a folder nobody else says that it was asked for.
+fn freeze(machine: &Machine, path: &CgroupPath) {
+    let files = match machine.cgroups.version() {
+        Version::V1 => vec![("freezer.state", "FROZEN"), ("freezer.self_freezing", "1")],
+        Version::V2 => vec![("cgroup.freeze", "1")],
+    };
+    let directory = machine.cgroups.layout().directories(path);
+    let holds_file = |directory: &&PathBuf| directory.join(files[0].0).exists();
+    let directory = directory.iter().find(holds_file).unwrap();
+    let count = if machine.is_kernel() { 1 } else { files.len() };
+    for (file, value) in &files[..count] {
+        std::fs::write(directory.join(file), value).unwrap();
+    }
+}
+
+#[test]
+fn a_pod_that_was_frozen_but_not_yet_signalled_goes_on() {
+    let machine = Machine::folder(Version::V1);
+    let [frozen, other] = ["frozen", "other"].map(|uid| {
+        let made = machine
+            .cgroups
+            .ensure_pod(&pod(uid, &[json!({})]), &SETTINGS);
+        made.unwrap()
+    });
+    freeze(&machine, &machine.cgroups.path(&frozen));
+    // Frozen with one above it: that is not undone here.
+    let below = machine
+        .cgroups
+        .layout()
+        .directory("freezer", &machine.cgroups.path(&other));
+    let state = below.unwrap().join("freezer.state");
+    std::fs::write(state, "FROZEN").unwrap();
+    assert_eq!(machine.cgroups.finish_kills().unwrap(), BTreeSet::new());
+    assert_eq!(machine.read(&frozen, "freezer.state"), "THAWED");
+    assert_eq!(machine.read(&other, "freezer.state"), "FROZEN");
+}
+
+#[test]
+fn a_frozen_pod_of_v2_is_somebody_elses_if_the_kernel_kills_by_itself() {
+    for (can_kill, expected) in [(true, "1"), (false, "0")] {
+        let machine = Machine::folder(Version::V2);
+        let made = machine
+            .cgroups
+            .ensure_pod(&pod("paused", &[json!({})]), &SETTINGS);
+        let name = made.unwrap();
+        let path = machine.cgroups.path(&name);
+        freeze(&machine, &path);
+        let directory = machine.cgroups.layout().directories(&path).remove(0);
+        if !can_kill {
+            std::fs::remove_file(directory.join("cgroup.kill")).unwrap();
+        }
+        assert_eq!(machine.cgroups.finish_kills().unwrap(), BTreeSet::new());
+        let frozen = std::fs::read_to_string(directory.join("cgroup.freeze"));
+        assert_eq!(frozen.unwrap(), expected);
+    }
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_kill_that_was_begun_in_a_frozen_pod_is_finished() {
+    let machine = Machine::kernel();
+    if machine.cgroups.version() == Version::V2 {
+        // Nothing is frozen there.
+        return;
+    }
+    let made = machine
+        .cgroups
+        .ensure_pod(&pod("frozen", &[json!({})]), &SETTINGS);
+    let name = made.unwrap();
+    let path = machine.cgroups.path(&name);
+    let mut processes = [Waiting::spawn("exit"), Waiting::spawn("exit")];
+    for process in &processes {
+        machine.enter(&path, process.pid());
+    }
+    freeze(&machine, &path);
+    eventually("it is frozen", || {
+        machine.read(&name, "freezer.state") == "FROZEN"
+    });
+    let first = i32::try_from(processes[0].pid()).unwrap();
+    let first = rustix::process::Pid::from_raw(first).unwrap();
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    let uid = PodUid::from("frozen");
+    assert_eq!(machine.cgroups.finish_kills().unwrap(), [uid].into());
+    for process in &mut processes {
+        eventually("all end", || process.has_ended());
+    }
+    assert_eq!(machine.cgroups.finish_kills().unwrap(), BTreeSet::new());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::watch;
 
-use super::table::Source;
+use super::table::{Begun, Source};
 use crate::pods::admission::{self, Admission, Rejection};
 use crate::pods::note::Note;
 use crate::pods::resize::{self, Allocation};
@@ -58,27 +58,34 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Entry {
-    /// Admits a pod, unless it is over, or `struck` says why an earlier agent has killed it; its
-    /// worker is to be started. The error are the uids of pods that have to make room first.
+    /// Admits a pod, unless it is over, or an earlier agent has `begun` to end it; its worker is to be
+    /// started. The error are the uids of pods that have to make room first.
     pub(super) fn new(
         shared: &Arc<Shared>,
         source: Source,
         wanted: Arc<Pod>,
         others: &[Arc<Pod>],
-        struck: Option<Forced>,
+        begun: Option<Begun>,
     ) -> Result<(Entry, Worker), Vec<String>> {
         let allocation = Allocation::recovered(&wanted);
         let allocated = allocation.applied_to(&wanted);
         let has_pending_resize = allocated.is_some();
         let pod = allocated.map_or_else(|| Arc::clone(&wanted), Arc::new);
-        let is_struck = struck.is_some();
-        let mut end = (is_struck || is_over(&wanted)).then(|| End {
-            grace_secs: grace::shorten(None, &wanted, is_struck.then_some(0)),
-            forced: struck,
-            is_struck,
+        let left = begun.as_ref().map(|begun| {
+            let left = begun.until.saturating_since(shared.clock.now());
+            i64::try_from(left.as_secs()).unwrap_or(i64::MAX)
         });
-        let mut settled = anatomy::is_terminal_phase(anatomy::phase(&wanted))
-            .then(|| wanted.status.clone().unwrap_or_default());
+        let is_over_already = anatomy::is_terminal_phase(anatomy::phase(&wanted));
+        if let Some(begun) = begun.as_ref().filter(|_| !is_over_already) {
+            shared.host.record(&wanted, begun.note.clone());
+        }
+        let mut end = (begun.is_some() || is_over(&wanted)).then(|| End {
+            grace_secs: grace::shorten(None, &wanted, left),
+            // What has ended meanwhile, or ends in what is left of its time, was told to.
+            is_struck: begun.is_some(),
+            forced: begun.map(|begun| begun.forced),
+        });
+        let mut settled = is_over_already.then(|| wanted.status.clone().unwrap_or_default());
         let mut is_rejected = false;
         let verdict = match end {
             None => admit(&*shared.host, &pod, others),

@@ -38,7 +38,7 @@ use entry::{Entry, Kill};
 use table::Table;
 
 pub use mirrors::MirrorWork;
-pub use table::Source;
+pub use table::{Begun, Source};
 
 /// All pods of the node. Cheap to clone; clones share them.
 #[derive(Clone, Debug)]
@@ -202,10 +202,10 @@ impl Pods {
         }
     }
 
-    /// Takes whom an earlier agent has struck down, by uid, and why: it may have been gone before it
-    /// could tell. To be told before the pods are.
-    pub fn remember_struck(&self, struck: BTreeMap<String, Forced>) {
-        self.table().struck = struck;
+    /// Takes whom an earlier agent has begun to end, by uid: it may have been gone before it could
+    /// tell. To be told before the pods are.
+    pub fn remember_begun(&self, begun: BTreeMap<String, Begun>) {
+        self.table().begun = begun;
     }
 
     /// Stops a pod, for the sake of others or because it may not stay; returns once nothing of it
@@ -269,11 +269,11 @@ impl Pods {
         let uid = anatomy::uid(&pod).to_owned();
         let others = table.active_pods();
         // A static pod is the same when it is started anew, and may be.
-        let struck = match source {
-            Source::Api => table.struck.get(&uid).cloned(),
+        let begun = match source {
+            Source::Api => table.begun.get(&uid).cloned(),
             Source::Files => None,
         };
-        let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others, struck);
+        let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others, begun);
         let (entry, worker) = match made {
             Ok(made) => made,
             Err(victims) => return self.make_room(table, source, pod, &victims),

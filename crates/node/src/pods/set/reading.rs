@@ -39,9 +39,20 @@ impl Pods {
     /// machine has belongs to nobody. An agent that has just started has found its containers before
     /// it knows whose they are.
     pub fn are_all_known(&self) -> bool {
+        self.are_all_reported() && self.table().waiting.is_empty()
+    }
+
+    /// Whether sources have told of all pods, and each that may have something on the machine has a
+    /// report.
+    pub fn are_all_reported(&self) -> bool {
         let table = self.table();
         let reports = self.reports();
         let mut uids = table.entries.keys();
-        table.is_ready() && table.waiting.is_empty() && uids.all(|uid| reports.get(uid).is_some())
+        table.is_ready() && uids.all(|uid| reports.get(uid).is_some())
+    }
+
+    /// Whether sources have told of all pods, though some may not have been looked at yet.
+    pub fn are_all_told(&self) -> bool {
+        self.table().is_ready()
     }
 }

@@ -4,7 +4,7 @@
 //! closely. A runtime that tells when something has changed is asked then, and now and then in case
 //! something was lost; one that does not is asked every second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,7 +19,8 @@ use crate::runtime::wire::{ContainerFilter, PodSandboxFilter};
 
 /// How often the runtime is asked while things change, or if it tells nothing.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often it is asked if it tells of changes and all is quiet.
+/// How often it is asked if it tells of changes and all is quiet, and how often what is left of pods
+/// is looked for.
 const QUIET_PERIOD: Duration = Duration::from_secs(60);
 /// After so long without a change all is quiet.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
@@ -38,13 +39,22 @@ impl Pods {
         let mut known: BTreeMap<String, Seen> = BTreeMap::new();
         let mut last_change = Instant::now();
         let mut resize_due = Instant::now() + RESIZE_PERIOD;
+        // What an agent that was killed has left is looked for first.
+        let mut sweep_due = Instant::now();
         loop {
             match self.relist().await {
                 Ok(seen) => {
                     if self.wake_changed(&known, &seen) {
                         last_change = Instant::now();
                     }
-                    self.stop_orphans(&seen);
+                    let is_due = Instant::now() >= sweep_due && self.table().is_ready();
+                    let mut leftovers = BTreeSet::new();
+                    if is_due {
+                        sweep_due = Instant::now() + QUIET_PERIOD;
+                        let known = self.table().entries.keys().cloned().collect();
+                        leftovers = self.0.shared.host.leftovers(known).await;
+                    }
+                    self.stop_orphans(&seen, &leftovers);
                     known = seen;
                 }
                 Err(error) => tracing::warn!(%error, "cannot list what runs"),
@@ -102,22 +112,25 @@ impl Pods {
         is_any
     }
 
-    /// Stops what runs for pods that no source has. Their sandboxes are left to be collected.
-    fn stop_orphans(&self, seen: &BTreeMap<String, Seen>) {
+    /// Stops what runs for pods that no source has, and takes away what is left of them. Their
+    /// sandboxes are left to be collected.
+    fn stop_orphans(&self, seen: &BTreeMap<String, Seen>, leftovers: &BTreeSet<String>) {
         let mut table = self.table();
         if !table.is_ready() {
             return;
         }
-        let orphans: Vec<String> = seen
+        let orphans: BTreeSet<String> = seen
             .keys()
+            .chain(leftovers)
             .filter(|uid| !table.entries.contains_key(*uid) && !table.stopping.contains(*uid))
             .cloned()
             .collect();
         for uid in orphans {
             table.stopping.insert(uid.clone());
             let pods = self.clone();
+            let is_left = leftovers.contains(&uid);
             self.0.tasks.spawn(async move {
-                if let Err(error) = pods.stop_orphan(&uid).await {
+                if let Err(error) = pods.stop_orphan(&uid, is_left).await {
                     tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
                 }
                 pods.table().stopping.remove(&uid);
@@ -125,10 +138,10 @@ impl Pods {
         }
     }
 
-    async fn stop_orphan(&self, uid: &str) -> Result<(), Error> {
+    async fn stop_orphan(&self, uid: &str, is_left: bool) -> Result<(), Error> {
         let runtime = &self.0.shared.runtime;
         let observed = look::look(&**runtime, uid, &Default::default()).await?;
-        if observed.is_idle() {
+        if observed.is_idle() && !is_left {
             return Ok(());
         }
         tracing::info!(uid, "stopping a pod that nobody wants");

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::timestamp::Timestamp;
 
 use super::entry::Entry;
 use crate::pods::anatomy;
+use crate::pods::note::Note;
 use crate::pods::status::Forced;
 
 /// Where pods come from.
@@ -16,6 +18,17 @@ pub enum Source {
     Api,
     /// Files on the node.
     Files,
+}
+
+/// That an earlier agent has begun to end a pod, and has killed its processes or told them to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// What its status says.
+    pub forced: Forced,
+    /// How long it may take.
+    pub until: Timestamp,
+    /// What people are told, if the earlier agent was gone before it could tell them.
+    pub note: Note,
 }
 
 /// All pods.
@@ -29,8 +42,8 @@ pub(super) struct Table {
     pub(super) mirrors: BTreeMap<String, Arc<Pod>>,
     /// Uids of pods that nobody wants and that are being stopped.
     pub(super) stopping: BTreeSet<String>,
-    /// Pods that an earlier agent has killed, and why, by uid.
-    pub(super) struck: BTreeMap<String, Forced>,
+    /// Pods that an earlier agent has begun to end, by uid.
+    pub(super) begun: BTreeMap<String, Begun>,
     ready: BTreeSet<Source>,
 }
 

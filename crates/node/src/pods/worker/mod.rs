@@ -75,7 +75,7 @@ pub struct End {
     pub grace_secs: i64,
     /// What its status says from then on.
     pub forced: Option<Forced>,
-    /// Whether its processes are killed by somebody else than its worker, for that reason.
+    /// Whether its processes are ended by somebody else than its worker, for that reason.
     pub is_struck: bool,
 }
 

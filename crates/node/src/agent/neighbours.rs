@@ -1,0 +1,148 @@
+//! The agent as eviction sees it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_client::events::EventType;
+use plimsoll_core::eviction::NodeReclaim;
+use plimsoll_core::object::identity::PodUid;
+use plimsoll_core::object::node::NodeCondition;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use super::heartbeat::Heartbeat;
+use super::host::NodeHost;
+use super::measure::Meter;
+use crate::eviction::{Condemned, Surroundings, Survey, Ticket};
+use crate::pods::note::Note;
+use crate::pods::reports::Report;
+use crate::pods::status::Forced;
+use crate::pods::{Pods, Sign};
+
+/// After so long a pod that cannot be looked at does not keep the node from deciding about others.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What eviction talks to.
+pub(super) struct Neighbours {
+    pub(super) pods: Pods,
+    pub(super) host: Arc<NodeHost>,
+    heartbeat: Arc<Heartbeat>,
+    pub(super) meter: Arc<Meter>,
+    begun: Instant,
+    /// Whether all pods have been known once since the agent was started.
+    are_pods_known: AtomicBool,
+    survey: Mutex<Option<Arc<Survey>>>,
+    reclaims: UnboundedSender<(Vec<NodeReclaim>, Ticket)>,
+    handle: Handle,
+}
+
+impl fmt::Debug for Neighbours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Neighbours").finish_non_exhaustive()
+    }
+}
+
+impl Neighbours {
+    /// Of an agent that has just been started. What is to be freed is asked for by `reclaims`.
+    pub(super) fn new(
+        pods: Pods,
+        host: Arc<NodeHost>,
+        heartbeat: Arc<Heartbeat>,
+        meter: Arc<Meter>,
+        reclaims: UnboundedSender<(Vec<NodeReclaim>, Ticket)>,
+    ) -> Neighbours {
+        Neighbours {
+            pods,
+            host,
+            heartbeat,
+            meter,
+            begun: Instant::now(),
+            are_pods_known: AtomicBool::default(),
+            survey: Mutex::default(),
+            reclaims,
+            handle: Handle::current(),
+        }
+    }
+
+    /// Takes what was measured last.
+    pub(super) fn take_survey(&self) {
+        let summary = self.meter.summary();
+        let survey = Survey {
+            observation: summary.observation(),
+            usages: summary.usages(),
+        };
+        let mut latest = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = Some(Arc::new(survey));
+    }
+}
+
+impl Surroundings for Neighbours {
+    fn pods(&self) -> Option<Vec<Report>> {
+        if !self.are_pods_known.load(Ordering::Relaxed) {
+            let is_late = self.begun.elapsed() >= PATIENCE && self.pods.are_all_told();
+            if !is_late && !self.pods.are_all_reported() {
+                return None;
+            }
+            // Those who come later are reported before they run.
+            self.are_pods_known.store(true, Ordering::Relaxed);
+        }
+        Some(self.pods.reports().all())
+    }
+
+    fn survey(&self) -> Option<Arc<Survey>> {
+        let latest = self.survey.lock();
+        latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn sign(&self, uid: &PodUid) -> Option<Arc<Sign>> {
+        self.pods.sign(uid.as_str())
+    }
+
+    fn struck(&self, uid: &PodUid, forced: &Forced) {
+        self.pods.strike(uid.as_str(), forced.clone());
+    }
+
+    fn evict(&self, condemned: Condemned) {
+        let Condemned {
+            eviction, forced, ..
+        } = condemned;
+        let pods = self.pods.clone();
+        let (uid, grace) = (eviction.uid.clone(), eviction.grace_period_seconds);
+        self.handle.spawn(async move {
+            if let Err(error) = pods.kill(uid.as_str(), Some(grace), Some(forced)).await {
+                tracing::warn!(%error, "evicted pod is slow to end");
+            }
+        });
+        let age = condemned.stats_ages.first().map(|(_, age)| {
+            let nanos = u64::try_from(age.as_nanos()).unwrap_or_default();
+            Duration::from_nanos(nanos)
+        });
+        let label = eviction.cause.metric_label();
+        self.meter.metrics.evicted(label, age);
+        if let Some(report) = self.pods.reports().get(eviction.uid.as_str()) {
+            let annotations = eviction.annotations.into_iter();
+            let annotations = annotations.map(|(name, value)| (name.to_owned(), value));
+            let annotations = annotations.collect();
+            let note = Note::evicted(eviction.message, annotations, condemned.at);
+            self.host.tell(&report.pod, &note);
+        }
+    }
+
+    fn conditions_changed(&self, conditions: &BTreeSet<NodeCondition>) {
+        self.host.pressure.send_replace(conditions.clone());
+        self.heartbeat.report_first();
+    }
+
+    fn warn(&self, reason: &'static str, message: String) {
+        self.heartbeat.tell(EventType::Warning, reason, message);
+    }
+
+    fn reclaim(&self, wanted: Vec<NodeReclaim>, ticket: Ticket) {
+        // If nobody listens the agent is stopping, and the ticket is dropped.
+        let _ = self.reclaims.send((wanted, ticket));
+    }
+}

@@ -1,0 +1,95 @@
+//! Kills that an agent had begun when it was killed itself.
+//!
+//! On cgroup v1 a pod's cgroup is frozen while its processes are signalled. An agent that ends in that
+//! moment leaves it frozen: nothing in it runs, and nothing in it can die, whoever asks it to.
+//!
+//! Only what agents have frozen is touched. They freeze the cgroups of pods, and nobody else does:
+//! who pauses, checkpoints or changes a container (containerd, runc, CRIU) freezes the one of the
+//! container, below. That one stays as it is, and so does a pod that is frozen because of a cgroup
+//! above it. The embedded runtime freezes its containers too, but only to remove them, which is
+//! tried again. Where the kernel kills with one write (`cgroup.kill`, cgroup v2) agents freeze
+//! nothing, so that a frozen pod there is somebody else's, as by `systemctl freeze`.
+//!
+//! Who was signalled already cannot be saved, and what is left of its pod is of no use: that kill is
+//! brought to its end. If nobody was, nothing has happened yet: the pod goes on, and whether it has
+//! to go is decided again by what the node is like now.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use plimsoll_core::object::identity::PodUid;
+use rustix::process::{Pid, Signal};
+
+use super::error::Error;
+use super::kill::Blade;
+use super::tree::Cgroups;
+
+impl Cgroups {
+    /// Has no pod stay frozen that an earlier agent was about to kill; answers who was killed by it.
+    pub fn finish_kills(&self) -> Result<BTreeSet<PodUid>, Error> {
+        let mut killed = BTreeSet::new();
+        for (uid, name) in self.found_pods()? {
+            let mut blade = self.blade(&self.path(&name));
+            if !blade.is_left_frozen() {
+                continue;
+            }
+            if !is_any_condemned(&blade)? {
+                tracing::info!(pod = %uid, "it was frozen to be killed, and goes on");
+                blade.thaw();
+                continue;
+            }
+            tracing::info!(pod = %uid, "it was being killed, which is brought to its end");
+            if let Err(error) = blade.strike() {
+                tracing::warn!(pod = %uid, %error, "cannot kill what is left of it");
+            }
+            killed.insert(uid);
+        }
+        Ok(killed)
+    }
+}
+
+/// Whether a process in the cgroup dies as soon as it goes on.
+fn is_any_condemned(blade: &Blade) -> Result<bool, Error> {
+    let mut is_any = false;
+    blade.each_pid(&mut |pid| is_any |= is_condemned(pid))?;
+    Ok(is_any)
+}
+
+fn is_condemned(pid: Pid) -> bool {
+    let status = format!("/proc/{}/status", pid.as_raw_nonzero());
+    // One that cannot be read is gone.
+    fs::read_to_string(status).is_ok_and(|status| has_pending_kill(&status))
+}
+
+/// By the text of `/proc/<pid>/status`: signals to the thread, and to the process.
+fn has_pending_kill(status: &str) -> bool {
+    let bit = 1_u64 << (Signal::KILL.as_raw() - 1);
+    let pending = status.lines().filter_map(|line| {
+        let (name, mask) = line.split_once(':')?;
+        let is_pending = matches!(name, "SigPnd" | "ShdPnd");
+        is_pending.then(|| u64::from_str_radix(mask.trim(), 16))
+    });
+    pending.flatten().any(|mask| mask & bit != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_is_pending_for_a_thread_or_for_the_process() {
+        let status = |thread: &str, process: &str| {
+            format!("Name:\tsh\nSigPnd:\t{thread}\nShdPnd:\t{process}\nSigBlk:\t0000000000000100\n")
+        };
+        let (none, kill, term) = ("0000000000000000", "0000000000000100", "0000000000004000");
+        for (thread, process, expected) in [
+            (none, none, false),
+            (none, term, false),
+            (kill, none, true),
+            (none, kill, true),
+        ] {
+            let text = status(thread, process);
+            assert_eq!(has_pending_kill(&text), expected, "{text}");
+        }
+    }
+}

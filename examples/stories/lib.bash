@@ -5,7 +5,7 @@
 #
 #   tell TEXT                  says what happens next
 #   show COMMAND…              runs a command and shows it with its output
-#   show_when TEXT COMMAND…    waits until a command's output has TEXT in it, then shows both
+#   show_when TEXT COMMAND…    waits until a command's output has TEXT in it, and shows both
 #   until_shows TEXT COMMAND…  waits without showing
 #
 # PLIMSOLL names the binary; the release build of this repository is taken if it is not set.
@@ -18,8 +18,10 @@ plimsoll=${PLIMSOLL:-$story/../../../target/release/plimsoll}
 work=$(mktemp -d)
 export KUBECONFIG=$work/data/admin.kubeconfig
 export KUBECACHEDIR=$work/cache
-# How long anything may take.
-patience=60
+# By how much everything is slower than usual: tests say so where machines are emulated.
+slowness=${PLIMSOLL_TEST_SLOWNESS:-1}
+# How long anything may take, in seconds.
+patience=$((60 * slowness))
 # The cgroup that plays the machine, and the network of its pods.
 cgroup=/plimsoll-story-$$
 bridge=pls$$
@@ -46,16 +48,18 @@ show() {
     "$@" 2>&1 || true
 }
 
+# Leaves what it saw in `shown`.
 until_shows() {
-    local text=$1 output='' deadline=$((SECONDS + patience))
+    local text=$1 deadline=$((SECONDS + patience))
     shift
-    while output=$("$@" 2>&1 || true); [[ $output != *"$text"* ]]; do
+    while shown=$("$@" 2>&1 || true); [[ $shown != *"$text"* ]]; do
         if [ $SECONDS -ge $deadline ]; then
-            printf 'error: waited in vain for %q from: %s\n%s\n' "$text" "$*" "$output" >&2
+            printf 'error: waited in vain for %q from: %s\n%s\n' "$text" "$*" "$shown" >&2
             tail -n 20 "$work"/*.log >&2
             exit 1
         fi
-        sleep 0.1
+        # A tenth of a second.
+        sleep "$((slowness / 10)).$((slowness % 10))"
     done
 }
 
@@ -63,7 +67,9 @@ show_when() {
     local text=$1
     shift
     until_shows "$text" "$@"
-    show "$@"
+    # Things may have gone on since.
+    typed "$@"
+    printf '%s\n' "$shown"
 }
 
 # The trees of cgroup v1, or the one of v2.
@@ -104,7 +110,7 @@ small_disk() {
 # Fills that file system until so many MiB are left.
 leave_free() {
     local free=$(($(stat -f -c '%a * %S' "$work/data") >> 20))
-    head -c "$((free - $1))M" /dev/zero >>"$work/data/ballast"
+    dd if=/dev/zero bs=1M count="$((free - $1))" status=none >>"$work/data/ballast"
 }
 
 start() {
@@ -136,12 +142,15 @@ start_node() {
 start_api() {
     start server --data-dir "$work/data" --listen 127.0.0.1:0 "$@"
     until_shows default kubectl get namespaces
-    start controllers --kubeconfig "$KUBECONFIG"
+    # Nodes on paper are silent, and stay ready for as long as a story takes.
+    start controllers --kubeconfig "$KUBECONFIG" --node-monitor-grace-period 1h
     start scheduler --kubeconfig "$KUBECONFIG"
     until_shows default kubectl get serviceaccounts
 }
 
-# A node on paper: its name, its zone. It stays ready for as long as a story takes.
+taints() { kubectl get node "$1" -o json | jq -c '[.spec.taints[]?]'; }
+
+# A node on paper: its name, its zone.
 paper_node() {
     kubectl create -f - >/dev/null <<NODE
 { "apiVersion": "v1", "kind": "Node",
@@ -152,7 +161,7 @@ NODE
         "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
         "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady",
             "lastHeartbeatTime": "'"$(date -u +%FT%TZ)"'", "lastTransitionTime": "'"$(date -u +%FT%TZ)"'" }] } }'
-    until_shows '[]' jq -c '[.spec.taints[]?]' <(kubectl get node "$1" -o json)
+    until_shows '[]' taints "$1"
 }
 
 end() {

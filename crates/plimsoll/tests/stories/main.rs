@@ -1,21 +1,39 @@
 //! The stories in `examples/stories` print what is kept beside them, and docs/stories.md shows it.
 //!
-//! `UPDATE_STORIES=1 cargo test -p plimsoll --test stories -- --include-ignored` writes anew what is
-//! kept and shown.
+//! Each is a test: `tools/08-overcommit` needs kubectl, `root/02-hard-eviction` has to run
+//! containers, and `vm/stories` tells some of them again on cgroup v2.
+//!
+//! With `UPDATE_STORIES=1` what they print is kept, and what is kept is shown; examples/stories/README.md
+//! has the commands.
 
 mod story;
+mod vm;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::thread;
+use std::process::ExitCode;
 
-use story::{Needs, Story};
+use libtest_mimic::{Arguments, Failed, Trial};
+use plimsoll_testkit::vm::slowness;
+
+use story::Story;
+
+/// Which stories are told, by words that are in their names; all of them if it is not set.
+const STORIES_VARIABLE: &str = "PLIMSOLL_STORIES";
 
 /// How many stories are told at once. They wait most of the time.
 const AT_ONCE: usize = 4;
 
+/// In a virtual machine they do not.
+const AT_ONCE_WHERE_SLOW: usize = 2;
+
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let above = crate_folder.ancestors().nth(2);
+    above.expect("crates are two folders down").to_owned()
+}
+
+fn stories_folder() -> PathBuf {
+    repository().join("examples/stories")
 }
 
 fn is_updating() -> bool {
@@ -23,8 +41,7 @@ fn is_updating() -> bool {
 }
 
 fn stories() -> Vec<Story> {
-    let folder = repository().join("examples/stories");
-    let entries = std::fs::read_dir(folder).expect("there are stories");
+    let entries = std::fs::read_dir(stories_folder()).expect("there are stories");
     let paths = entries.map(|entry| entry.expect("a readable folder").path());
     let mut stories: Vec<Story> = paths
         .filter(|path| path.is_dir())
@@ -34,51 +51,49 @@ fn stories() -> Vec<Story> {
     stories
 }
 
-/// Tells all stories that need no more than that, and lists those that went otherwise.
-fn tell_all(needs: Needs) {
-    let waiting: Vec<Story> = stories()
-        .into_iter()
-        .filter(|s| s.needs() == needs)
-        .collect();
-    assert!(!waiting.is_empty(), "no story needs {needs:?}");
-    let (waiting, wrong) = (Mutex::new(waiting), Mutex::new(Vec::new()));
-    let next = || waiting.lock().expect("nobody panics").pop();
-    thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                while let Some(story) = next() {
-                    let told = story.tell(is_updating());
-                    wrong.lock().expect("nobody panics").extend(told.err());
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().expect("nobody panics");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+fn is_told(name: &str) -> bool {
+    let told = std::env::var(STORIES_VARIABLE);
+    told.map_or(true, |told| {
+        told.split_whitespace().any(|word| name.contains(word))
+    })
 }
 
-#[test]
-#[ignore = "tier: root"]
-fn stories_of_real_nodes_go_as_they_are_kept() {
-    tell_all(Needs::Root);
+fn trial(story: Story) -> Trial {
+    let name = format!("{}/{}", story.needs(), story.name());
+    let tier = format!("tier: {}", story.needs());
+    Trial::test(name, move || Ok(story.tell(is_updating())?))
+        .with_kind(tier)
+        .with_ignored_flag(true)
 }
 
-#[test]
-#[ignore = "tier: tools"]
-fn stories_of_the_api_go_as_they_are_kept() {
-    tell_all(Needs::Tools);
-}
-
-#[test]
-fn the_page_shows_every_story() {
+fn the_page_shows_every_story() -> Result<(), Failed> {
     let file = repository().join("docs/stories.md");
     let page = story::page(&stories());
     if is_updating() {
-        std::fs::write(&file, &page).expect("the page can be written");
+        std::fs::write(&file, &page)?;
     }
     let shown = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        shown == page,
-        "docs/stories.md is not what stories keep; UPDATE_STORIES=1 writes it:\n{page}"
-    );
+    match shown == page {
+        true => Ok(()),
+        false => Err(format!(
+            "docs/stories.md is not what stories keep; UPDATE_STORIES=1 writes it:\n{page}"
+        ))?,
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    let at_once = match slowness() {
+        1 => AT_ONCE,
+        _ => AT_ONCE_WHERE_SLOW,
+    };
+    arguments.test_threads.get_or_insert(at_once);
+    let mut trials: Vec<Trial> = stories().into_iter().map(trial).collect();
+    trials.retain(|trial| is_told(trial.name()));
+    trials.push(Trial::test(
+        "the_page_shows_every_story",
+        the_page_shows_every_story,
+    ));
+    trials.push(vm::trial());
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

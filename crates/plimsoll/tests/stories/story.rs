@@ -1,6 +1,6 @@
 //! One story: a script, and what it prints.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +11,15 @@ pub(crate) enum Needs {
     Tools,
     /// To run containers.
     Root,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Needs::Tools => "tools",
+            Needs::Root => "root",
+        })
+    }
 }
 
 /// A folder with a script `run` and its `output`.
@@ -91,21 +100,26 @@ fn trimmed(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Without the amounts that are never the same twice: those in KiB, or in bytes of a message.
+/// Without the amounts that were measured, which are never the same twice; now and then one is a
+/// round number in a larger unit.
 fn blurred(text: &str) -> String {
-    let mut blurred = String::new();
-    let mut digits = String::new();
-    for (index, letter) in text.char_indices() {
-        if letter.is_ascii_digit() {
-            digits.push(letter);
-            continue;
+    let mut blurred = text.to_owned();
+    for before in ["available:", "using"] {
+        let mut parts = blurred.split(before);
+        let mut rest = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let amount = part.trim_start();
+            let space = &part[..part.len() - amount.len()];
+            let after = amount.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+            let is_measured = amount.starts_with(|letter: char| letter.is_ascii_digit());
+            rest += before;
+            rest += space;
+            rest += if is_measured { "…" } else { amount };
+            rest += if is_measured { after } else { "" };
         }
-        let is_measured = text[index..].starts_with("Ki");
-        blurred.push_str(if is_measured { "…" } else { &digits });
-        digits.clear();
-        blurred.push(letter);
+        blurred = rest;
     }
-    blurred + &digits
+    blurred
 }
 
 /// The page that shows all of them.
@@ -136,8 +150,8 @@ with `kubectl`, and leaves nothing behind. Those that run containers need root:
 # examples/stories/02-hard-eviction/run
 ```
 
-Below is what they print. Tests run every one of them and compare, so that this page stays true; only measured amounts of
-memory and disk differ from run to run. `busybox`, `jq` and `kubectl` have to be installed.
+Below is what they print, whether cgroups are v1 or v2. Tests run every one of them and compare, so that this page stays
+true; only measured amounts of memory and disk differ from run to run. `busybox`, `jq` and `kubectl` have to be installed.
 ";
 
 /// `02-hard-eviction` becomes `Hard eviction`.

@@ -43,8 +43,9 @@ async fn everything_in_one_process() -> Result<()> {
 async fn agent_alone() -> Result<()> {
     let mut stage = Stage::new()?;
     stage.server()?;
-    let agent = stage.node()?;
+    // The agent reads the credentials once: they have to be there.
     let pods = Pods::connect(&stage.kubeconfig(), Some(NODE)).await?;
+    let agent = stage.node()?;
     pods.until_node_is_ready().await?;
     for (from, to) in [(0, 10), (10, 110)] {
         pods.start_all(from..to).await?;

@@ -113,7 +113,7 @@ fn a_disruption_budget_blocks_a_drain_and_then_allows_it() {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": pod },
     });
     let path = format!("/api/v1/namespaces/{}/pods/{pod}/eviction", flow.name);
-    let answer = flow.try_kubectl(&format!("create --raw {path} -f -"), &eviction.to_string());
+    let answer = flow.try_kubectl_with(&format!("create --raw {path} -f -"), &eviction.to_string());
     assert_eq!(
         answer.stderr,
         format!("Error from server (TooManyRequests): {budget}\n")

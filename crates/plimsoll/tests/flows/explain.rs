@@ -2,35 +2,31 @@
 
 use std::process::Command;
 
+use plimsoll_testkit::kubectl::Answer;
+use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
 
 use crate::flow::Flow;
-use crate::kubectl::Answer;
-use crate::waiting::until;
+use crate::target::PLIMSOLL;
 
 impl Flow {
     /// Runs `plimsoll <arguments>` against the cluster, on a screen of 100 columns.
-    fn plimsoll(&self, arguments: &[&str]) -> (Option<i32>, Answer) {
-        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    fn plimsoll(&self, arguments: &[&str]) -> Answer {
+        let output = Command::new(PLIMSOLL)
             .args(arguments)
             .env("KUBECONFIG", self.target.kubeconfig())
             .env("COLUMNS", "100")
             .output()
             .expect("plimsoll starts");
-        let answer = Answer {
-            is_fine: output.status.success(),
-            stdout: String::from_utf8(output.stdout).expect("text"),
-            stderr: String::from_utf8(output.stderr).expect("text"),
-        };
-        (output.status.code(), answer)
+        output.into()
     }
 
     /// Waits until the explanation of a pod has all these parts, and gives it.
     fn explains(&self, pod: &str, parts: &[&str]) -> String {
         until(&format!("{pod} is explained by {parts:?}"), || {
-            let (_, answer) = self.plimsoll(&["explain", "pod", pod, "-n", &self.name]);
+            let answer = self.plimsoll(&["explain", "pod", pod, "-n", &self.name]);
             let has_all = parts.iter().all(|part| answer.stdout.contains(part));
-            if answer.is_fine && has_all {
+            if answer.is_fine() && has_all {
                 return Ok(answer.stdout);
             }
             Err(answer.stdout + &answer.stderr)
@@ -95,22 +91,22 @@ fn a_pod_is_explained_while_it_waits_and_when_it_runs() {
         );
     }
     let shown = flow.plimsoll(&["explain", "pod", "big", "-n", &flow.name, "-o", "json"]);
-    let report: Value = serde_json::from_str(&shown.1.stdout).expect("JSON");
+    let report: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     assert_eq!(report["placed"]["node"], json!(large), "{report:#}");
     assert_eq!(report["placed"]["now"]["place"], 1, "{report:#}");
 
-    let (code, missing) = flow.plimsoll(&["explain", "pod", "nothing", "-n", &flow.name]);
-    assert_eq!(code, Some(1));
+    let missing = flow.plimsoll(&["explain", "pod", "nothing", "-n", &flow.name]);
+    assert_eq!(missing.code, Some(1));
     let expected = "Error from server (NotFound): pods \"nothing\" not found\n";
     assert_eq!(missing.stderr, expected);
 
     // These nodes have no agent: what it would say is not known, and that is said.
-    let (_, drawn) = flow.plimsoll(&["loadline", &large]);
+    let drawn = flow.plimsoll(&["loadline", &large]);
     for part in ["NODE ", "requested 6 (75%)", "not known: what is in use"] {
         assert!(drawn.stdout.contains(part), "{part}: {drawn:?}");
     }
-    let (code, missing) = flow.plimsoll(&["loadline", "nowhere"]);
-    assert_eq!(code, Some(1));
+    let missing = flow.plimsoll(&["loadline", "nowhere"]);
+    assert_eq!(missing.code, Some(1));
     let expected = "Error from server (NotFound): nodes \"nowhere\" not found\n";
     assert_eq!(missing.stderr, expected);
 }

@@ -1,11 +1,13 @@
 //! One flow: a cluster, a namespace of its own in it, nodes of its own, and kubectl.
 
+use std::ops::Deref;
+
+use plimsoll_testkit::kubectl::Kubectl;
+use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
 
-use crate::kubectl::{Answer, kubectl};
 use crate::kubelets::Kubelets;
 use crate::target::Target;
-use crate::waiting::until;
 
 /// Everything that a test of a flow needs. What it made in a cluster that is not ours goes with it.
 pub(crate) struct Flow {
@@ -13,6 +15,16 @@ pub(crate) struct Flow {
     pub(crate) target: Target,
     /// Its namespace. Its nodes carry it as label `flow`, and its pods ask for that label.
     pub(crate) name: String,
+    kubectl: Kubectl,
+}
+
+/// A flow is seen through kubectl.
+impl Deref for Flow {
+    type Target = Kubectl;
+
+    fn deref(&self) -> &Kubectl {
+        &self.kubectl
+    }
 }
 
 impl Flow {
@@ -24,10 +36,12 @@ impl Flow {
     /// With these flags for the controllers, where they are ours.
     pub(crate) fn start_with(name: &str, controller_flags: &[&str]) -> Self {
         let target = Target::new(controller_flags);
+        let name = format!("flow-{name}");
         let flow = Flow {
             kubelets: Kubelets::start(target.kubeconfig()),
+            kubectl: Kubectl::new(target.kubeconfig(), &name),
             target,
-            name: format!("flow-{name}"),
+            name,
         };
         flow.kubectl(&format!("create namespace {}", flow.name));
         flow.shows("get serviceaccounts -o name", "serviceaccount/default\n");
@@ -56,31 +70,15 @@ impl Flow {
         name
     }
 
-    /// Runs kubectl, which has to succeed, and gives what it printed.
-    pub(crate) fn kubectl(&self, arguments: &str) -> String {
-        self.kubectl_with(arguments, "")
-    }
-
     /// Runs kubectl, which has to fail, and gives what it complained of.
     pub(crate) fn refused(&self, arguments: &str) -> String {
-        let answer = self.try_kubectl(arguments, "");
+        let answer = self.try_kubectl(arguments);
         assert!(
-            !answer.is_fine,
+            !answer.is_fine(),
             "kubectl {arguments} worked: {}",
             answer.stdout
         );
         answer.stderr
-    }
-
-    /// Runs kubectl.
-    pub(crate) fn try_kubectl(&self, arguments: &str, stdin: &str) -> Answer {
-        kubectl(self.target.kubeconfig(), &self.name, arguments, stdin)
-    }
-
-    fn kubectl_with(&self, arguments: &str, stdin: &str) -> String {
-        let answer = self.try_kubectl(arguments, stdin);
-        assert!(answer.is_fine, "kubectl {arguments}: {}", answer.stderr);
-        answer.stdout
     }
 
     /// Creates an object, in the namespace of the flow unless it names one.
@@ -90,40 +88,10 @@ impl Flow {
         self.kubectl_with(&create, &manifest.to_string());
     }
 
-    /// Waits until kubectl prints exactly that.
-    pub(crate) fn shows(&self, arguments: &str, expected: &str) {
-        self.until(arguments, &format!("{expected:?}"), |shown| {
-            shown == expected
-        });
-    }
-
-    /// Waits until kubectl's output contains that.
-    pub(crate) fn mentions(&self, arguments: &str, part: &str) {
-        self.until(arguments, &format!("…{part}…"), |shown| {
-            shown.contains(part)
-        });
-    }
-
-    /// Waits until kubectl succeeds and its output is as asked, and gives the output.
-    pub(crate) fn until(
-        &self,
-        arguments: &str,
-        wanted: &str,
-        is_right: impl Fn(&str) -> bool,
-    ) -> String {
-        until(&format!("kubectl {arguments} shows {wanted}"), || {
-            let answer = self.try_kubectl(arguments, "");
-            if answer.is_fine && is_right(&answer.stdout) {
-                return Ok(answer.stdout);
-            }
-            Err(answer.stdout + &answer.stderr)
-        })
-    }
-
     /// Waits until the object is gone.
     pub(crate) fn is_gone(&self, object: &str) {
         until(&format!("{object} is gone"), || {
-            let answer = self.try_kubectl(&format!("get {object} -o yaml"), "");
+            let answer = self.try_kubectl(&format!("get {object} -o yaml"));
             let is_gone = answer.stderr.contains("NotFound");
             if is_gone { Ok(()) } else { Err(answer.stdout) }
         });
@@ -142,12 +110,12 @@ impl Drop for Flow {
             return;
         }
         // Its nodes have to let its pods go before they go themselves.
-        let nodes = self.try_kubectl(&format!("get nodes -l flow={} -o name", self.name), "");
-        self.try_kubectl(&format!("delete namespace {} --timeout=60s", self.name), "");
+        let nodes = self.try_kubectl(&format!("get nodes -l flow={} -o name", self.name));
+        self.try_kubectl(&format!("delete namespace {} --timeout=60s", self.name));
         let classes = format!("delete nodes,priorityclasses -l flow={}", self.name);
-        self.try_kubectl(&classes, "");
+        self.try_kubectl(&classes);
         let leases = nodes.stdout.replace("node/", "lease/");
         let leases = leases.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.try_kubectl(&format!("delete -n kube-node-lease {leases}"), "");
+        self.try_kubectl(&format!("delete -n kube-node-lease {leases}"));
     }
 }

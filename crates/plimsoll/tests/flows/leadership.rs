@@ -1,9 +1,10 @@
 //! Of several schedulers one leads, and another follows when it dies.
 
+use plimsoll_testkit::process::Process;
 use serde_json::json;
 
 use crate::flow::Flow;
-use crate::process::Process;
+use crate::target::PLIMSOLL;
 
 #[test]
 #[ignore = "tier: tools"]
@@ -19,7 +20,8 @@ fn a_scheduler_that_stands_by_takes_over() {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary folder"));
     let start = |index: usize| {
         let arguments = ["scheduler", &kubeconfig, "--leader-elect=true"].map(str::to_owned);
-        Process::start(folders[index].path(), &arguments)
+        let log = folders[index].path().join("scheduler.log");
+        Process::start(PLIMSOLL, &log, &arguments)
     };
     let holder = "get lease kube-scheduler -n kube-system -o jsonpath={.spec.holderIdentity}";
 

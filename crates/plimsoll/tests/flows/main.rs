@@ -6,13 +6,10 @@
 //! or, with `PLIMSOLL_TARGET_KUBECONFIG`, on a cluster that is there already.
 
 mod flow;
-mod kubectl;
 mod kubelets;
 mod ledger;
 mod manifest;
-mod process;
 mod target;
-mod waiting;
 
 mod adoption;
 mod chaos;

@@ -12,7 +12,7 @@ fn a_quota_is_used_up_and_given_back() {
     flow.kubectl("create quota small --hard=pods=2,requests.cpu=1");
     let used = "get quota small -o jsonpath={.status.used.pods}/{.status.used.requests\\.cpu}";
     flow.shows(used, "0/0");
-    let create = |pod: &serde_json::Value| flow.try_kubectl("create -f -", &pod.to_string());
+    let create = |pod: &serde_json::Value| flow.try_kubectl_with("create -f -", &pod.to_string());
     let half_core = |name: &str| flow.pod(name, &json!({ "cpu": "500m" }));
 
     let bare = create(&flow.pod("bare", &json!({})));

@@ -1,9 +1,10 @@
 //! A scheduler beside the one of the cluster, for pods that ask for it by name.
 
+use plimsoll_testkit::process::Process;
 use serde_json::json;
 
 use crate::flow::Flow;
-use crate::process::Process;
+use crate::target::PLIMSOLL;
 
 const CONFIGURATION: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -33,7 +34,8 @@ fn pods_wait_for_the_scheduler_that_they_name() {
     let file = folder.path().join("scheduler.yaml");
     std::fs::write(&file, CONFIGURATION).expect("the configuration is written");
     let _second = Process::start(
-        folder.path(),
+        PLIMSOLL,
+        &folder.path().join("scheduler.log"),
         &[
             "scheduler".to_owned(),
             format!("--kubeconfig={}", flow.target.kubeconfig().display()),

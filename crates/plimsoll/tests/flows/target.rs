@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_testkit::process::Process;
 use tempfile::TempDir;
-
-use crate::process::Process;
-use crate::waiting::until;
 
 /// Names a kubeconfig file; flows then run on that cluster and nothing is launched.
 const KUBECONFIG_VARIABLE: &str = "PLIMSOLL_TARGET_KUBECONFIG";
+
+/// The program.
+pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
 /// A cluster to run flows on.
 pub(crate) struct Target {
@@ -40,7 +41,8 @@ impl Target {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let start = |arguments: &[&str]| {
             let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-            Process::start(folder.path(), &arguments)
+            let log = folder.path().join(format!("{}.log", arguments[0]));
+            Process::start(PLIMSOLL, &log, &arguments)
         };
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         let (data, audit) = (path("data"), path("audit.log"));
@@ -53,12 +55,7 @@ impl Target {
             "--listen",
             "127.0.0.1:0",
         ]);
-        until("the server serves", || {
-            assert!(!server.is_over(), "the server ended: {}", server.log());
-            let log = server.log();
-            let is_serving = log.contains("export KUBECONFIG=");
-            if is_serving { Ok(()) } else { Err(log) }
-        });
+        server.says("export KUBECONFIG=");
         let kubeconfig = folder.path().join("data/admin.kubeconfig");
         let file = kubeconfig.to_string_lossy().into_owned();
         let alone = ["--kubeconfig", &file, "--leader-elect", "false"];

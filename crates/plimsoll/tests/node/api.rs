@@ -1,5 +1,6 @@
 //! Reading single objects. A process per look would be most of what a slow machine does.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use http::Request;
@@ -12,43 +13,68 @@ use tokio::runtime::Runtime;
 pub(crate) struct Api {
     kubeconfig: PathBuf,
     runtime: Runtime,
+    /// A client, and the kubeconfig that it was made from: a cluster that starts again may be
+    /// elsewhere.
+    client: RefCell<Option<(String, Client)>>,
 }
 
 impl Api {
-    /// By a kubeconfig, which is read each time: a cluster that starts again may be elsewhere.
+    /// By a kubeconfig, which is read each time.
     pub(crate) fn new(kubeconfig: &Path) -> Api {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         Api {
             kubeconfig: kubeconfig.to_owned(),
             runtime: builder.enable_all().build().expect("a runtime"),
+            client: RefCell::default(),
         }
     }
 
     /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
-    /// `pods NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
-    /// `NotFound` if that is why.
+    /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
+    /// `NotFound` if that is why. Who has written which field is left out: where a test prints what it
+    /// got, the status is what matters.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
         let path = match object.split_once(' ') {
             Some(("node", name)) => format!("/api/v1/nodes/{name}"),
             Some(("decisions", node)) => format!("/api/v1/nodes/{node}/proxy/plimsoll/decisions"),
-            Some(("pods", namespace)) => format!("/api/v1/namespaces/{namespace}/pods"),
+            Some((kinds @ ("pods" | "events"), namespace)) => {
+                format!("/api/v1/namespaces/{namespace}/{kinds}")
+            }
             Some((kind @ ("pod" | "serviceaccount"), name)) => {
                 format!("/api/v1/namespaces/default/{kind}s/{name}")
             }
             _ => panic!("where {object:?} is read is not known here"),
         };
-        self.runtime.block_on(self.read(&path))
+        let mut object = self.runtime.block_on(self.read(&path))?;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        Ok(object)
     }
 
     async fn read(&self, path: &str) -> Result<Value, String> {
-        let in_words = |error: &dyn std::fmt::Debug| format!("{error:?}");
-        let file = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| in_words(&error))?;
-        let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(file, &options).await;
-        let config = config.map_err(|error| in_words(&error))?;
-        let client = Client::try_from(config).map_err(|error| in_words(&error))?;
+        let client = self.client().await?;
         let request = Request::get(path).body(Vec::new()).expect("a path");
         let answer = client.request(request).await;
         answer.map_err(|error| in_words(&error))
     }
+
+    async fn client(&self) -> Result<Client, String> {
+        let text = std::fs::read_to_string(&self.kubeconfig).map_err(|error| in_words(&error))?;
+        let known = self.client.borrow().clone();
+        if let Some((_, client)) = known.filter(|(known, _)| *known == text) {
+            return Ok(client);
+        }
+        let file = Kubeconfig::from_yaml(&text).map_err(|error| in_words(&error))?;
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+        let config = config.map_err(|error| in_words(&error))?;
+        let client = Client::try_from(config).map_err(|error| in_words(&error))?;
+        self.client.replace(Some((text, client.clone())));
+        Ok(client)
+    }
+}
+
+fn in_words(error: &dyn std::fmt::Debug) -> String {
+    format!("{error:?}")
 }

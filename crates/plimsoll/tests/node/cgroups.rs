@@ -1,16 +1,17 @@
 //! What the kernel is told about pods, read back from its files.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll_core::cgroup::conversion::{kubelet_weight_from_shares, runtime_weight_from_shares};
 use plimsoll_testkit::cgroup::{exists, is_unified, processes, read};
 use plimsoll_testkit::containerd::may_lower_oom_scores;
 use plimsoll_testkit::vm::slowness;
+use plimsoll_testkit::waiting::{until, until_within};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container_id, pod, sized};
-use crate::waiting::{until, until_within};
 
 on_both_runtimes!(
     every_cgroup_holds_what_its_pod_asks_for,
@@ -277,26 +278,28 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
     cluster.create_all(pods.collect());
     for (name, _, score) in rows {
         let pod = cluster.until_running(&json!(name));
-        let path = container_cgroup(cluster, &pod, "main");
-        for id in processes(&path) {
-            assert_eq!(score_of(id), score.to_string(), "{name}");
-        }
+        let scores = scores(&container_cgroup(cluster, &pod, "main"));
+        assert_eq!(scores, [score.to_string()].into(), "{name}");
     }
     let guaranteed = json!({ "limits": { "cpu": "200m", "memory": "16Mi" } });
     let pod = cluster.run(&pod("guaranteed", &[sized("main", &guaranteed)]));
     // Only who has CAP_SYS_RESOURCE may go below what it has itself.
     let wanted = match may_lower_oom_scores() {
         true => "-997".to_owned(),
-        false => score_of(std::process::id()),
+        false => score_of(std::process::id()).expect("this process runs"),
     };
-    for id in processes(&container_cgroup(cluster, &pod, "main")) {
-        assert_eq!(score_of(id), wanted, "guaranteed");
-    }
+    let scores = scores(&container_cgroup(cluster, &pod, "main"));
+    assert_eq!(scores, [wanted].into(), "guaranteed");
 }
 
-fn score_of(id: u32) -> String {
+/// What the processes in a cgroup have. Those that wait for a second in a loop come and go.
+fn scores(path: &str) -> BTreeSet<String> {
+    processes(path).into_iter().filter_map(score_of).collect()
+}
+
+fn score_of(id: u32) -> Option<String> {
     let score = std::fs::read_to_string(format!("/proc/{id}/oom_score_adj"));
-    score.expect("the process runs").trim().to_owned()
+    score.ok().map(|score| score.trim().to_owned())
 }
 
 fn cgroups_go_with_their_pods(cluster: &mut Cluster) {

@@ -1,24 +1,28 @@
 //! One cluster of one node: `plimsoll up`, everything around it, and kubectl.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_testkit::cgroup::Tree;
 use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::{Image, busybox_archive};
+use plimsoll_testkit::kubectl::Kubectl;
 use plimsoll_testkit::mount::unmount_below;
+use plimsoll_testkit::process::Process;
+use plimsoll_testkit::waiting::until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::api::Api;
-use crate::kubectl::{self, Answer, kubectl};
-use crate::process::Process;
-use crate::waiting::until;
 
 /// The image that pods of tests run: busybox.
 pub(crate) const IMAGE: &str = "plimsoll.test/busybox:1";
+
+/// The program.
+pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
 /// The name of the node.
 pub(crate) const NODE: &str = "n1";
@@ -62,10 +66,20 @@ pub(crate) struct Cluster {
     pub(crate) arguments: Vec<String>,
     pub(crate) runtime: Runtime,
     containerd: Option<Containerd>,
+    kubectl: Kubectl,
     api: Api,
     cgroups: Tree,
     _network: Bridge,
     folder: Folder,
+}
+
+/// A cluster is seen through kubectl.
+impl Deref for Cluster {
+    type Target = Kubectl;
+
+    fn deref(&self) -> &Kubectl {
+        &self.kubectl
+    }
 }
 
 impl Cluster {
@@ -108,13 +122,15 @@ impl Cluster {
             arguments.extend(calm(folder.path()));
         }
         arguments.extend(further);
-        let up = Process::start(&folder.path().join("up.log"), &arguments);
+        let up = Process::start(PLIMSOLL, &folder.path().join("up.log"), &arguments);
+        let kubeconfig = data_dir(folder.path()).join("admin.kubeconfig");
         let mut cluster = Cluster {
             up,
             arguments,
             runtime,
             containerd,
-            api: Api::new(&data_dir(folder.path()).join("admin.kubeconfig")),
+            kubectl: Kubectl::new(&kubeconfig, "default"),
+            api: Api::new(&kubeconfig),
             cgroups,
             _network: network,
             folder,
@@ -157,7 +173,8 @@ impl Cluster {
 
     /// Starts it after one of these.
     pub(crate) fn start_again(&mut self) {
-        self.up = Process::start(&self.folder.path().join("up-again.log"), &self.arguments);
+        let log = self.folder.path().join("up-again.log");
+        self.up = Process::start(PLIMSOLL, &log, &self.arguments);
         self.until_ready();
     }
 
@@ -184,34 +201,9 @@ impl Cluster {
         self.cgroups.path()
     }
 
-    fn kubeconfig(&self) -> PathBuf {
-        self.data_dir().join("admin.kubeconfig")
-    }
-
-    /// Runs kubectl, which has to succeed, and gives what it printed.
-    pub(crate) fn kubectl(&self, arguments: &str) -> String {
-        self.kubectl_with(arguments, "")
-    }
-
-    /// As [`Self::kubectl`], with some input.
-    pub(crate) fn kubectl_with(&self, arguments: &str, stdin: &str) -> String {
-        let answer = self.try_kubectl_with(arguments, stdin);
-        assert!(answer.is_fine(), "kubectl {arguments}: {answer:?}");
-        answer.stdout
-    }
-
-    /// Runs kubectl.
-    pub(crate) fn try_kubectl(&self, arguments: &str) -> Answer {
-        self.try_kubectl_with(arguments, "")
-    }
-
-    fn try_kubectl_with(&self, arguments: &str, stdin: &str) -> Answer {
-        kubectl(&self.kubeconfig(), arguments, stdin)
-    }
-
-    /// Starts kubectl with pipes on all sides.
-    pub(crate) fn start_kubectl(&self, arguments: &str) -> Child {
-        kubectl::start(&self.kubeconfig(), arguments)
+    /// Makes a cgroup below that one.
+    pub(crate) fn make_cgroup(&self, below: &str) -> String {
+        self.cgroups.make(below)
     }
 
     /// Creates objects, all with one command.
@@ -228,36 +220,6 @@ impl Cluster {
     pub(crate) fn get(&self, object: &str) -> Value {
         let answer = self.api.get(object);
         answer.unwrap_or_else(|error| panic!("{object}: {error}"))
-    }
-
-    /// Waits until kubectl prints exactly that.
-    pub(crate) fn shows(&self, arguments: &str, expected: &str) {
-        self.until(arguments, &format!("{expected:?}"), |shown| {
-            shown == expected
-        });
-    }
-
-    /// Waits until kubectl's output contains that.
-    pub(crate) fn mentions(&self, arguments: &str, part: &str) {
-        self.until(arguments, &format!("…{part}…"), |shown| {
-            shown.contains(part)
-        });
-    }
-
-    /// Waits until kubectl succeeds and its output is as asked, and gives the output.
-    pub(crate) fn until(
-        &self,
-        arguments: &str,
-        wanted: &str,
-        is_right: impl Fn(&str) -> bool,
-    ) -> String {
-        until(&format!("kubectl {arguments} shows {wanted}"), || {
-            let answer = self.try_kubectl(arguments);
-            if answer.is_fine() && is_right(&answer.stdout) {
-                return Ok(answer.stdout);
-            }
-            Err(answer.stdout + &answer.stderr)
-        })
     }
 
     /// Waits until the object is as asked, and gives it.
@@ -398,7 +360,7 @@ fn import_image(folder: &Path, image: &Image, name: &str) {
 }
 
 fn import(folder: &Path, archive: &Path) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let mut command = Command::new(PLIMSOLL);
     command.args(["image", "import", "--data-dir"]);
     let output = command.arg(data_dir(folder)).arg(archive).output();
     let output = output.expect("plimsoll starts");

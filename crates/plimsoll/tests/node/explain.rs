@@ -2,15 +2,15 @@
 
 use std::process::Command;
 
+use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NODE, Runtime};
+use crate::cluster::{Cluster, NODE, PLIMSOLL, Runtime};
 use crate::manifest::{container, pod, sized};
-use crate::waiting::until;
 
 /// Runs `plimsoll <arguments>` against the cluster on a screen of so many columns.
 fn plimsoll(cluster: &Cluster, columns: u32, arguments: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    let output = Command::new(PLIMSOLL)
         .args(arguments.split_whitespace())
         .env("KUBECONFIG", cluster.data_dir().join("admin.kubeconfig"))
         .env("COLUMNS", columns.to_string())
@@ -29,15 +29,17 @@ fn show(columns: u32, arguments: &str, text: &str) {
     eprintln!("--- {columns} columns: plimsoll {arguments}\n{text}");
 }
 
-/// Whether all parts are shown. Where lines are broken depends on figures that differ each time.
-fn has_all(text: &str, parts: &[&str]) {
+/// The first part that is not shown. Where lines are broken depends on figures that differ each time.
+fn missing<'a>(text: &str, parts: &[&'a str]) -> Option<&'a str> {
     let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = on_one_line(text);
-    for part in parts {
-        assert!(
-            shown.contains(&on_one_line(part)),
-            "{part:?} is missing in:\n{text}"
-        );
+    let mut parts = parts.iter().copied();
+    parts.find(|part| !shown.contains(&on_one_line(part)))
+}
+
+fn has_all(text: &str, parts: &[&str]) {
+    if let Some(part) = missing(text, parts) {
+        panic!("{part:?} is missing in:\n{text}");
     }
 }
 
@@ -149,8 +151,10 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
     cluster.start_again();
     until("the record is found again", || {
         let shown = plimsoll(&cluster, 80, "explain pod hog");
-        let is_recorded = told.iter().all(|part| shown.contains(part));
-        if is_recorded { Ok(()) } else { Err(shown) }
+        match missing(&shown, &told) {
+            None => Ok(()),
+            Some(part) => Err(format!("no {part:?} in:\n{shown}")),
+        }
     });
 }
 

@@ -1,10 +1,10 @@
 //! What a node tells of itself and its pods: figures, and what happened.
 
+use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container, pod};
-use crate::waiting::until;
 
 on_both_runtimes!(usage_is_measured, a_pod_tells_its_story);
 

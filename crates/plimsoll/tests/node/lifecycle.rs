@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_testkit::waiting::until_within;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{WAIT, container, pod, status};
-use crate::waiting::until_within;
 
 on_both_runtimes!(
     readiness_gates_a_pod,

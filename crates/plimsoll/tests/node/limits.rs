@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use plimsoll_testkit::cgroup::{is_unified, read};
+use plimsoll_testkit::waiting::{until, until_within};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{container, container_id, pod, sized, status};
-use crate::waiting::{until, until_within};
 
 on_both_runtimes!(
     who_takes_too_much_memory_is_killed_inside_its_own_limit,

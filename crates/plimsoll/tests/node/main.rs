@@ -12,17 +12,14 @@
 
 mod api;
 mod cluster;
-mod kubectl;
 mod manifest;
-mod process;
-#[path = "../flows/waiting.rs"]
-mod waiting;
 
 mod adoption;
 mod cgroups;
 mod explain;
 mod figures;
 mod images;
+mod interrupted;
 mod lifecycle;
 mod limits;
 mod network;

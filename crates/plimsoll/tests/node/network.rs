@@ -5,11 +5,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
 use crate::cluster::{Cluster, Runtime};
 use crate::manifest::{WAIT, container, pod};
-use crate::waiting::until;
 
 /// How long one try may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,12 +9,12 @@ use plimsoll_node::identity::kubeconfig::{Kept, write_private};
 use plimsoll_node::identity::request::KeyedCertificate;
 use plimsoll_testkit::cgroup::{Tree, is_unified, read};
 use plimsoll_testkit::images::busybox_archive;
+use plimsoll_testkit::process::Process;
+use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
-use crate::cluster::{Bridge, Cluster, IMAGE, NODE, Runtime, calm, node_arguments};
+use crate::cluster::{Bridge, Cluster, IMAGE, NODE, PLIMSOLL, Runtime, calm, node_arguments};
 use crate::manifest::{WAIT, container, pod};
-use crate::process::Process;
-use crate::waiting::until;
 
 const CONFIGURATION: &str = "
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -75,7 +75,7 @@ fn reservations_are_taken_from_the_node() {
 fn another_machine_joins_with_a_token() {
     let cluster = Cluster::start(Runtime::Embedded);
     let plimsoll = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut command = Command::new(PLIMSOLL);
         let output = command.args(arguments).output().expect("plimsoll starts");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
@@ -102,7 +102,7 @@ fn another_machine_joins_with_a_token() {
     arguments.extend(node_arguments("n2", cgroups.path(), &network));
     arguments.extend(calm(cluster.folder()));
     let log = cluster.folder().join("node.log");
-    let mut second = Process::start(&log, &arguments);
+    let mut second = Process::start(PLIMSOLL, &log, &arguments);
     second.says("node n2 is registered");
     let ready = "get node n2 -o jsonpath={.status.conditions[?(@.type==\"Ready\")].status}";
     cluster.shows(ready, "True");
@@ -123,7 +123,7 @@ fn another_machine_joins_with_a_token() {
     kept.client = old_certificate(&cluster, "n2");
     write_private(&path, &kept.render()).unwrap();
     let without: Vec<String> = without_invitation(&arguments);
-    let mut second = Process::start(&log, &without);
+    let mut second = Process::start(PLIMSOLL, &log, &without);
     second.says("node n2 is registered");
     until("its certificate is exchanged", || {
         let now = Kept::read(&path).unwrap().client.certificate_pem;

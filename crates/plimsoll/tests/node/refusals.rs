@@ -8,6 +8,8 @@ use std::process::Command;
 use plimsoll_testkit::cgroup::{Tree, exists};
 use tempfile::TempDir;
 
+use crate::cluster::PLIMSOLL;
+
 /// A machine on which `plimsoll up` is tried.
 struct Trial {
     cgroups: Tree,
@@ -35,7 +37,7 @@ impl Trial {
 
     fn up(&self, further: &[&str], prepare: impl FnOnce(&mut Command)) -> Refusal {
         let mut command = Command::new("timeout");
-        command.arg("60").arg(env!("CARGO_BIN_EXE_plimsoll"));
+        command.arg("60").arg(PLIMSOLL);
         command.args(["up", "--listen", "127.0.0.1:0", "--healthz-listen", "off"]);
         command.args(["--keep-kernel-settings", "--node-name", "n1"]);
         command.args(["--cgroup-root", self.cgroups.path()]);
@@ -153,7 +155,7 @@ fn more_reserved_than_there_is_is_refused() {
 fn a_machine_is_checked_before() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let check = |further: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut command = Command::new(PLIMSOLL);
         command
             .args(["check", "--node", "--data-dir"])
             .arg(folder.path().join("data"));

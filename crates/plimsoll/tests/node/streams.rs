@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Child;
 
+use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
 use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{WAIT, container, container_id, pod, sized};
-use crate::waiting::until;
 
 on_both_runtimes!(
     logs_are_shown,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_testkit::vm::Machine;
+use plimsoll_testkit::vm::{Machine, given_program};
 
 /// Names other cases than the [chosen](CHOSEN) ones, as words: `embedded` and `containerd` name all
 /// of a runtime.
@@ -13,36 +13,43 @@ const CASES_VARIABLE: &str = "PLIMSOLL_VM_CASES";
 
 /// What the kernel's interface matters to. The others are told nothing new by another cgroup
 /// version, and emulated cpus are slow.
-const CHOSEN: [&str; 6] = [
+const CHOSEN: [&str; 7] = [
     "cgroups::embedded::every_cgroup_holds_what_its_pod_asks_for",
     "cgroups::embedded::the_kernel_is_told_whom_to_kill_first",
     "limits::embedded::who_takes_too_much_memory_is_killed_inside_its_own_limit",
     "adoption::embedded::containers_outlive_an_agent_that_is_killed",
     "lifecycle::embedded::readiness_gates_a_pod",
     "streams::embedded::commands_run_in_containers",
+    "pressure::process_ids::the_pod_with_most_processes_goes_at_once",
 ];
 
 /// Machines that run tests are busy, and all cases take most of an hour.
 const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
+/// Where the program is, here and in a machine.
+pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
 #[test]
 #[ignore = "tier: vm"]
 fn nodes_are_the_same_on_cgroup_v2() {
     let told = std::env::var(CASES_VARIABLE).unwrap_or_default();
-    let mut cases: Vec<&str> = told.split_whitespace().collect();
-    if cases.is_empty() {
-        cases.extend(CHOSEN);
-    }
+    let told: Vec<&str> = told.split_whitespace().collect();
+    let plimsoll = given_program().unwrap_or_else(|| PLIMSOLL.into());
     let mut machine = Machine::new()
         .memory_mib(2048)
-        .program(Path::new(PLIMSOLL), PLIMSOLL)
+        .program(&plimsoll, PLIMSOLL)
         .tool("kubectl")
+        .tool("mkfs.ext4")
         .tool("script")
         .tool("docker-registry");
-    if cases.iter().any(|case| case.contains("containerd")) {
-        machine = machine.containerd();
+    if told.is_empty() {
+        return machine.run_own_tests(&CHOSEN, LIMIT).unwrap();
     }
-    machine.run_own_tests(&cases, LIMIT).unwrap();
+    machine = machine.containerd().tool("ip");
+    // Without any, images are not even pulled in the clear.
+    let authorities = Path::new("/etc/ssl/certs/ca-certificates.crt");
+    if authorities.exists() {
+        machine = machine.file(authorities, &authorities.to_string_lossy());
+    }
+    machine.run_own_tests(&told, LIMIT).unwrap();
 }

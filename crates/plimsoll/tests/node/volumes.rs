@@ -74,7 +74,7 @@ fn settings_reach_containers(cluster: &mut Cluster) {
 
     // What changes is seen inside, without a restart.
     cluster.kubectl("patch configmap colours -p {\"data\":{\"sky\":\"red\"}}");
-    crate::waiting::until_within(
+    plimsoll_testkit::waiting::until_within(
         std::time::Duration::from_secs(150),
         "the new value is there",
         || match cluster.kubectl("exec p -- cat /colours/sky").as_str() {
@@ -142,7 +142,9 @@ fn a_container_is_who_it_is_told_to_be(cluster: &mut Cluster) {
     main["workingDir"] = json!("/data");
     main["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
     let mut p = pod("p", &[main]);
-    p["spec"]["securityContext"] = json!({ "fsGroup": 2000, "supplementalGroups": [4000] });
+    p["spec"]["securityContext"] = json!({
+        "fsGroup": 2000, "supplementalGroups": [4000], "seccompProfile": { "type": "RuntimeDefault" },
+    });
     p["spec"]["volumes"] = json!([{ "name": "data", "emptyDir": {} }]);
     cluster.run(&p);
     let says = |script: &str| cluster.kubectl(&format!("exec p -- sh -c '{script}'"));
@@ -167,6 +169,10 @@ fn a_container_is_who_it_is_told_to_be(cluster: &mut Cluster) {
         says("grep -E ^NoNewPrivs /proc/self/status"),
         "NoNewPrivs:\t1\n"
     );
+    assert_eq!(
+        says("grep -E ^Seccomp: /proc/self/status /proc/1/status"),
+        "/proc/self/status:Seccomp:\t2\n/proc/1/status:Seccomp:\t2\n"
+    );
 
     let mut root = container("main", WAIT);
     root["securityContext"] = json!({ "runAsNonRoot": true });
@@ -174,6 +180,16 @@ fn a_container_is_who_it_is_told_to_be(cluster: &mut Cluster) {
     cluster.mentions(
         "get pod root -o jsonpath={.status.containerStatuses[0].state.waiting}",
         "container has runAsNonRoot and image will run as root",
+    );
+
+    let mut filtered = container("main", WAIT);
+    filtered["securityContext"] =
+        json!({ "seccompProfile": { "type": "Localhost", "localhostProfile": "missing.json" } });
+    cluster.create(&pod("filtered", &[filtered]));
+    let path = cluster.data_dir().join("kubelet/seccomp/missing.json");
+    cluster.mentions(
+        "get pod filtered -o jsonpath={.status.containerStatuses[0].state.waiting}",
+        &format!("cannot load seccomp profile \\\"{}", path.display()),
     );
 }
 

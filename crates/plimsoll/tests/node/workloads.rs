@@ -1,10 +1,10 @@
 //! Many pods at once, by those who look after them.
 
+use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
 use crate::cluster::{Cluster, on_both_runtimes};
 use crate::manifest::{WAIT, container};
-use crate::waiting::until;
 
 on_both_runtimes!(a_deployment_is_rolled_out_and_scaled, a_job_completes);
 

@@ -97,9 +97,20 @@ pub(crate) fn manifest(name: &str, role: Role, random: &mut Rng) -> Value {
     shaped(name, role, &script, random)
 }
 
-/// A hog that may take memory while no agent watches.
-pub(crate) fn unwatched_hog(name: &str, random: &mut Rng) -> Value {
-    let script = hog(random, false);
+/// Who is there when a hog takes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// Perhaps nobody, not even the agent.
+    Nobody,
+    /// The agent, and no other hog.
+    Agent,
+    /// The agent and other hogs.
+    Hogs,
+}
+
+/// The manifest of a hog.
+pub(crate) fn hog_manifest(name: &str, company: Company, random: &mut Rng) -> Value {
+    let script = hog(random, company);
     shaped(name, Role::Hog, &script, random)
 }
 
@@ -112,7 +123,7 @@ fn script(role: Role, random: &mut Rng) -> String {
         Role::Failure => "echo begun; exit 3".to_owned(),
         Role::Crasher => "echo begun; sleep 0.1; exit 4".to_owned(),
         Role::Glutton => "echo begun; exec dd if=/dev/zero of=/dev/null bs=64M count=1".to_owned(),
-        Role::Hog => hog(random, true),
+        Role::Hog => hog(random, Company::Agent),
     }
 }
 
@@ -138,8 +149,9 @@ fn shaped(name: &str, role: Role, script: &str, random: &mut Rng) -> Value {
     pod
 }
 
-/// A script that takes memory.
-fn hog(random: &mut Rng, is_watched: bool) -> String {
+/// A script that takes memory: as fast as the machine can where nobody is held to be faster, otherwise
+/// so fast that an agent without optimization on a busy machine is.
+fn hog(random: &mut Rng, company: Company) -> String {
     let bite = random.u8(2..=8);
     // Takes it bite by bite. Being the first process, it does not listen, and is the one that the
     // kernel kills.
@@ -147,20 +159,31 @@ fn hog(random: &mut Rng, is_watched: bool) -> String {
         "mkfifo /memory/p; (while true; do head -c {bite}m /dev/zero; sleep 0.02; done > /memory/p) & \
          exec tail -c 2000m < /memory/p"
     );
-    match random.u8(0..if is_watched { 6 } else { 2 }) {
+    // Takes it process by process: each fills its buffer and waits for somebody to read it.
+    let spreads = format!(
+        "mkfifo /memory/p; exec 3<>/memory/p; while true; do \
+         dd if=/dev/zero bs={bite}M count=1 >&3 2>/dev/null & sleep 0.02; done"
+    );
+    let kinds = match company {
+        Company::Nobody => 0..2,
+        Company::Hogs => 1..5,
+        Company::Agent => 1..6,
+    };
+    match random.u8(kinds) {
         0 => "echo begun; exec dd if=/dev/zero of=/dev/null bs=540M count=100000".to_owned(),
-        1 | 2 => format!("echo begun; {pours}"),
-        3 => format!("echo begun; trap 'exit 143' TERM; ({pours}) & wait $!"),
-        // Enough for the soft line.
-        4 => {
-            format!("echo begun; (exec dd if=/dev/zero of=/dev/null bs=460M count=100000) & {WAIT}")
-        }
+        1 => format!("echo begun; {pours}"),
+        2 => format!("echo begun; {spreads}"),
+        3 => format!("echo begun; trap 'exit 143' TERM; {spreads}"),
         // Files in memory stay when the process is gone; the kernel would kill one after the other
         // for them.
-        _ => format!(
+        4 => format!(
             "echo begun; i=0; while true; do dd if=/dev/zero of=/memory/$i bs={bite}M count=1; \
              i=$((i+1)); sleep 0.02; done 2>/dev/null"
         ),
+        // Enough for the soft line, at once.
+        _ => {
+            format!("echo begun; (exec dd if=/dev/zero of=/dev/null bs=460M count=100000) & {WAIT}")
+        }
     }
 }
 
@@ -177,14 +200,15 @@ fn resources(role: Role, random: &mut Rng) -> Value {
         QosClass::Burstable,
         QosClass::BestEffort,
     ];
-    let drawn = |random: &mut Rng, few: usize| classes[random.usize(few..classes.len())];
     match role {
         // Within its request, always.
         Role::Keeper => of_class(classes[random.usize(..2)], "40Mi"),
         Role::Glutton => of_class(QosClass::Guaranteed, "16Mi"),
-        // With a limit it would not be one.
-        Role::Hog => of_class(drawn(random, 1), "24Mi"),
-        _ => of_class(drawn(random, 0), "16Mi"),
+        // With a limit it would not be one. One that asks for nothing gets no cpu on a busy machine,
+        // and is slow.
+        Role::Hog if random.u8(0..3) > 0 => of_class(QosClass::Burstable, "24Mi"),
+        Role::Hog => of_class(QosClass::BestEffort, "24Mi"),
+        _ => of_class(classes[random.usize(..classes.len())], "16Mi"),
     }
 }
 

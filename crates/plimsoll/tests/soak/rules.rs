@@ -12,6 +12,9 @@ use crate::manifest::is_disrupted;
 /// What a pod that is gone may still be charged for: the kernel's own records of it.
 const RESIDUE: i64 = 4 << 20;
 
+/// The beginning of what a pod is told whose agent was ended in the moment of the kill.
+const UNRECORDED: &str = "The pod was evicted by an agent that was stopped";
+
 /// The beginning of what a pod is told that was not let in.
 const REFUSED: &str = "The node had condition: ";
 
@@ -210,9 +213,8 @@ pub(crate) fn of_agreement<'a>(
 ) -> Vec<String> {
     let mut recorded: BTreeMap<&str, (&EvictionRecord, bool)> = BTreeMap::new();
     for record in records {
-        let struck = record.struck.as_deref().unwrap_or_default();
         for eviction in &record.decision.evictions {
-            let is_struck = struck.contains(&eviction.uid);
+            let is_struck = record.is_struck(&eviction.uid);
             recorded.insert(&eviction.uid, (eviction, is_struck));
         }
     }
@@ -221,6 +223,9 @@ pub(crate) fn of_agreement<'a>(
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
         let told = &pod["status"]["message"];
         match recorded.remove(uid) {
+            None if told
+                .as_str()
+                .is_some_and(|told| told.starts_with(UNRECORDED)) => {}
             None => broken.push(format!("{} was evicted without a record", name(pod))),
             Some((eviction, _)) if *told != eviction.message.as_str() => {
                 let message = &eviction.message;

@@ -1,27 +1,27 @@
 //! The rounds: what happens to the node, in an order drawn at random.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use plimsoll_testkit::cgroup::processes;
 use plimsoll_testkit::images::{Image, Layer, Tree};
+use plimsoll_testkit::waiting::{until, until_within};
 use serde_json::{Value, json};
 
-use crate::cast::{self, CONFIG_MAP, OTHER_IMAGE, Role};
+use crate::cast::{self, CONFIG_MAP, Company, OTHER_IMAGE, Role};
 use crate::cluster::{Cluster, Runtime, configured};
 use crate::inventory::Inventory;
 use crate::ledger::Ledger;
 use crate::manifest::status;
 use crate::rules;
 use crate::vitals::Vitals;
-use crate::waiting::{until, until_within};
 
 /// What the played machine has; its lines are at 260 and 200 MiB.
 const CAPACITY: &str = "cpu=4,memory=700Mi";
 
 /// More pods than that at once would be slow rather than telling.
-const MOST_PODS: usize = 9;
+const MOST_PODS: usize = 10;
 
 /// How long what is left of deleted pods may take to go.
 const SETTLING: Duration = Duration::from_secs(30);
@@ -31,6 +31,21 @@ const REST: Duration = Duration::from_secs(2);
 
 /// How long after something has happened both sides of it have been seen.
 const PATIENCE_OF_JUDGES: Duration = Duration::from_secs(5);
+
+/// What an hour of it would be, and what three minutes have to hold instead.
+const ENOUGH_PODS: usize = 150;
+const ENOUGH_EVICTIONS: usize = 30;
+const ENOUGH_RESTARTS: usize = 8;
+
+/// For how long the API server remembers what was changed, and a bit.
+const REMEMBERED: Duration = Duration::from_secs(320);
+
+/// How pods are deleted.
+const DELETIONS: [&str; 3] = [
+    "--wait=false",
+    "--now --wait=false",
+    "--force --grace-period=0 --wait=false",
+];
 
 /// A pod that should be there.
 struct Actor {
@@ -51,7 +66,8 @@ pub(crate) struct Soak {
     begun: Instant,
     restarted: Instant,
     pods: usize,
-    pods_since_restart: usize,
+    /// When the pods were made that the agent may remember.
+    remembered: VecDeque<Instant>,
     restarts: usize,
     /// Whether the agent is ended at all: one that grows is seen only in the long run.
     may_restart: bool,
@@ -92,7 +108,7 @@ impl Soak {
             begun: now,
             restarted: now,
             pods: 0,
-            pods_since_restart: 0,
+            remembered: VecDeque::new(),
             restarts: 0,
             may_restart: false,
             empty: Inventory::default(),
@@ -117,20 +133,28 @@ impl Soak {
     /// Some come, something happens, some go.
     pub(crate) fn round(&mut self) {
         let room = MOST_PODS.saturating_sub(self.actors.len());
-        let count = self.random.usize(1..=3).min(room);
+        let count = self.random.usize(2..=5).min(room);
         let roles: Vec<Role> = (0..count).map(|_| Role::any(&mut self.random)).collect();
         self.begin(&roles);
-        match self.random.u8(0..8) {
-            0..=1 => self.hogs(1),
-            2 => self.hogs(2),
+        match self.random.u8(0..6) {
+            0 => self.hogs(1),
+            1..=2 => self.hogs(2),
             3 if self.may_restart => self.unwatched_hog(),
+            3 => self.hogs(1),
             4 if self.may_restart => self.restart(),
             _ => self.look_in(),
         }
-        for _ in 0..self.random.usize(0..=3) {
-            self.delete_one();
-        }
+        let count = self.random.usize(1..=5);
+        self.delete_some(count);
         self.judge();
+    }
+
+    /// Whether as much has happened as in an hour.
+    pub(crate) fn has_seen_enough(&self) -> bool {
+        let evictions = self.ledger.seen().evictions();
+        self.pods >= ENOUGH_PODS
+            && evictions >= ENOUGH_EVICTIONS
+            && self.restarts >= ENOUGH_RESTARTS
     }
 
     /// Everything goes; nothing may be left. From one of these to the next but one, the agent stays.
@@ -150,7 +174,7 @@ impl Soak {
 
     fn name(&mut self, role: Role) -> String {
         self.pods += 1;
-        self.pods_since_restart += 1;
+        self.remembered.push_back(Instant::now());
         format!("{role}-{}", self.pods)
     }
 
@@ -167,7 +191,7 @@ impl Soak {
             self.actors.push(Actor { name, role: *role });
         }
         self.cluster.create_all(manifests);
-        if self.may_restart && self.random.u8(0..6) == 0 {
+        if self.may_restart && self.random.u8(0..4) == 0 {
             self.restart();
         }
         let from = self.actors.len() - roles.len();
@@ -181,9 +205,7 @@ impl Soak {
         let (stay, refused): (Vec<Actor>, Vec<Actor>) =
             std::mem::take(&mut self.actors).into_iter().partition(seen);
         self.actors = stay;
-        for actor in refused {
-            self.delete(&actor, "--wait=false");
-        }
+        self.delete(refused.into_iter().map(|actor| actor.name), DELETIONS[0]);
     }
 
     fn until_begun(&self, actor: &Actor) {
@@ -211,23 +233,28 @@ impl Soak {
 
     /// Runs the node dry, with so many hogs at once.
     fn hogs(&mut self, count: usize) {
+        let company = match count {
+            1 => Company::Agent,
+            _ => Company::Hogs,
+        };
         let mut manifests = Vec::new();
         let mut names = Vec::new();
         for _ in 0..count {
             let name = self.name(Role::Hog);
-            manifests.push(cast::manifest(&name, Role::Hog, &mut self.random));
+            manifests.push(cast::hog_manifest(&name, company, &mut self.random));
             names.push(name);
         }
         self.cluster.create_all(manifests);
-        for name in names {
+        for name in &names {
             self.until_evicted(name, false);
         }
+        self.delete(names, DELETIONS[0]);
     }
 
     /// The agent is ended while a hog takes memory.
     fn unwatched_hog(&mut self) {
         let name = self.name(Role::Hog);
-        let manifest = cast::unwatched_hog(&name, &mut self.random);
+        let manifest = cast::hog_manifest(&name, Company::Nobody, &mut self.random);
         self.cluster.create(&manifest);
         let object = format!("pod {name}");
         self.cluster.until_object(&object, "on its way", |pod| {
@@ -235,13 +262,14 @@ impl Soak {
             !main["state"]["running"].is_null() || pod["status"]["phase"] == "Failed"
         });
         self.restart();
-        self.until_evicted(name, true);
+        self.until_evicted(&name, true);
+        self.delete([name], DELETIONS[0]);
     }
 
     /// Waits for the end of a hog. One that was not watched may have been killed by the kernel, or
     /// have ended before anybody could tell why.
-    fn until_evicted(&self, name: String, is_excused: bool) {
-        let pod = self.cluster.until_phase(&name, "Failed");
+    fn until_evicted(&self, name: &str, is_excused: bool) {
+        let pod = self.cluster.until_phase(name, "Failed");
         self.ledger.seen().take(&pod);
         let is_evicted = rules::is_evicted(&pod);
         let is_fine = is_evicted || is_excused || rules::is_refused(&pod);
@@ -253,8 +281,6 @@ impl Soak {
             _ => "ended while the agent was away",
         };
         eprintln!("{:>5}s {name} {how}", self.begun.elapsed().as_secs());
-        let role = Role::Hog;
-        self.delete(&Actor { name, role }, "--wait=false");
     }
 
     /// Ends the agent, with or without warning, and starts it again: all containers are the same.
@@ -267,9 +293,15 @@ impl Soak {
         self.cluster.start_again();
         self.restarts += 1;
         self.restarted = Instant::now();
-        self.pods_since_restart = 0;
+        self.remembered.clear();
         for (name, (id, processes)) in before {
-            let pod = self.cluster.until_running(&json!(name));
+            let object = format!("pod {name}");
+            let pod = self.cluster.until_object(&object, "known", |pod| {
+                let is_over = pod["status"]["phase"] == "Failed";
+                is_over || status(pod, "main")["ready"] == true
+            });
+            self.ledger.seen().take(&pod);
+            assert_ne!(pod["status"]["phase"], "Failed", "{pod:#}");
             assert_eq!(status(&pod, "main")["containerID"], id, "{pod:#}");
             let now = self.processes(&pod);
             let are_same = processes.is_empty() || !now.is_disjoint(&processes);
@@ -316,30 +348,28 @@ impl Soak {
         }
     }
 
-    fn delete_one(&mut self) {
-        if self.actors.is_empty() {
-            return;
-        }
-        let index = self.random.usize(..self.actors.len());
-        let actor = self.actors.swap_remove(index);
-        let how = [
-            "--wait=false",
-            "--now --wait=false",
-            "--force --grace-period=0",
-        ];
-        let how = how[self.random.usize(..how.len())];
-        self.delete(&actor, how);
+    /// Deletes so many pods, or all there are.
+    fn delete_some(&mut self, count: usize) {
+        self.random.shuffle(&mut self.actors);
+        let stay = self.actors.len().saturating_sub(count);
+        let gone: Vec<Actor> = self.actors.drain(stay..).collect();
+        let how = DELETIONS[self.random.usize(..DELETIONS.len())];
+        self.delete(gone.into_iter().map(|actor| actor.name), how);
     }
 
-    fn delete(&self, actor: &Actor, how: &str) {
-        self.cluster
-            .kubectl(&format!("delete pod {} {how}", actor.name));
+    /// Deletes pods, all with one command.
+    fn delete(&self, names: impl IntoIterator<Item = String>, how: &str) {
+        let names: Vec<String> = names.into_iter().collect();
+        if !names.is_empty() {
+            let names = names.join(" ");
+            self.cluster.kubectl(&format!("delete pod {names} {how}"));
+        }
     }
 
     /// Deletes all pods.
     fn clear(&mut self) {
         while !self.actors.is_empty() {
-            self.delete_one();
+            self.delete_some(3);
         }
         until("all pods are gone", || {
             let left = self.cluster.kubectl("get pods -o name");
@@ -360,9 +390,11 @@ impl Soak {
         if self.warm == Vitals::default() {
             return;
         }
+        self.remembered.retain(|made| made.elapsed() < REMEMBERED);
+        let remembered = self.remembered.len();
         until_within(SETTLING, "the agent takes no more than it did", || {
             let now = Vitals::of(self.cluster.up.id());
-            match now.is_like(&self.warm) {
+            match now.is_like(&self.warm, remembered) {
                 true => Ok(()),
                 false => Err(now.beyond(&self.warm)),
             }
@@ -405,8 +437,10 @@ impl Soak {
             self.restarted.elapsed().as_secs(),
         );
         eprintln!(
-            "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s and {} pods: {vitals}",
-            self.pods, self.restarts, self.pods_since_restart,
+            "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s that remembers {} pods: {vitals}",
+            self.pods,
+            self.restarts,
+            self.remembered.len(),
         );
         for more in vitals.more_descriptors(&self.warm) {
             eprintln!("       {more}");

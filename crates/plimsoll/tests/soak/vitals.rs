@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
-/// How much an agent may take beyond what it took when it was warm. Measured: see
-/// docs/performance.md.
-pub(crate) const MORE_MEBIBYTES: u64 = 32;
+/// How much an agent may take beyond what it took when it was warm: some, and some for each pod that
+/// its API server has not forgotten yet. Measured: see docs/performance.md.
+const MORE_MEBIBYTES: u64 = 16;
+const MORE_KIBIBYTES_PER_POD: u64 = 448;
 /// And how many more descriptors: connections that clients keep open come and go.
-pub(crate) const MORE_DESCRIPTORS: usize = 6;
+const MORE_DESCRIPTORS: usize = 6;
 
 /// Of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,9 +62,10 @@ impl Vitals {
         held(self) == held(before)
     }
 
-    /// Whether that is hardly more than another.
-    pub(crate) fn is_like(&self, warm: &Vitals) -> bool {
-        self.memory_mebibytes <= warm.memory_mebibytes + MORE_MEBIBYTES
+    /// Whether that is hardly more than another, of an agent that remembers so many pods more.
+    pub(crate) fn is_like(&self, warm: &Vitals, pods: usize) -> bool {
+        let remembered = pods as u64 * MORE_KIBIBYTES_PER_POD / 1024;
+        self.memory_mebibytes <= warm.memory_mebibytes + MORE_MEBIBYTES + remembered
             && self.open() <= warm.open() + MORE_DESCRIPTORS
     }
 

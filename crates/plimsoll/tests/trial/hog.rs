@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::quantity::Quantity;
 
 use crate::lead::{
     TOLD, create_watched, let_pass, note, start_sampler, terminated, until_ended, words,
@@ -48,6 +49,8 @@ pub(crate) fn feed_hog(
     create_watched(node, &sampler, "hog", &pod("hog", "hog", &told, None));
     let hog = until_ended(node, "hog");
     let_pass(AFTERMATH);
+    // Before records are read, which takes cpu and is not part of the trial.
+    let stalls = stalls();
     let recording = sampler.stop();
     let decisions = node.decisions(begun);
     let decided = decisions.iter().find(|record| {
@@ -58,7 +61,7 @@ pub(crate) fn feed_hog(
         decided: decided.and_then(|record| Some(record.at?.as_nanos())),
         pressure: node.pressed_at(),
         evicted: node.evicted(),
-        stalls: stalls(),
+        stalls,
     };
     let outcome = Outcome::new(trial, &recording, &told);
     println!("{}", table::line(&outcome));
@@ -97,7 +100,7 @@ fn lead_of_pods(setup: &Setup) -> i64 {
     if !setup.is_reserved {
         return 0;
     }
-    let recording = Sampler::start().stop();
+    let recording = Sampler::start(None).stop();
     let last = recording.samples.last().copied();
     let Sample {
         left, left_to_pods, ..
@@ -166,8 +169,9 @@ fn check(outcome: &Outcome, hog: &Pod) -> Vec<String> {
 /// The event has to name who took too much of what.
 fn is_not_blamed(annotations: &BTreeMap<String, String>) -> Option<String> {
     let says = |name: &str| annotations.get(name).map(String::as_str);
+    let usage = says("offending_containers_usage").and_then(|usage| usage.parse::<Quantity>().ok());
     let is_blamed = says("offending_containers") == Some("main")
-        && says("offending_containers_usage").is_some_and(|usage| usage.ends_with("Ki"))
+        && usage.is_some_and(|usage| usage.value() > 0)
         && says("starved_resource") == Some("memory");
     (!is_blamed).then(|| format!("annotations of the event: {annotations:?}"))
 }

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use plimsoll_testkit::waiting::{until, until_within};
 use rustix::mm::{MlockAllFlags, mlockall};
 
 use crate::hog::{feed_hog, leave_alone};
@@ -16,7 +17,6 @@ use crate::plan::{Load, Stage, Trial, stages};
 use crate::sampler::Sampler;
 use crate::table;
 use crate::vm::{ARCHIVE, PLIMSOLL, PROGRAM};
-use crate::waiting::{until, until_within};
 
 /// Longer than a node that starves has taken.
 const STARVATION: Duration = Duration::from_secs(180);
@@ -25,7 +25,7 @@ const DEAD_MEDIAN: Duration = Duration::from_millis(300);
 const DEAD: Duration = Duration::from_millis(500);
 /// How long after the decision the API tells of the pressure.
 pub(crate) const TOLD: Duration = Duration::from_millis(200);
-/// How long the Guaranteed pod may be kept waiting.
+/// How long the node may keep the Guaranteed pod waiting.
 const STALL: Duration = Duration::from_millis(50);
 
 /// Runs all trials of a plan; fails if one of them did not end as it should.
@@ -132,7 +132,7 @@ pub(crate) fn processes(name: &str) -> Vec<i32> {
 pub(crate) fn start_sampler(node: &Node) -> Sampler {
     node.until_calm();
     fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
-    let sampler = Sampler::start();
+    let sampler = Sampler::start(processes("keeper").first().copied());
     for name in ["keeper", "small"] {
         for pid in processes(name) {
             sampler.watch(name, pid);
@@ -193,7 +193,7 @@ fn too_slow(outcomes: &[Outcome]) -> Vec<String> {
         ("told by the API, longest", told.max(), TOLD),
         (
             "stall, longest",
-            watched.iter().map(|one| one.stall).max(),
+            watched.iter().map(|one| one.stall.by_node()).max(),
             STALL,
         ),
     ];

@@ -30,8 +30,7 @@ mod plan;
 mod sampler;
 mod table;
 mod vm;
-#[path = "../flows/waiting.rs"]
-mod waiting;
+mod waits;
 
 use std::path::Path;
 use std::process::ExitCode;

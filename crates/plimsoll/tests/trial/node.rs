@@ -14,6 +14,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use plimsoll_client::watching::watch;
 use plimsoll_core::eviction::record::Record;
+use plimsoll_testkit::waiting::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -22,7 +23,6 @@ use crate::outcome::unix_nanos;
 use crate::plan::{LINE_MIB, Setup};
 use crate::sampler::become_urgent;
 use crate::vm::PLIMSOLL;
-use crate::waiting::until;
 
 const DATA: &str = "/var/lib/plimsoll";
 const LOG: &str = "/var/log/plimsoll.log";

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::plan::{LINE_MIB, Trial};
-use crate::sampler::Recording;
+use crate::sampler::{Recording, Sample};
+use crate::waits::Waits;
 
 /// How long before the line is crossed stalls begin to count, in nanoseconds.
 const RUN_UP: i64 = 5_000_000_000;
@@ -29,6 +30,42 @@ pub(crate) struct Told {
     pub(crate) stalls: Vec<(i64, Duration)>,
 }
 
+/// That the Guaranteed pod was late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stall {
+    /// When it came to run after all.
+    at: i64,
+    late: Duration,
+    /// What it waited for, by the kernel's account.
+    waits: Waits,
+}
+
+impl Stall {
+    fn new(samples: &[Sample], at: i64, late: Duration) -> Stall {
+        let begun = at - i64::try_from(late.as_nanos()).unwrap_or_default();
+        let before = samples.iter().rfind(|sample| sample.at <= begun);
+        let after = samples.iter().find(|sample| sample.at >= at);
+        let waits = before
+            .zip(after)
+            .map(|(before, after)| after.waits.since(before.waits));
+        Stall {
+            at,
+            late,
+            waits: waits.unwrap_or_default(),
+        }
+    }
+
+    /// How long the node let it wait: all of it but the time in which the kernel held it to its own
+    /// cpu limit, since whatever takes the host's cpu is charged to who runs in an emulated machine.
+    /// To look for memory takes cpu too, so the time for that counts in any case.
+    pub(crate) fn by_node(&self) -> Duration {
+        let micros = |number: i64| Duration::from_micros(u64::try_from(number).unwrap_or_default());
+        let Waits { throttled, memory } = self.waits;
+        let for_memory = micros(memory).min(self.late);
+        for_memory.max(self.late.saturating_sub(micros(throttled)))
+    }
+}
+
 /// What came of a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
@@ -39,9 +76,12 @@ pub(crate) struct Outcome {
     pub(crate) told: Option<Duration>,
     pub(crate) lowest_mib: i64,
     pub(crate) oom_kills: i64,
-    pub(crate) stall: Duration,
+    /// The worst that the node did to the Guaranteed pod.
+    pub(crate) stall: Stall,
     /// When that was over, in seconds from when the line was crossed.
     pub(crate) stalled_at: Option<f64>,
+    /// The longest that the Guaranteed pod was late, its own cpu limit included.
+    pub(crate) latest: Duration,
     pub(crate) bystanders_killed: usize,
     pub(crate) evicted: Vec<String>,
     /// The longest that the sampler itself was kept from looking.
@@ -64,12 +104,14 @@ impl Outcome {
         let begun = samples.first().map_or(0, |sample| sample.at);
         // As was done with the kubelet: what the hog takes to start is not what is measured.
         let from = crossed.map_or(begun, |crossed| begun.max(crossed - RUN_UP));
-        let stalls = told.stalls.iter().filter(|(at, _)| *at > from);
-        let worst = stalls.max_by_key(|(_, late)| *late);
+        let late = told.stalls.iter().filter(|(at, _)| *at > from);
+        let stalls = late.map(|(at, late)| Stall::new(samples, *at, *late));
+        let stalls: Vec<Stall> = stalls.collect();
+        let worst = stalls.iter().max_by_key(|stall| stall.by_node()).copied();
         #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
         let stalled_at = worst
             .zip(crossed)
-            .map(|((at, _), crossed)| (at - crossed) as f64 / 1e9);
+            .map(|(stall, crossed)| (stall.at - crossed) as f64 / 1e9);
         let gaps = samples.windows(2).map(|pair| pair[1].at - pair[0].at);
         Outcome {
             decided: since(told.decided),
@@ -80,8 +122,13 @@ impl Outcome {
                 .map(|(told, decided)| nanos(told - decided)),
             lowest_mib: (0..samples.len()).map(signal).min().unwrap_or(0),
             oom_kills: last - first,
-            stall: worst.map_or(Duration::ZERO, |(_, late)| *late),
+            stall: worst.unwrap_or_default(),
             stalled_at,
+            latest: stalls
+                .iter()
+                .map(|stall| stall.late)
+                .max()
+                .unwrap_or_default(),
             bystanders_killed: recording.deaths.iter().filter(|d| d.name != hog).count(),
             evicted: told.evicted.clone(),
             blind: nanos(gaps.max().unwrap_or(0)),

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::time::Duration;
 
 use plimsoll_core::eviction::record::Record;
+use plimsoll_testkit::waiting::until_within;
 
 use crate::lead::{create_watched, let_pass, start_sampler, until_ended};
 use crate::node::{Node, pod};
 use crate::outcome::unix_nanos;
 use crate::plan::{LINE_MIB, Trial};
 use crate::sampler::Sample;
-use crate::waiting::until_within;
 
 const FILE: &str = "/data/large";
 /// Most of what the guest has.

@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::mem_info::{MemInfo, Reread, number_after};
 use crate::outcome::unix_nanos;
+use crate::waits::{Causes, Waits};
 
 const EVERY: Duration = Duration::from_millis(20);
 /// The counter of kills is in a long file, which is read less often.
@@ -36,6 +37,8 @@ pub(crate) struct Sample {
     pub(crate) available: i64,
     /// How many processes the kernel has killed for want of memory since it was booted.
     pub(crate) oom_kills: i64,
+    /// What the Guaranteed pod has waited for since it was started.
+    pub(crate) waits: Waits,
 }
 
 /// That a process ended.
@@ -66,11 +69,12 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub(crate) fn start() -> Sampler {
+    /// Looks at the machine, and at what the keeper waits for if there is one.
+    pub(crate) fn start(keeper: Option<i32>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let (watch, watched) = channel();
         let until = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || look(&until, &watched));
+        let thread = std::thread::spawn(move || look(&until, &watched, keeper));
         Sampler {
             stop,
             watch,
@@ -100,10 +104,11 @@ struct Sources {
     usage: Reread,
     stat: Reread,
     limit: Reread,
+    waits: Option<Causes>,
 }
 
 impl Sources {
-    fn open() -> Sources {
+    fn open(keeper: Option<i32>) -> Sources {
         let open = |path: &str| Reread::open(path).unwrap_or_else(|e| panic!("{path}: {e}"));
         Sources {
             node: open("/proc/meminfo"),
@@ -111,6 +116,7 @@ impl Sources {
             usage: open("/sys/fs/cgroup/kubepods/memory.current"),
             stat: open("/sys/fs/cgroup/kubepods/memory.stat"),
             limit: open("/sys/fs/cgroup/kubepods/memory.max"),
+            waits: keeper.map(Causes::of),
         }
     }
 
@@ -129,12 +135,13 @@ impl Sources {
             left_to_pods: (limit - (usage - inactive)) / 1024,
             available: memory.available,
             oom_kills,
+            waits: self.waits.as_mut().map(Causes::read).unwrap_or_default(),
         }
     }
 }
 
-fn look(stop: &AtomicBool, watch: &Receiver<Watched>) -> Recording {
-    let mut sources = Sources::open();
+fn look(stop: &AtomicBool, watch: &Receiver<Watched>, keeper: Option<i32>) -> Recording {
+    let mut sources = Sources::open(keeper);
     become_urgent();
     let mut recording = Recording {
         // Written to, so that it is there when there is nothing left.

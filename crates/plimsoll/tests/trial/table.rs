@@ -36,9 +36,10 @@ pub(crate) fn line(outcome: &Outcome) -> String {
     } = outcome;
     format!(
         "{}: decided {decided:?}, dead {dead:?}, API {told:?} after the decision, lowest \
-         {lowest_mib} MiB, {oom_kills} OOM kills, stall {stall:?} (at {stalled_at:.1?} s), evicted {evicted:?}, sampler \
+         {lowest_mib} MiB, {oom_kills} OOM kills, stall {:?} (at {stalled_at:.1?} s: {stall:?}), evicted {evicted:?}, sampler \
          blind for {blind:?}",
-        outcome.trial.label()
+        outcome.trial.label(),
+        stall.by_node(),
     )
 }
 
@@ -46,10 +47,10 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 pub(crate) fn print(outcomes: &[Outcome]) {
     println!(
         "\n| config, hog | trials | clean | OOM kills | crossed → decision, s | crossed → dead, s | lowest | \
-         stall, s | bystanders killed | evicted per trial | decision → API, s | kubelet: clean | \
+         stall, s | late, its own cpu limit included, s | bystanders killed | evicted per trial | decision → API, s | kubelet: clean | \
          crossed → dead, s | stall, s |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut labels: Vec<String> = Vec::new();
     for outcome in outcomes {
         let label = outcome.trial.label();
@@ -74,7 +75,8 @@ fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let dead = spread(outcomes.iter().filter_map(|one| one.dead));
     let told = spread(outcomes.iter().filter_map(|one| one.told));
     let lowest = outcomes.iter().map(|one| one.lowest_mib).min();
-    let stall = outcomes.iter().map(|one| one.stall).max();
+    let stall = outcomes.iter().map(|one| one.stall.by_node()).max();
+    let latest = outcomes.iter().map(|one| one.latest).max();
     let oom_kills: i64 = outcomes.iter().map(|one| one.oom_kills).sum();
     let killed: usize = outcomes.iter().map(|one| one.bystanders_killed).sum();
     let evicted: Vec<usize> = outcomes.iter().map(|one| one.evicted.len()).collect();
@@ -85,11 +87,12 @@ fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let kubelet = KUBELET.iter().find(|(known, ..)| *known == label);
     let (_, their_clean, their_dead, their_stall) = kubelet.unwrap_or(&("", "", "", ""));
     format!(
-        "| {label} | {} | {clean} | {oom_kills} | {decided} | {dead} | {} MiB | {:.3} | {killed} | {evicted} | \
+        "| {label} | {} | {clean} | {oom_kills} | {decided} | {dead} | {} MiB | {:.3} | {:.3} | {killed} | {evicted} | \
          {told} | {their_clean} | {their_dead} | {their_stall} |",
         outcomes.len(),
         lowest.unwrap_or(0),
         stall.unwrap_or_default().as_secs_f64(),
+        latest.unwrap_or_default().as_secs_f64(),
     )
 }
 

@@ -1,11 +1,10 @@
 //! The host's part: a machine with everything in it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
 use plimsoll_testkit::images::busybox_archive;
-use plimsoll_testkit::vm::Machine;
+use plimsoll_testkit::vm::{Machine, given_program};
 
 use crate::node::IMAGE;
 
@@ -25,8 +24,6 @@ pub(crate) const PROGRAM: &str = "/test/program";
 
 /// Which trials there are ([`crate::plan::stages`]); without it there is a short set.
 const PLAN: &str = "PLIMSOLL_TRIALS";
-/// A `plimsoll` to try instead of the one that was built with this test.
-const OTHER: &str = "PLIMSOLL_PROGRAM";
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Of a whole run, which takes a quarter of a minute for each trial on a quiet host.
@@ -38,16 +35,16 @@ pub(crate) fn trial() -> Trial {
         let archive = busybox_archive(folder.path(), IMAGE);
         let own = std::env::current_exe()?;
         let plan = std::env::var(PLAN).unwrap_or_else(|_| "short".to_owned());
-        let agent = std::env::var_os(OTHER);
-        let agent = agent.unwrap_or_else(|| env!("CARGO_BIN_EXE_plimsoll").into());
-        let is_strict = std::env::var_os(OTHER).is_some() || !cfg!(debug_assertions);
+        let given = given_program();
+        let is_strict = given.is_some() || !cfg!(debug_assertions);
+        let agent = given.unwrap_or_else(|| env!("CARGO_BIN_EXE_plimsoll").into());
         let strictness = if is_strict { STRICT } else { LENIENT };
         let limit = if plan == "short" { LIMIT } else { LONG_LIMIT };
         let outcome = Machine::new()
             .memory_mib(2048)
             .disk_mib(4096)
             .program(&own, PROGRAM)
-            .program(Path::new(&agent), PLIMSOLL)
+            .program(&agent, PLIMSOLL)
             .tool("chrt")
             .file(&archive, ARCHIVE)
             .run(

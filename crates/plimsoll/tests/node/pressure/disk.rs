@@ -2,8 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use plimsoll_testkit::disk::mount_ext4;
 use rustix::fs::statvfs;
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -17,18 +17,22 @@ pub(super) struct Disk {
 impl Disk {
     /// Makes one and mounts it.
     pub(super) fn mount(folder: &Path, at: &Path, mebibytes: u64, inodes: u64) -> Disk {
+        Disk::mount_with(folder, at, mebibytes, inodes, &["-O", "^has_journal"])
+    }
+
+    /// With further options of `mkfs.ext4`.
+    pub(super) fn mount_with(
+        folder: &Path,
+        at: &Path,
+        mebibytes: u64,
+        inodes: u64,
+        further: &[&str],
+    ) -> Disk {
         let name = at.file_name().expect("a folder has a name");
         let image = folder.join(name).with_extension("ext4");
-        let file = File::create(&image).expect("the folder is ours");
-        file.set_len(mebibytes * MIB).expect("there is room");
-        fs::create_dir_all(at).expect("the folder is ours");
         let inodes = inodes.to_string();
-        let options = ["-q", "-m", "0", "-O", "^has_journal", "-N", &inodes];
-        run(Command::new("mkfs.ext4").args(options).arg(&image));
-        run(Command::new("mount")
-            .args(["-o", "loop"])
-            .arg(&image)
-            .arg(at));
+        let options = [&["-m", "0", "-N", &inodes], further].concat();
+        mount_ext4(&image, at, mebibytes, &options).expect("it can be mounted");
         Disk {
             mounted: at.to_owned(),
             files: 0,
@@ -69,10 +73,4 @@ impl Disk {
             File::create(folder.join(self.files.to_string())).expect("there is an inode");
         }
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output();
-    let output = output.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {output:?}");
 }

@@ -1,6 +1,7 @@
 //! A node whose pods, images and logs share one small disk.
 
 use plimsoll_testkit::images::{Image, Layer, Tree};
+use plimsoll_testkit::vm::slowness;
 use serde_json::{Value, json};
 
 use super::disk::{Disk, MIB};
@@ -13,7 +14,8 @@ const UNUSED: &str = "plimsoll.test/unused:1";
 
 const PRESSURE: (&str, &str) = ("DiskPressure", "node.kubernetes.io/disk-pressure");
 
-/// A node on a disk of its own with these lines; pressure is over soon.
+/// A node on a disk of its own with these lines; pressure is over as soon as it was seen to keep pods
+/// away.
 fn start(runtime: Runtime, lines: &Value) -> (Cluster, Disk) {
     let mut disk = None;
     let cluster = Cluster::start_with(runtime, |folder| {
@@ -25,7 +27,7 @@ fn start(runtime: Runtime, lines: &Value) -> (Cluster, Disk) {
         std::os::unix::fs::symlink(containerd, place).expect("the folder is ours");
         let settings = json!({
             "evictionHard": lines,
-            "evictionPressureTransitionPeriod": "5s",
+            "evictionPressureTransitionPeriod": format!("{}s", 5 * slowness()),
             "imageMinimumGCAge": "1s",
         });
         configured(folder, &settings)
@@ -115,15 +117,36 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     cluster.run_on(late);
 }
 
+/// Makes some files without content, and waits.
+fn makes_files(count: u32) -> String {
+    format!("i=0; while [ $i -lt {count} ]; do : > /scratch/$i; i=$((i+1)); done; {WAIT}")
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn who_wrote_just_before_the_line_was_crossed_goes() {
+    let line = 40 * MIB;
+    let (cluster, disk) = start(Runtime::Embedded, &json!({ "nodefs.available": "40Mi" }));
+    cluster.run_holder(&holder("early", 10), 10);
+    // So many files that looking at them is not worth it every second, unless somebody has to go.
+    cluster.run_until_known(
+        &with_scratch("late", &makes_files(1200)),
+        "inodesUsed",
+        1200,
+    );
+    cluster.kubectl("exec late -- dd if=/dev/zero of=/scratch/f bs=1M count=20");
+    disk.leave_bytes(line - 4 * MIB);
+    cluster.until_evicted("late");
+    cluster.until_pressed(PRESSURE.0, PRESSURE.1, false);
+    cluster.run_on(&["early"]);
+}
+
 #[test]
 #[ignore = "tier: root"]
 fn who_makes_too_many_files_goes() {
     let (cluster, mut disk) = start(Runtime::Embedded, &json!({ "nodefs.inodesFree": "600" }));
-    let many = |count: u32| {
-        format!("i=0; while [ $i -lt {count} ]; do : > /scratch/$i; i=$((i+1)); done; {WAIT}")
-    };
-    cluster.run_until_known(&with_scratch("few", &many(10)), "inodesUsed", 10);
-    cluster.run_until_known(&with_scratch("many", &many(300)), "inodesUsed", 300);
+    cluster.run_until_known(&with_scratch("few", &makes_files(10)), "inodesUsed", 10);
+    cluster.run_until_known(&with_scratch("many", &makes_files(300)), "inodesUsed", 300);
     disk.leave_inodes(550);
     let (evicted, message) = cluster.until_evicted("many");
     let begins = "The node was low on resource: inodes. Threshold quantity: 600, available: ";

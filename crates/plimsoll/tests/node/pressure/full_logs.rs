@@ -1,11 +1,11 @@
 //! Logs of running containers are rotated, and nobody who reads them notices.
 
+use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
 use super::configured;
 use crate::cluster::{Cluster, Runtime};
 use crate::manifest::{container, pod};
-use crate::waiting::until;
 
 #[test]
 #[ignore = "tier: root"]

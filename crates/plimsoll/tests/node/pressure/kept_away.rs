@@ -27,7 +27,7 @@ fn start(further: &[&str]) -> Cluster {
     let mut load = pod("load", &[load]);
     load["spec"]["volumes"] = json!([{ "name": "memory", "emptyDir": { "medium": "Memory" } }]);
     cluster.run(&load);
-    cluster.kubectl("exec load -- sh -c 'head -c 150m /dev/zero > /memory/f'");
+    cluster.kubectl("exec load -- sh -c 'dd if=/dev/zero of=/memory/f bs=1M count=150'");
     cluster.until_pressed(PRESSURE.0, PRESSURE.1, true);
     cluster
 }

@@ -10,6 +10,8 @@ mod full_logs;
 mod kept_away;
 mod local_limits;
 mod process_ids;
+mod project_quotas;
+mod restart;
 
 use serde_json::{Value, json};
 
@@ -19,6 +21,9 @@ use crate::manifest::{WAIT, container, is_disrupted, pod};
 /// What the node says of itself. `kubectl events --for` wants a version in the event, which those of
 /// kubelets do not have.
 const NODE_EVENTS: &str = "get events --field-selector involvedObject.kind=Node";
+
+/// What the node says of itself and its pods in figures.
+const SUMMARY: &str = "get --raw /api/v1/nodes/n1/proxy/stats/summary";
 
 /// A pod that writes some MiB into a directory on disk of its own, and waits.
 fn holder(name: &str, mebibytes: u32) -> Value {
@@ -94,11 +99,8 @@ impl Cluster {
     /// Runs a pod and waits until the node knows that it has that much of something on disk.
     fn run_until_known(&self, pod: &Value, figure: &str, least: u64) {
         self.run(pod);
-        let (name, summary) = (
-            &pod["metadata"]["name"],
-            "get --raw /api/v1/nodes/n1/proxy/stats/summary",
-        );
-        self.until(summary, "what the pod holds", |summary| {
+        let name = &pod["metadata"]["name"];
+        self.until(SUMMARY, "what the pod holds", |summary| {
             let summary: Value = serde_json::from_str(summary).unwrap_or_default();
             let mut pods = summary["pods"].as_array().into_iter().flatten();
             let pod = pods.find(|pod| pod["podRef"]["name"] == *name);

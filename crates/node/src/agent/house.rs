@@ -106,7 +106,12 @@ impl House {
     }
 
     async fn collect_containers(&self, scope: container_gc::Scope) {
-        // Asked first: a pod that comes in between is on the list.
+        let runtime = &*self.neighbours.host.runtime;
+        let found = match containers::Found::new(runtime, &self.pod_logs).await {
+            Ok(found) => found,
+            Err(error) => return complain(Err(error)),
+        };
+        // In this order: a pod that comes in between is on the list.
         let are_all_pods_known = self.neighbours.pods.are_all_known();
         let pods = self.neighbours.pods.reports().all();
         let run = containers::Run {
@@ -114,11 +119,10 @@ impl House {
             policy: container_gc::Policy::default(),
             pods: &pods,
             are_all_pods_known,
-            pod_logs: &self.pod_logs,
             log_links: &self.log_links,
             now: self.clock.now(),
         };
-        complain(containers::collect(&*self.neighbours.host.runtime, run).await);
+        found.collect(runtime, run).await;
     }
 
     async fn detect_images(&mut self) {

@@ -2,6 +2,7 @@
 //!
 //! Whoever collects looks at all that a runtime has, so that these cases run alone.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use plimsoll_core::eviction::image_gc;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
 use plimsoll_core::threshold;
-use plimsoll_node::eviction::reclaim::containers::{Run, collect};
+use plimsoll_node::eviction::reclaim::containers::{Found, Run};
 use plimsoll_node::eviction::reclaim::images::{Images, Warning};
 use plimsoll_node::eviction::reclaim::logs;
 use plimsoll_node::pods::reports::Report;
@@ -49,6 +50,29 @@ fn of_pod(sandbox: &Sandbox, mut config: ContainerConfig) -> ContainerConfig {
     config
 }
 
+async fn found(scene: &Scene) -> Found {
+    let found = Found::new(&*scene.runtime(), &scene.folder().join("logs")).await;
+    found.unwrap_or_else(|error| panic!("{}", error.chain()))
+}
+
+fn log_links(scene: &Scene) -> PathBuf {
+    let folder = scene.folder().join("links");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+async fn collect(scene: &Scene, found: Found, scope: Scope, pods: &[Report]) {
+    let run = Run {
+        scope,
+        policy: container_gc::Policy::default(),
+        pods,
+        are_all_pods_known: true,
+        log_links: &log_links(scene),
+        now: now(),
+    };
+    found.collect(&*scene.runtime(), run).await;
+}
+
 /// The names and attempts of all containers, and how many sandboxes there are.
 async fn left(scene: &Scene) -> (Vec<(String, u32)>, usize) {
     let runtime = scene.runtime();
@@ -71,21 +95,9 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     let alive = of_pod(&sandbox, named(lasting(), "alive", 0));
     scene.start(&sandbox, &alive).await;
     let runtime = scene.runtime();
-    let pod_logs = scene.folder().join("logs");
-    let log_links = scene.folder().join("links");
-    std::fs::create_dir(&log_links).unwrap();
+    let log_links = log_links(scene);
     let run = async |scope, pods: &[Report]| {
-        let run = Run {
-            scope,
-            policy: container_gc::Policy::default(),
-            pods,
-            are_all_pods_known: true,
-            pod_logs: &pod_logs,
-            log_links: &log_links,
-            now: now(),
-        };
-        let done = collect(&*runtime, run).await;
-        done.unwrap_or_else(|error| panic!("{}", error.chain()));
+        collect(scene, found(scene).await, scope, pods).await;
         left(scene).await
     };
     let (alive, dead) = (("alive".to_owned(), 0), ("dead".to_owned(), 2));
@@ -112,6 +124,26 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     run(Scope::Periodic, &evicted).await;
     assert!(!log.exists(), "{}", log.display());
     assert!(!link.is_symlink(), "{}", link.display());
+}
+
+/// Both happened: the log of a container that had just ended was gone.
+pub(crate) async fn who_comes_while_a_node_is_cleared_keeps_its_dead(scene: &Scene) {
+    let before = found(scene).await;
+    let sandbox = scene.run_pod().await;
+    let ended = of_pod(&sandbox, named(script("exit 1"), "main", 0));
+    let id = scene.start(&sandbox, &ended).await;
+    scene.ended(&id).await;
+    collect(scene, before, Scope::Periodic, &[]).await;
+    let ended = ("main".to_owned(), 0);
+    assert_eq!(left(scene).await, (vec![ended.clone()], 1));
+
+    // The one after it is there and does not run yet.
+    let next = of_pod(&sandbox, named(lasting(), "main", 1));
+    scene.create(&sandbox, &next).await;
+    let living = [report(&sandbox, false, None)];
+    collect(scene, found(scene).await, Scope::Periodic, &living).await;
+    let next = ("main".to_owned(), 1);
+    assert_eq!(left(scene).await, (vec![ended, next], 1));
 }
 
 pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene) {

@@ -143,6 +143,7 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             a_container_is_made_of_an_id;
         collection:
             of_dead_containers_the_newest_stays_until_its_pod_goes,
+            who_comes_while_a_node_is_cleared_keeps_its_dead,
             unused_images_go_for_age_and_for_want_of_space,
             full_logs_are_rotated_and_go_on;
         restart:

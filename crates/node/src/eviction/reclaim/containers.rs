@@ -13,6 +13,7 @@ use plimsoll_core::eviction::container_gc::{
 };
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold;
 
 use crate::pods::reports::Report;
 use crate::runtime::wire::{self, ContainerFilter, PodSandboxFilter, PodSandboxState};
@@ -29,6 +30,9 @@ const GIVEN_UP: [&str; 2] = ["Evicted", "Preempting"];
 const POD_UID: &str = "io.kubernetes.pod.uid";
 const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 
+/// A container that was created no longer ago is about to be started.
+const STARTS_WITHIN: threshold::Duration = threshold::Duration::from_secs(60);
+
 /// What a run is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
@@ -36,62 +40,80 @@ pub struct Run<'a> {
     pub scope: Scope,
     /// What is kept.
     pub policy: Policy,
-    /// The pods the node knows.
+    /// The pods the node knows. They are asked for after [`Found::new`], so that nothing is taken
+    /// for a leftover because its pod came meanwhile.
     pub pods: &'a [Report],
     /// Whether these are all of them.
     pub are_all_pods_known: bool,
-    /// Where the logs of pods are.
-    pub pod_logs: &'a Path,
     /// Where links to the logs of all containers are.
     pub log_links: &'a Path,
     /// The time.
     pub now: Timestamp,
 }
 
-/// Removes what is dead. What cannot be removed is left for the next run.
-pub async fn collect(runtime: &dyn Runtime, run: Run<'_>) -> Result<(), Error> {
-    let pods = pod_states(run.pods);
-    let log_folders = log_folders(run.pod_logs);
-    let logs: Vec<PodUid> = log_folders.keys().cloned().collect();
-    let sandboxes = runtime
-        .list_pod_sandboxes(&PodSandboxFilter::default())
-        .await?;
-    let sandboxes: Vec<Sandbox> = sandboxes.iter().map(sandbox).collect();
-    let containers = runtime.list_containers(&ContainerFilter::default()).await?;
-    let containers: Vec<Container> = containers.iter().map(container).collect();
-    let inventory = |containers| Inventory {
-        containers,
-        sandboxes: &sandboxes,
-        logs: &logs,
-        pods: &pods,
-        are_all_pods_known: run.are_all_pods_known,
-    };
-    let mut removed = BTreeSet::new();
-    for removal in plan_containers(run.now, run.policy, run.scope, inventory(&containers)) {
-        if removal.stop_first && !tell(runtime.stop_container(&removal.id, Duration::ZERO).await) {
-            continue;
+/// What a node has of pods, whether they are there or gone.
+#[derive(Debug)]
+pub struct Found {
+    sandboxes: Vec<Sandbox>,
+    containers: Vec<wire::Container>,
+    log_folders: BTreeMap<PodUid, PathBuf>,
+}
+
+impl Found {
+    /// Asks the runtime, and looks into the directory of the logs of pods.
+    pub async fn new(runtime: &dyn Runtime, pod_logs: &Path) -> Result<Found, Error> {
+        let log_folders = log_folders(pod_logs);
+        let filter = PodSandboxFilter::default();
+        let sandboxes = runtime.list_pod_sandboxes(&filter).await?;
+        Ok(Found {
+            sandboxes: sandboxes.iter().map(sandbox).collect(),
+            containers: runtime.list_containers(&ContainerFilter::default()).await?,
+            log_folders,
+        })
+    }
+
+    /// Removes what is dead. What cannot be removed is left for the next run.
+    pub async fn collect(self, runtime: &dyn Runtime, run: Run<'_>) {
+        let pods = pod_states(run.pods);
+        let logs: Vec<PodUid> = self.log_folders.keys().cloned().collect();
+        let containers = self.containers.iter();
+        let containers: Vec<_> = containers.map(|c| container(c, run.now)).collect();
+        let all = Inventory {
+            containers: &containers,
+            sandboxes: &self.sandboxes,
+            logs: &logs,
+            pods: &pods,
+            are_all_pods_known: run.are_all_pods_known,
+        };
+        let mut removed = BTreeSet::new();
+        for removal in plan_containers(run.now, run.policy, run.scope, all) {
+            let is_stopped = !removal.stop_first
+                || tell(runtime.stop_container(&removal.id, Duration::ZERO).await);
+            if is_stopped && tell(runtime.remove_container(&removal.id).await) {
+                removed.insert(removal.id);
+            }
         }
-        if tell(runtime.remove_container(&removal.id).await) {
-            removed.insert(removal.id);
+        let left = containers.iter().filter(|c| !removed.contains(&c.id));
+        let left: Vec<Container> = left.cloned().collect();
+        let left = Inventory {
+            containers: &left,
+            ..all
+        };
+        for id in plan_sandboxes(run.scope, left) {
+            tell(runtime.stop_pod_sandbox(&id).await);
+            tell(runtime.remove_pod_sandbox(&id).await);
+        }
+        for uid in plan_logs(left) {
+            if let Some(folder) = self.log_folders.get(&uid)
+                && let Err(error) = std::fs::remove_dir_all(folder)
+            {
+                tracing::warn!(folder = %folder.display(), %error, "logs not removed");
+            }
+        }
+        if let Err(error) = remove_dead_links(run.log_links) {
+            tracing::warn!(folder = %run.log_links.display(), %error, "dead links to logs stay");
         }
     }
-    let is_left = |container: &&Container| !removed.contains(&container.id);
-    let left: Vec<Container> = containers.iter().filter(is_left).cloned().collect();
-    for id in plan_sandboxes(run.scope, inventory(&left)) {
-        tell(runtime.stop_pod_sandbox(&id).await);
-        tell(runtime.remove_pod_sandbox(&id).await);
-    }
-    for uid in plan_logs(inventory(&left)) {
-        if let Some(folder) = log_folders.get(&uid)
-            && let Err(error) = std::fs::remove_dir_all(folder)
-        {
-            tracing::warn!(folder = %folder.display(), %error, "logs not removed");
-        }
-    }
-    if let Err(error) = remove_dead_links(run.log_links) {
-        tracing::warn!(folder = %run.log_links.display(), %error, "dead links to logs stay");
-    }
-    Ok(())
 }
 
 /// Removes links to logs that are gone.
@@ -139,10 +161,14 @@ fn pod_states(pods: &[Report]) -> BTreeMap<PodUid, PodState> {
     states.collect()
 }
 
-fn container(listed: &wire::Container) -> Container {
+fn container(listed: &wire::Container, now: Timestamp) -> Container {
     use wire::ContainerState as Listed;
+    let created_at = Timestamp::from_nanos(listed.created_at);
     let state = match Listed::try_from(listed.state) {
         Ok(Listed::ContainerRunning) => ContainerState::Running,
+        // Taken for dead it would be the newest of them, and the one whose log is still wanted
+        // would go. Upstream does so, which is seen less where a run is a minute from the next.
+        Ok(Listed::ContainerCreated) if now - created_at < STARTS_WITHIN => ContainerState::Running,
         Ok(Listed::ContainerCreated | Listed::ContainerExited) => ContainerState::Stopped,
         Ok(Listed::ContainerUnknown) | Err(_) => ContainerState::Unknown,
     };
@@ -152,7 +178,7 @@ fn container(listed: &wire::Container) -> Container {
         name: label(CONTAINER_NAME),
         pod: PodUid::new(label(POD_UID)),
         sandbox: listed.pod_sandbox_id.clone(),
-        created_at: Timestamp::from_nanos(listed.created_at),
+        created_at,
         state,
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
 use kube::Resource;
+use plimsoll_core::admission::node_admit;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::anatomy::{self, Kind};
@@ -78,7 +79,7 @@ impl Note {
         Note {
             annotations,
             at: Some(at),
-            ..Note::warning("Evicted", message)
+            ..Note::warning(node_admit::REASON, message)
         }
     }
 

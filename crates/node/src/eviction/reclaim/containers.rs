@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_core::admission::node_admit;
 use plimsoll_core::eviction::container_gc::{
     Container, ContainerState, Inventory, PodState, Policy, Sandbox, Scope, plan_containers,
     plan_logs, plan_sandboxes,
@@ -15,6 +16,7 @@ use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold;
 
+use crate::pods::note::reason;
 use crate::pods::reports::Report;
 use crate::runtime::wire::{self, ContainerFilter, PodSandboxFilter, PodSandboxState};
 use crate::runtime::{Error, Runtime};
@@ -26,7 +28,7 @@ pub const PERIOD: Duration = Duration::from_secs(60);
 pub const SOON: Duration = Duration::from_secs(1);
 
 /// Why the node ends pods itself.
-const GIVEN_UP: [&str; 2] = ["Evicted", "Preempting"];
+const GIVEN_UP: [&str; 2] = [node_admit::REASON, reason::PREEMPTING];
 const POD_UID: &str = "io.kubernetes.pod.uid";
 const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 8] = [
     (
         "plimsoll",
         &[
@@ -27,6 +27,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 7] = [
     ("plimsoll-core", &[]),
     ("plimsoll-node", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-testkit", &[]),
+    ("plimsoll-toolbox", &[]),
 ];
 
 const BANNED_MODULE_NAMES: [&str; 6] = ["helpers", "utils", "common", "misc", "manager", "types"];

@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 8] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
     (
         "plimsoll",
         &[
@@ -22,10 +22,12 @@ const ALLOWED_EDGES: [(&str, &[&str]); 8] = [
         ],
     ),
     ("plimsoll-apiserver", &["plimsoll-client", "plimsoll-core"]),
+    ("plimsoll-bench-runner", &[]),
     ("plimsoll-client", &["plimsoll-core"]),
     ("plimsoll-control", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-core", &[]),
     ("plimsoll-node", &["plimsoll-client", "plimsoll-core"]),
+    ("plimsoll-test-runner", &[]),
     ("plimsoll-testkit", &[]),
     ("plimsoll-toolbox", &[]),
 ];

@@ -198,21 +198,26 @@ fn storage_version_hash(kind: &Kind) -> String {
 /// The release of Kubernetes whose API this is.
 pub const KUBERNETES_VERSION: &str = "v1.36.4";
 
-/// The version document, at `/version`.
-///
-/// Clients compare `gitVersion` with their own; the part after `+` says whose server this is. What
-/// names a Go toolchain upstream is empty here, but there: some clients insist on the fields.
-pub fn version() -> String {
+/// What this program runs on, as Go names it: `linux/amd64`.
+pub fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
     };
+    format!("{}/{architecture}", std::env::consts::OS)
+}
+
+/// The version document, at `/version`.
+///
+/// Clients compare `gitVersion` with their own; the part after `+` says whose server this is. What
+/// names a Go toolchain upstream is empty here, but there: some clients insist on the fields.
+pub fn version() -> String {
     let git_version = format!(
         "{KUBERNETES_VERSION}+plimsoll-{}",
         env!("CARGO_PKG_VERSION")
     );
-    let platform = format!("{}/{architecture}", std::env::consts::OS);
+    let platform = platform();
     let fields = [
         ("major", "1"),
         ("minor", "36"),

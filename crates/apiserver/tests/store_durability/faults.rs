@@ -277,7 +277,7 @@ pub(crate) fn opened_twice() {
     let path = folder.path().join("store.redb");
     let first = RedbStore::open(&path, &RedbOptions::default()).unwrap();
     let second = RedbStore::open(&path, &RedbOptions::default()).unwrap_err();
-    assert!(matches!(second, Error::Open { .. }), "{second:?}");
+    assert!(matches!(second, Error::InUse { .. }), "{second:?}");
     drop(first);
     RedbStore::open(&path, &RedbOptions::default()).unwrap();
 }
@@ -287,6 +287,6 @@ pub(crate) fn not_a_store() {
     let path = folder.path().join("store.redb");
     std::fs::write(&path, vec![b'?'; 100_000]).unwrap();
     let error = RedbStore::open(&path, &RedbOptions::default()).unwrap_err();
-    assert!(matches!(error, Error::Open { .. }), "{error:?}");
+    assert!(matches!(error, Error::NotAStore { .. }), "{error:?}");
     assert_eq!(std::fs::read(&path).unwrap(), vec![b'?'; 100_000]);
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::figure::{Better, print};
+
 /// Of the clock in `/proc/PID/stat`.
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -44,34 +46,33 @@ impl Cost {
         }
     }
 
-    /// Resident memory of the process itself.
-    pub(crate) fn memory(&self) -> String {
-        megabytes(self.resident_kib)
-    }
-
-    /// Memory of its helpers: what the monitors of containers take, shared pages divided by those
-    /// who share them.
-    pub(crate) fn helpers(&self) -> String {
-        megabytes(self.helpers_kib)
-    }
-
-    /// Part of a core, helpers included.
+    /// Resident memory of the process itself, time of a core, and, if it has helpers, what they take:
+    /// shared pages are divided by those who share them.
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    pub(crate) fn cpu(&self) -> String {
+    pub(crate) fn print(&self, of: &str) {
+        let megabytes = |kib: u64| kib as f64 * 1024.0 / 1e6;
+        let memory = megabytes(self.resident_kib);
+        print(&format!("{of}: memory"), memory, "MB", Better::Lower);
         let used = self.ticks as f64 / TICKS_PER_SECOND as f64;
-        format!("{:.2} % of a core", 100.0 * used / self.over.as_secs_f64())
+        let part = 100.0 * used / self.over.as_secs_f64();
+        print(&format!("{of}: cpu"), part, "% of a core", Better::Lower);
+        if self.helpers_kib > 0 {
+            let helpers = megabytes(self.helpers_kib);
+            print(
+                &format!("{of}: memory of helpers"),
+                helpers,
+                "MB",
+                Better::Lower,
+            );
+        }
     }
 
     /// Time of a core for each of so many things.
-    pub(crate) fn cpu_per(&self, count: usize) -> String {
-        let micros = self.ticks * 1_000_000 / TICKS_PER_SECOND;
-        format!("{} µs", micros / count.max(1) as u64)
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub(crate) fn print_cpu_per(&self, name: &str, count: usize) {
+        let micros = self.ticks as f64 * 1e6 / TICKS_PER_SECOND as f64;
+        print(name, micros / count.max(1) as f64, "µs", Better::Lower);
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn megabytes(kib: u64) -> String {
-    format!("{:.1} MB", kib as f64 * 1024.0 / 1e6)
 }
 
 /// The processes of the embedded runtime on this machine. They run from a copy of the program that

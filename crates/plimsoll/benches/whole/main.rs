@@ -1,21 +1,22 @@
 //! What the whole costs, and how fast it is, as people run it: processes, TLS, disks, containers.
 //!
-//! ```text
-//! cargo bench -p plimsoll --bench whole -- node    as root: memory, cpu, how fast pods start
-//! cargo bench -p plimsoll --bench whole -- binds   pods bound per second, by kind of pod
-//! ```
-//!
-//! `PLIMSOLL_PROGRAM` names another build to measure.
+//! `scripts/bench` runs it; by hand, `cargo bench -p plimsoll --bench whole -- WORD` with a word of
+//! [`WORDS`]. `PLIMSOLL_PROGRAM` names another build to measure.
 
-#![expect(clippy::print_stdout, reason = "a table is what it is for")]
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
-mod binds;
+mod bind;
 mod client;
 mod cost;
+mod create;
+mod figure;
+mod link;
 mod load;
 mod node;
 mod pods;
 mod stage;
+mod times;
+mod watch;
 
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,14 +39,33 @@ fn main() -> Result<()> {
     let runtime = runtime.context("cannot start")?;
     // Cargo adds `--bench`.
     let asked = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    match asked.as_deref() {
-        Some("node") => runtime.block_on(until_interrupted(node::run())),
-        Some("binds") => runtime.block_on(until_interrupted(binds::run())),
-        // As part of `cargo bench` for everything.
-        None => {
-            println!("ask for `-- node` (as root) or `-- binds`");
-            Ok(())
+    let measuring = async {
+        match asked.as_deref() {
+            Some("create") => create::run().await,
+            Some("bind") => bind::run().await,
+            Some("bind-all") => bind::run_all().await,
+            Some("watch") => watch::run().await,
+            Some("watch-own") => watch::run_own().await,
+            Some("start-up") => node::start_up().await,
+            Some("node") => node::run().await,
+            // As part of `cargo bench` for everything.
+            None => {
+                println!("{WORDS}");
+                Ok(())
+            }
+            Some(other) => bail!("{other:?} is not known\n{WORDS}"),
         }
-        Some(other) => bail!("{other:?} is not known; ask for node or binds"),
-    }
+    };
+    runtime.block_on(until_interrupted(measuring))
 }
+
+/// What there is.
+const WORDS: &str = "\
+name one of these behind `--`:
+  create      pods created per second by 32 clients
+  bind        plain pods bound per second on 1,000 nodes
+  bind-all    pods bound per second, by kind of pod and number of nodes
+  watch       1,000 watchers over 8 connections
+  watch-own   1,000 watchers with a connection each
+  start-up    from the start of `plimsoll up` to node Ready (as root)
+  node        memory, cpu, and how fast pods start (as root)";

@@ -11,33 +11,49 @@ use anyhow::Result;
 use crate::cost::Cost;
 use crate::pods::Pods;
 use crate::stage::{NODE, Stage};
+use crate::times::Times;
 
 /// A node at rest is watched for so long.
 const AT_REST: Duration = Duration::from_secs(30);
 /// How many pods are started one after the other.
 const STARTS: usize = 50;
 
-/// All figures of a node.
+/// From the start of the process to node Ready, over and over.
+const STARTS_OF_UP: usize = 5;
+
+/// How fast a cluster starts.
+pub(crate) async fn start_up() -> Result<()> {
+    let mut took = Times::default();
+    for _ in 0..STARTS_OF_UP {
+        let mut stage = Stage::new()?;
+        let began = Instant::now();
+        stage.up()?;
+        let pods = Pods::connect(&stage.kubeconfig(), None).await?;
+        pods.until_node_is_ready().await?;
+        took.push(began.elapsed());
+    }
+    took.print("start-up, `plimsoll up` to node Ready");
+    Ok(())
+}
+
+/// What a node costs, and how fast pods start.
 pub(crate) async fn run() -> Result<()> {
-    println!("| what | figure |\n|---|---|");
     everything_in_one_process().await?;
     agent_alone().await
 }
 
 async fn everything_in_one_process() -> Result<()> {
     let mut stage = Stage::new()?;
-    let began = Instant::now();
     let up = stage.up()?;
     let pods = Pods::connect(&stage.kubeconfig(), None).await?;
     pods.until_node_is_ready().await?;
-    row(
-        "`plimsoll up`: started to node Ready",
-        &millis(began.elapsed()),
-    );
-    let cost = cost_at_rest(up).await?;
-    row("`plimsoll up`, no pods: memory", &cost.memory());
-    row("`plimsoll up`, no pods: cpu", &cost.cpu());
-    start_one_by_one(&pods, "`plimsoll up`").await
+    cost_at_rest(up).await?.print("`plimsoll up`, no pods");
+    let mut took = Times::default();
+    for serial in 0..STARTS {
+        took.push(pods.start_and_remove(&format!("single-{serial}")).await?);
+    }
+    took.print("`plimsoll up`, pod created to Running");
+    Ok(())
 }
 
 async fn agent_alone() -> Result<()> {
@@ -50,15 +66,7 @@ async fn agent_alone() -> Result<()> {
     for (from, to) in [(0, 10), (10, 110)] {
         pods.start_all(from..to).await?;
         let cost = cost_at_rest(agent).await?;
-        row(
-            &format!("`plimsoll node`, {to} pods: memory"),
-            &cost.memory(),
-        );
-        row(&format!("`plimsoll node`, {to} pods: cpu"), &cost.cpu());
-        row(
-            &format!("its helpers, {to} pods: memory (proportional)"),
-            &cost.helpers(),
-        );
+        cost.print(&format!("`plimsoll node`, {to} pods"));
     }
     Ok(())
 }
@@ -69,26 +77,4 @@ async fn cost_at_rest(process: u32) -> Result<Cost> {
     let before = Cost::of(process)?;
     tokio::time::sleep(AT_REST).await;
     Ok(Cost::of(process)?.since(&before, AT_REST))
-}
-
-async fn start_one_by_one(pods: &Pods, whose: &str) -> Result<()> {
-    let mut took = Vec::new();
-    for serial in 0..STARTS {
-        took.push(pods.start_and_remove(&format!("single-{serial}")).await?);
-    }
-    took.sort();
-    let at = |part: usize| millis(took[(took.len() - 1) * part / 100]);
-    row(
-        &format!("{whose}: pod created to Running, p50 / p90 / max"),
-        &format!("{} / {} / {}", at(50), at(90), at(100)),
-    );
-    Ok(())
-}
-
-fn row(what: &str, figure: &str) {
-    println!("| {what} | {figure} |");
-}
-
-fn millis(duration: Duration) -> String {
-    format!("{} ms", duration.as_millis())
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::figure::{Better, print};
+
 /// Durations, of which the usual and the worst are told.
 #[derive(Default)]
 pub(crate) struct Times(Vec<Duration>);
@@ -19,18 +21,14 @@ impl Times {
         self.0.len()
     }
 
-    pub(crate) fn report(mut self) -> String {
+    /// The median and the worst but one in a hundred.
+    pub(crate) fn print(mut self, name: &str) {
         self.0.sort_unstable();
-        let at = |percent: usize| {
+        for percent in [50, 99] {
             let last = self.0.len().saturating_sub(1);
-            let found = self.0.get(last * percent / 100).copied();
-            found.unwrap_or_default().as_secs_f64() * 1e3
-        };
-        format!(
-            "p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
-            at(50),
-            at(99),
-            at(100)
-        )
+            let took = self.0.get(last * percent / 100).copied();
+            let took = took.unwrap_or_default().as_secs_f64() * 1e3;
+            print(&format!("{name}, p{percent}"), took, "ms", Better::Lower);
+        }
     }
 }

@@ -1,17 +1,21 @@
-//! Many watchers of one kind.
+//! Watch: 1,000 watchers of one kind while its objects change. With a connection each they need
+//! `ulimit -n 4096`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
-use super::link::{Cluster, request};
-use super::times::Times;
+use crate::figure::{Better, print};
+use crate::link::{Cluster, request};
+use crate::stage::Stage;
+use crate::times::Times;
 
 const WATCHERS: usize = 1000;
 const OBJECTS: usize = 200;
@@ -29,7 +33,7 @@ const TIMED_EVERY: usize = 10;
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 /// How watchers share connections.
-pub(crate) enum Sharing {
+enum Sharing {
     /// HTTP/1.1, one each.
     None,
     /// HTTP/2, so many in all.
@@ -45,14 +49,32 @@ struct Run {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Stage {
+enum Phase {
     WarmUp,
     Measured,
     CatchUp,
     End,
 }
 
-pub(crate) async fn measure(cluster: &Arc<Cluster>, sharing: Sharing) {
+/// Watchers that share connections, as those of controllers do.
+pub(crate) async fn run() -> Result<()> {
+    let mut stage = Stage::new()?;
+    stage.server()?;
+    let cluster = Arc::new(Cluster::of(&stage.kubeconfig()).await?);
+    measure(&cluster, Sharing::Connections(8), "watch, 8 connections").await;
+    Ok(())
+}
+
+/// Watchers with a connection each, as agents have.
+pub(crate) async fn run_own() -> Result<()> {
+    let mut stage = Stage::new()?;
+    stage.server()?;
+    let cluster = Arc::new(Cluster::of(&stage.kubeconfig()).await?);
+    measure(&cluster, Sharing::None, "watch, own connections").await;
+    Ok(())
+}
+
+async fn measure(cluster: &Arc<Cluster>, sharing: Sharing, name: &str) {
     make_objects(cluster).await;
     let run = Arc::new(Run {
         begun: Instant::now(),
@@ -60,7 +82,7 @@ pub(crate) async fn measure(cluster: &Arc<Cluster>, sharing: Sharing) {
         delivered: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
     });
-    let (stage, stages) = watch::channel(Stage::WarmUp);
+    let (stage, stages) = watch::channel(Phase::WarmUp);
     let responses = open(cluster, &sharing).await.into_iter().enumerate();
     let watching = responses.map(|(number, response)| {
         let is_timed = number % TIMED_EVERY == 0;
@@ -73,19 +95,19 @@ pub(crate) async fn measure(cluster: &Arc<Cluster>, sharing: Sharing) {
     });
     let writing: Vec<_> = writing.collect();
     tokio::time::sleep(WARM_UP).await;
-    stage.send_replace(Stage::Measured);
+    stage.send_replace(Phase::Measured);
     let before = run.counts();
     let begun = Instant::now();
     tokio::time::sleep(MEASURED).await;
     let seconds = begun.elapsed().as_secs_f64();
     let after = run.counts();
-    stage.send_replace(Stage::CatchUp);
+    stage.send_replace(Phase::CatchUp);
     for writer in writing {
         writer.await.expect("a writer");
     }
     tokio::time::sleep(CATCH_UP).await;
     let [changed, delivered, _] = run.counts();
-    stage.send_replace(Stage::End);
+    stage.send_replace(Phase::End);
     let mut times = Times::default();
     for watcher in watching {
         times.extend(watcher.await.expect("a watcher"));
@@ -96,17 +118,13 @@ pub(crate) async fn measure(cluster: &Arc<Cluster>, sharing: Sharing) {
         .zip(after)
         .map(|(before, after)| (after - before) as f64 / seconds)
         .collect();
-    println!(
-        "  {:.0} changes/s, {:.0} deliveries/s, {:.0} MB/s",
-        rates[0],
-        rates[1],
-        rates[2] / 1e6
-    );
-    println!("  from request to watcher: {}", times.report());
-    let owed = changed * WATCHERS as u64;
-    println!(
-        "  owed a second after the end: {}",
-        owed.saturating_sub(delivered)
+    let figure = |what: &str| format!("{name}: {what}");
+    print(&figure("deliveries"), rates[1], "/s", Better::Higher);
+    times.print(&figure("request to watcher"));
+    let owed = (changed * WATCHERS as u64).saturating_sub(delivered);
+    assert_eq!(
+        owed, 0,
+        "deliveries are missing a second after the last change"
     );
 }
 
@@ -161,14 +179,14 @@ async fn open(cluster: &Cluster, sharing: &Sharing) -> Vec<Response<Incoming>> {
 async fn read(
     response: Response<Incoming>,
     run: Arc<Run>,
-    mut stages: watch::Receiver<Stage>,
+    mut stages: watch::Receiver<Phase>,
     is_timed: bool,
 ) -> Times {
     let mut body = response.into_body();
     let mut times = Times::default();
     let mut line = Vec::new();
     let mut end = stages.clone();
-    let end = end.wait_for(|stage| *stage == Stage::End);
+    let end = end.wait_for(|stage| *stage == Phase::End);
     let mut end = std::pin::pin!(end);
     loop {
         let frame = tokio::select! {
@@ -181,7 +199,7 @@ async fn read(
         run.delivered.fetch_add(lines as u64, Ordering::Relaxed);
         run.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
         if is_timed {
-            let is_measured = *stages.borrow_and_update() == Stage::Measured;
+            let is_measured = *stages.borrow_and_update() == Phase::Measured;
             for piece in data.split_inclusive(|byte| *byte == b'\n') {
                 line.extend_from_slice(piece);
                 if line.ends_with(b"\n") {
@@ -209,14 +227,14 @@ fn stamp(line: &[u8]) -> u64 {
 async fn write(
     cluster: Arc<Cluster>,
     run: Arc<Run>,
-    stages: watch::Receiver<Stage>,
+    stages: watch::Receiver<Phase>,
     number: usize,
 ) {
     let mut link = cluster.own().await;
     let period = Duration::from_secs(1) * u32::try_from(WRITERS).expect("few") / CHANGES_PER_SECOND;
     let mut ticks = tokio::time::interval(period);
     let mut at = number;
-    while matches!(*stages.borrow(), Stage::WarmUp | Stage::Measured) {
+    while matches!(*stages.borrow(), Phase::WarmUp | Phase::Measured) {
         ticks.tick().await;
         at = (at + WRITERS) % OBJECTS;
         let path = format!("{LEASES}/l{at}");

@@ -10,20 +10,22 @@ use kube::{Api, Client};
 
 use crate::client::connect;
 use crate::cost::Cost;
+use crate::figure::{Better, print};
 use crate::load::{Kind, make_nodes, make_pods};
 use crate::stage::Stage;
 
-/// Sizes of clusters.
-const NODES: [usize; 2] = [1_000, 5_000];
 /// Pods of a run, where so many fit.
 const PODS: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Every kind of pod on every size of cluster.
+/// Plain pods on a small cluster.
 pub(crate) async fn run() -> Result<()> {
-    println!("| nodes | pods | creates/s | binds/s | CPU per pod bound: server | scheduler |");
-    println!("|---|---|---|---|---|---|");
-    for nodes in NODES {
+    run_one(1_000, Kind::Basic, PODS).await
+}
+
+/// Every kind of pod on every size of cluster.
+pub(crate) async fn run_all() -> Result<()> {
+    for nodes in [1_000, 5_000] {
         for kind in Kind::ALL {
             let pods = if kind == Kind::PodAntiAffinity {
                 // Groups are kept apart, so that each node takes one of a group.
@@ -42,19 +44,19 @@ async fn run_one(nodes: usize, kind: Kind, pods: usize) -> Result<()> {
     let server = stage.server()?;
     let client = connect(&stage.kubeconfig()).await?;
     make_nodes(&client, nodes).await?;
-    let began = Instant::now();
     make_pods(&client, kind, pods).await?;
-    let creates = per_second(pods, began.elapsed());
     let bound = tokio::spawn(first_to_last(client, pods));
     // The watch has begun when the list has been read.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = Cost::of(server)?;
     let scheduler = stage.scheduler()?;
     let took = bound.await.context("the watcher is lost")??;
-    let server = Cost::of(server)?.since(&before, took).cpu_per(pods);
-    let scheduler = Cost::of(scheduler)?.cpu_per(pods);
-    let (kind, binds) = (kind.name(), per_second(pods, took));
-    println!("| {nodes} | {kind} | {creates} | {binds} | {server} | {scheduler} |");
+    let name = format!("bind, {}, {nodes} nodes", kind.name());
+    print(&name, per_second(pods, took), "pods/s", Better::Higher);
+    let server = Cost::of(server)?.since(&before, took);
+    server.print_cpu_per(&format!("{name}: CPU of the server per pod"), pods);
+    let scheduler = Cost::of(scheduler)?;
+    scheduler.print_cpu_per(&format!("{name}: CPU of the scheduler per pod"), pods);
     Ok(())
 }
 
@@ -82,12 +84,7 @@ async fn first_to_last(client: Client, count: usize) -> Result<Duration> {
     Ok(first.map_or(Duration::ZERO, |first| first.elapsed()))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a figure for people"
-)]
-fn per_second(count: usize, took: Duration) -> u64 {
-    (count as f64 / took.as_secs_f64()).round() as u64
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn per_second(count: usize, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
 }

@@ -3,16 +3,33 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use http_body_util::BodyExt;
 
-use super::link::{Cluster, request};
-use super::times::Times;
+use crate::cost::Cost;
+use crate::figure::{Better, print};
+use crate::link::{Cluster, request};
+use crate::stage::Stage;
+use crate::times::Times;
 
 const CLIENTS: usize = 32;
 const FOR: Duration = Duration::from_secs(10);
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-pub(crate) async fn measure(cluster: &Arc<Cluster>) {
+/// 32 clients, as fast as they are answered.
+pub(crate) async fn run() -> Result<()> {
+    let mut stage = Stage::new()?;
+    let server = stage.server()?;
+    let cluster = Arc::new(Cluster::of(&stage.kubeconfig()).await?);
+    let before = Cost::of(server)?;
+    let created = measure(&cluster).await;
+    let cost = Cost::of(server)?.since(&before, FOR);
+    cost.print_cpu_per("create: CPU of the server per pod", created);
+    Ok(())
+}
+
+/// Answers how many were created.
+async fn measure(cluster: &Arc<Cluster>) -> usize {
     let begun = Instant::now();
     let creating = (0..CLIENTS).map(|number| tokio::spawn(create(Arc::clone(cluster), number)));
     let mut times = Times::default();
@@ -21,7 +38,10 @@ pub(crate) async fn measure(cluster: &Arc<Cluster>) {
     }
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = times.len() as f64 / begun.elapsed().as_secs_f64();
-    println!("  {rate:.0} creates/s: {}", times.report());
+    let created = times.len();
+    print("create", rate, "pods/s", Better::Higher);
+    times.print("create");
+    created
 }
 
 async fn create(cluster: Arc<Cluster>, client: usize) -> Times {

@@ -1,0 +1,6 @@
+//! Laws that hold for every input. One program for all of them: it is linked once.
+
+mod auth;
+mod http;
+mod patch;
+mod write;

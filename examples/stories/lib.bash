@@ -22,7 +22,8 @@ export KUBECACHEDIR=$work/cache
 slowness=${PLIMSOLL_TEST_SLOWNESS:-1}
 # How long anything may take, in seconds.
 patience=$((60 * slowness))
-# The cgroup that plays the machine, and the network of its pods.
+# The cgroup that plays the machine, and the network of its pods. Tests look for both when a story
+# has ended.
 cgroup=/plimsoll-story-$$
 bridge=pls$$
 # An image that runs anywhere: this machine's busybox.
@@ -169,6 +170,7 @@ end() {
     trap - EXIT
     for process in "${processes[@]}"; do kill "$process" || true; done
     for process in "${processes[@]}"; do wait "$process" || true; done
+    [ ! -d "$work/data/runtime" ] || "$plimsoll" down --data-dir "$work/data" --grace-period 0s || true
     for tree in $(cgroup_trees); do
         [ -d "$tree$cgroup" ] || continue
         # From the inside out: what runs is killed, what is empty is removed.
@@ -182,7 +184,6 @@ end() {
     done
     awk -v below="$work/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | tac |
         while read -r folder; do umount -l "$folder"; done
-    ip link delete "$bridge"
     rm -rf "$work"
 } >/dev/null 2>&1
 trap 'code=$?; end || true; exit $code' EXIT

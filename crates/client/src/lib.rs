@@ -1,6 +1,7 @@
 //! What every part that talks to a Kubernetes API shares.
 //!
-//! Nothing here decides anything. [`process`] (who this process is), [`clock`] (what time it is),
+//! Nothing here decides anything. [`process`] (who this process is), [`holder`]
+//! (which process has a port or a lock), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
 //! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in), [`splice`] (two
 //! connections made one).
@@ -10,6 +11,7 @@ pub mod accepting;
 pub mod any_server;
 pub mod clock;
 pub mod events;
+pub mod holder;
 pub mod informer;
 pub mod process;
 pub mod splice;

@@ -1,22 +1,99 @@
-//! Which cluster a command talks to, and what it says if that does not work.
+//! Which cluster a command talks to, and what it prints if that does not work.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::exit::Exit;
+use crate::failure::{self, Advise, causes, kube_error};
+use crate::node::DEFAULT_DATA_DIR;
+
+/// Where pods find the token of their account.
+const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Arguments of commands that talk to a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
-    /// The kubeconfig file; without it `KUBECONFIG`, `~/.kube/config` or the pod's own account.
+    /// The kubeconfig file. Without it: KUBECONFIG, `~/.kube/config`, the account of the pod that
+    /// the command runs in, `/var/lib/plimsoll/admin.kubeconfig`.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
     /// The context in the kubeconfig file.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+}
+
+/// Where it is written which cluster is meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    File(PathBuf),
+    /// One file or several.
+    Variable,
+    Pod,
+}
+
+/// What there is to choose from.
+#[derive(Debug)]
+struct Surroundings {
+    has_variable: bool,
+    home: Option<PathBuf>,
+    is_pod: bool,
+    admin: PathBuf,
+}
+
+impl Surroundings {
+    fn of_this_process() -> Surroundings {
+        let variable = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+        Surroundings {
+            has_variable: std::env::split_paths(&variable).any(|path| !path.as_os_str().is_empty()),
+            home: home.map(|home| home.join(".kube/config")),
+            is_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+                && Path::new(POD_TOKEN).exists(),
+            admin: Path::new(DEFAULT_DATA_DIR).join("admin.kubeconfig"),
+        }
+    }
+
+    /// The first that there is, in the order of kubectl; the cluster of `plimsoll up` comes last.
+    fn choose(&self) -> Result<Source> {
+        if self.has_variable {
+            return Ok(Source::Variable);
+        }
+        if let Some(home) = self.home.as_ref().filter(|home| home.exists()) {
+            return Ok(Source::File(home.clone()));
+        }
+        if self.is_pod {
+            return Ok(Source::Pod);
+        }
+        match std::fs::File::open(&self.admin) {
+            Ok(_) => Ok(Source::File(self.admin.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.nothing_found()),
+            Err(error) => Err(unreadable(&self.admin, error)),
+        }
+    }
+
+    fn nothing_found(&self) -> Error {
+        let home = match &self.home {
+            Some(home) => format!("{} does not exist", home.display()),
+            None => "there is no home directory".to_owned(),
+        };
+        let tried = [
+            "KUBECONFIG is not set".to_owned(),
+            home,
+            "this is not a pod of a cluster".to_owned(),
+            format!("{} does not exist", self.admin.display()),
+        ];
+        anyhow!(tried.join("\n"))
+            .context("found no kubeconfig")
+            .hint(
+                "start a cluster with \"plimsoll up\", or name a kubeconfig with --kubeconfig FILE",
+            )
+    }
 }
 
 impl Cluster {
@@ -32,54 +109,102 @@ impl Cluster {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
         };
-        let config = match &self.kubeconfig {
-            Some(path) => {
-                let file = Kubeconfig::read_from(path)
+        match self.source()? {
+            Source::File(path) => {
+                if let Err(error) = std::fs::File::open(&path) {
+                    return Err(unreadable(&path, error));
+                }
+                let file = Kubeconfig::read_from(&path)
                     .with_context(|| format!("cannot read {}", path.display()))?;
-                kube::Config::from_custom_kubeconfig(file, &options).await
+                let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+                config.with_context(|| format!("cannot use {}", path.display()))
             }
-            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await,
-            None => {
-                let config = kube::Config::infer().await;
-                return config.context("no cluster is configured; give --kubeconfig");
+            Source::Variable => {
+                let config = kube::Config::from_kubeconfig(&options).await;
+                config.context("cannot use the kubeconfig that KUBECONFIG names")
             }
+            Source::Pod => kube::Config::incluster().context("cannot use the account of this pod"),
+        }
+    }
+
+    fn source(&self) -> Result<Source> {
+        match &self.kubeconfig {
+            Some(path) => Ok(Source::File(path.clone())),
+            None => Surroundings::of_this_process().choose(),
+        }
+    }
+
+    /// Which server was asked, and where that is written.
+    async fn tried(&self) -> Option<String> {
+        let url = self.config().await.ok()?.cluster_url;
+        let told = match self.source().ok()? {
+            Source::File(path) => path.display().to_string(),
+            Source::Variable => "the kubeconfig that KUBECONFIG names".to_owned(),
+            Source::Pod => "the account of this pod".to_owned(),
         };
-        config.context("the kubeconfig cannot be used")
+        let url = url.to_string();
+        Some(format!("{} (from {told})", url.trim_end_matches('/')))
     }
 }
 
-/// Runs a command that asks a cluster. What goes wrong is told as kubectl tells it, and ends it with
-/// exit code 1.
-pub(crate) fn ask(command: impl Future<Output = Result<()>>) -> Result<ExitCode> {
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    let kind = error.kind();
+    let error = Error::from(error).context(format!("cannot read {}", path.display()));
+    match kind {
+        ErrorKind::PermissionDenied => error.hint(format!(
+            "it belongs to the user that started the cluster: run this as root (sudo), or give \
+             yourself a copy: sudo install -D -m 600 -o \"$USER\" {} ~/.kube/config",
+            path.display()
+        )),
+        _ => error,
+    }
+}
+
+/// Runs a command that asks a cluster. Refusals are printed in kubectl's words.
+pub(crate) fn ask(
+    cluster: &Cluster,
+    command: impl Future<Output = Result<()>>,
+) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start")?;
-    match runtime.block_on(command) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => {
-            tell(&error);
-            Ok(ExitCode::FAILURE)
-        }
-    }
+    let Err(error) = runtime.block_on(command) else {
+        return Ok(Exit::Success.into());
+    };
+    let Some(refusal) = refusal(&error) else {
+        return Err(error);
+    };
+    let tried = match refusal.is_silence {
+        true => runtime.block_on(cluster.tried()),
+        false => None,
+    };
+    let hint = tried.map(|tried| {
+        format!("nothing answers at {tried}; start the cluster, or name another with --kubeconfig")
+    });
+    failure::print_refusal(&refusal.text, &hint.unwrap_or_default());
+    Ok(failure::exit_of(&error).into())
 }
 
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
-fn tell(error: &anyhow::Error) {
-    match refusal(error) {
-        Some(refusal) => eprintln!("{refusal}"),
-        None => crate::report(error),
-    }
+/// A refusal of the cluster, in kubectl's words.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    text: String,
+    /// Whether there was no answer at all.
+    is_silence: bool,
 }
 
 /// What the API server said, or that it says nothing, in kubectl's words.
-fn refusal(error: &anyhow::Error) -> Option<String> {
-    let mut causes = error.chain();
-    let status = match causes.find_map(|cause| cause.downcast_ref::<kube::Error>())? {
+fn refusal(error: &Error) -> Option<Refusal> {
+    let causes = causes(error);
+    let status = match causes.iter().find_map(|cause| kube_error(*cause))? {
         kube::Error::Api(status) => status,
         kube::Error::Service(_) | kube::Error::HyperError(_) => {
             let cause = error.root_cause();
-            return Some(format!("Unable to connect to the server: {cause}"));
+            return Some(Refusal {
+                text: format!("Unable to connect to the server: {cause}"),
+                is_silence: true,
+            });
         }
         _ => return None,
     };
@@ -87,7 +212,10 @@ fn refusal(error: &anyhow::Error) -> Option<String> {
         "" => String::new(),
         reason => format!(" ({reason})"),
     };
-    Some(format!("Error from server{reason}: {}", status.message))
+    Some(Refusal {
+        text: format!("Error from server{reason}: {}", status.message),
+        is_silence: false,
+    })
 }
 
 /// Why a question was not answered, in few words: for what is told beside an answer to others.
@@ -104,17 +232,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_as_kubectl_tells_them() {
+    fn prints_refusals_in_the_words_of_kubectl() {
         let status = kube::core::Status::failure("pods \"x\" not found", "NotFound");
         let error = kube::Error::Api(status.boxed());
-        let error = anyhow::Error::from(error).context("while asking");
-        let told = refusal(&error);
+        let error = Error::from(error).context("while asking");
+        let told = refusal(&error).map(|refusal| (refusal.text, refusal.is_silence));
         let expected = "Error from server (NotFound): pods \"x\" not found";
-        assert_eq!(told.as_deref(), Some(expected));
-        let silence = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let error = anyhow::Error::from(kube::Error::Service(silence.into()));
+        assert_eq!(told, Some((expected.to_owned(), false)));
+        let silence = std::io::Error::from(ErrorKind::ConnectionRefused);
+        let error = Error::from(kube::Error::Service(silence.into()));
+        let told = refusal(&error).map(|refusal| (refusal.text, refusal.is_silence));
         let expected = "Unable to connect to the server: connection refused";
-        assert_eq!(refusal(&error).as_deref(), Some(expected));
-        assert_eq!(refusal(&anyhow::anyhow!("something else")), None);
+        assert_eq!(told, Some((expected.to_owned(), true)));
+        assert_eq!(refusal(&anyhow!("something else")), None);
+    }
+
+    #[test]
+    fn tries_kubeconfigs_in_the_order_of_kubectl_and_the_cluster_of_up_last() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-cluster-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (home, admin) = (folder.join("config"), folder.join("admin.kubeconfig"));
+        for file in [&home, &admin] {
+            std::fs::write(file, "").unwrap();
+        }
+        let mut around = Surroundings {
+            has_variable: true,
+            home: Some(home.clone()),
+            is_pod: true,
+            admin: admin.clone(),
+        };
+        assert_eq!(around.choose().unwrap(), Source::Variable);
+        around.has_variable = false;
+        assert_eq!(around.choose().unwrap(), Source::File(home));
+        around.home = Some(folder.join("none"));
+        assert_eq!(around.choose().unwrap(), Source::Pod);
+        around.is_pod = false;
+        assert_eq!(around.choose().unwrap(), Source::File(admin.clone()));
+        std::fs::remove_file(&admin).unwrap();
+        let nothing = format!("{:#}", around.choose().unwrap_err());
+        for tried in ["KUBECONFIG", "none", "admin.kubeconfig"] {
+            assert!(nothing.contains(tried), "{nothing}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -10,7 +10,10 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use plimsoll_core::config::{Conversion, Notation, convert_okd_node_config};
 
+use crate::exit::Exit;
+use crate::failure;
 use crate::input::read_bytes;
+use crate::mistakes::checkable;
 
 /// Arguments of `plimsoll config convert`.
 #[derive(Debug, Args)]
@@ -30,14 +33,13 @@ enum Format {
     Json,
 }
 
-/// Exits with 1, and prints no document, if the original has errors.
+/// Prints no document if the original has errors.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let bytes = read_bytes(&arguments.file)?;
     let profile = Notation::OkdNodeConfig.default_profile();
     let conversion = convert_okd_node_config(&bytes, profile);
     if !conversion.original.problems.is_empty() {
-        report_problems(&arguments.file, &conversion);
-        return Ok(ExitCode::from(1));
+        return Err(checkable(&arguments.file, &conversion.original.problems));
     }
     let text = match arguments.output {
         Format::Yaml => conversion.document.to_yaml(),
@@ -49,26 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let written = std::io::stdout().write_all(text.as_bytes());
     written.context("cannot write the configuration")?;
     report_notes(&conversion);
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success.into())
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "notes go beside the document, not into it"
-)]
 fn report_notes(conversion: &Conversion) {
     for note in &conversion.notes {
-        eprintln!("note: {note}");
+        failure::print_line(&format!("note: {note}"));
     }
-}
-
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
-fn report_problems(file: &str, conversion: &Conversion) {
-    for problem in &conversion.original.problems {
-        match problem.position {
-            Some(position) => eprintln!("error: {file}:{}: {problem}", position.line),
-            None => eprintln!("error: {file}: {problem}"),
-        }
-    }
-    eprintln!("hint: plimsoll check {file} tells more");
 }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
 use plimsoll_node::image::catalogue::Record;
 use plimsoll_node::image::configuration::Start;
@@ -15,6 +15,8 @@ use plimsoll_node::image::pull::credentials;
 use plimsoll_node::image::{self, Reference, Registries, Store};
 use plimsoll_node::runtime::wire::AuthConfig;
 
+use crate::exit::Exit;
+use crate::failure::Advise;
 use crate::print::Table;
 
 /// Arguments of `plimsoll image`.
@@ -126,7 +128,7 @@ struct Remove {
     force: bool,
 }
 
-/// Exits with 1 if something could not be done.
+/// Does what is asked, up to what cannot be done.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let directory = arguments.data_dir.join(image::DIRECTORY);
     let done = Store::open(&directory)
@@ -137,14 +139,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             Command::Pull(arguments) => pull(&store, arguments),
             Command::Rm(arguments) => remove(&store, arguments),
         });
-    Ok(match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            crate::report(&error);
-            hint(&error);
-            ExitCode::from(1)
-        }
-    })
+    done.map_err(advise)?;
+    Ok(Exit::Success.into())
 }
 
 fn import(store: &Store, arguments: &Import) -> Result<()> {
@@ -289,19 +285,19 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("cannot write to standard output")
 }
 
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
-fn hint(error: &anyhow::Error) {
+fn advise(error: Error) -> Error {
     if let Some(import::Error::NoName { .. }) = error.downcast_ref() {
-        eprintln!("hint: plimsoll image import --name NAME:TAG --entrypoint PROGRAM FILE");
+        return error.hint("plimsoll image import --name NAME:TAG --entrypoint PROGRAM FILE");
     }
     let is_denied = |cause: &(dyn std::error::Error + 'static)| {
         let cause = cause.downcast_ref::<std::io::Error>();
         cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied)
     };
-    if error.chain().any(is_denied) {
-        eprintln!(
-            "hint: the store belongs to the agent's user, which is root unless --data-dir says otherwise"
-        );
+    match error.chain().any(is_denied) {
+        true => error.hint(
+            "the store belongs to the agent's user, which is root unless --data-dir says otherwise",
+        ),
+        false => error,
     }
 }
 

@@ -1,33 +1,44 @@
 //! The `plimsoll` command.
 //!
-//! One file per command; what they share is `print` (tables, colour). Errors reach people here and nowhere else: `error:`, its causes indented,
-//! then hints. Exit codes: 0 fine, 1 the input has errors, the machine is not fit or the cluster said
-//! no, 2 wrong usage, 70 a fault of ours.
+//! One file per command. What they share: `print` (answers), `failure` (errors and hints), `exit`
+//! (exit codes), `logging`, `signals`, `data_dir`, `listen` and `input`.
 
 mod check;
 mod cluster;
+mod completion;
 mod controllers;
 mod convert;
+mod data_dir;
+mod demo;
+mod demo_image;
+mod down;
+mod exit;
 mod explain;
+mod failure;
 mod image;
 mod input;
+mod kubeconfig;
 mod kubelet;
+mod listen;
 mod loadline;
+mod logging;
+mod man;
+mod mistakes;
+mod next_steps;
 mod node;
 mod print;
 mod scheduler;
 mod server;
 mod signals;
+mod store;
 mod token;
 mod up;
+mod version;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
-
-use crate::print::Colour;
 
 /// The API server makes and drops many small values per request, which this allocator does in about
 /// half the time of the C library's.
@@ -36,8 +47,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A Kubernetes-compatible node-resource plane in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about, arg_required_else_help = true)]
+#[command(name = "plimsoll", version, about, arg_required_else_help = true,
+    after_long_help = exit::HELP)]
 struct Cli {
+    #[command(flatten)]
+    logging: logging::Arguments,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -46,6 +61,8 @@ struct Cli {
 enum Command {
     /// Check node configurations and manifests, and show what they come to.
     Check(check::Arguments),
+    /// Print the completion script of a shell.
+    Completion(completion::Arguments),
     /// Work with node configurations.
     Config {
         #[command(subcommand)]
@@ -53,6 +70,10 @@ enum Command {
     },
     /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
     Controllers(controllers::Arguments),
+    /// Show a node that runs short of memory, in a cluster that is removed at the end.
+    Demo(demo::Arguments),
+    /// Stop the cluster or node on this machine, and remove what it has made.
+    Down(down::Arguments),
     /// Say why a pod waits, is where it is, or had to go, and how a node stands.
     Explain {
         #[command(subcommand)]
@@ -60,21 +81,27 @@ enum Command {
     },
     /// Manage the images of the embedded container runtime.
     Image(image::Arguments),
+    /// Print the administrator's kubeconfig, or add it to ~/.kube/config.
+    Kubeconfig(kubeconfig::Arguments),
     /// Draw how deep nodes lie: capacity, reservations, requests, use, and how far the lines are.
     Loadline(loadline::Arguments),
+    /// Write manual pages, one per command.
+    Man(man::Arguments),
     /// Run the node agent, joined to a cluster.
     Node(Box<node::Arguments>),
     /// Run the scheduler.
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
     Server(server::Arguments),
-    /// Invite other machines.
+    /// Manage the tokens that further machines join with.
     Token {
         #[command(subcommand)]
         command: token::Command,
     },
     /// Run a whole cluster on this machine.
     Up(Box<up::Arguments>),
+    /// Print the version.
+    Version(version::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -92,59 +119,47 @@ fn main() -> ExitCode {
     {
         return plimsoll_node::runtime::embedded::helper_main();
     }
-    let command = Cli::parse().command;
-    start_logging(default_level(&command));
-    let result = match command {
-        Command::Check(arguments) => check::run(&arguments),
+    let cli = Cli::parse();
+    logging::start(&cli.logging, default_level(&cli.command));
+    exit::guarded(|| {
+        run(&cli.command).unwrap_or_else(|error| {
+            failure::report(&error);
+            failure::exit_of(&error).into()
+        })
+    })
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check(arguments) => check::run(arguments),
+        Command::Completion(arguments) => completion::run(arguments),
         Command::Config {
             command: ConfigCommand::Convert(arguments),
-        } => convert::run(&arguments),
-        Command::Controllers(arguments) => controllers::run(&arguments),
-        Command::Explain { command } => explain::run(&command),
-        Command::Image(arguments) => image::run(&arguments),
-        Command::Loadline(arguments) => loadline::run(&arguments),
-        Command::Node(arguments) => node::run(&arguments),
-        Command::Scheduler(arguments) => scheduler::run(&arguments),
-        Command::Server(arguments) => server::run(&arguments),
-        Command::Token { command } => token::run(&command),
-        Command::Up(arguments) => up::run(&arguments),
-    };
-    result.unwrap_or_else(|error| {
-        report(&error);
-        ExitCode::from(2)
-    })
+        } => convert::run(arguments),
+        Command::Controllers(arguments) => controllers::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Down(arguments) => down::run(arguments),
+        Command::Explain { command } => explain::run(command),
+        Command::Image(arguments) => image::run(arguments),
+        Command::Kubeconfig(arguments) => kubeconfig::run(arguments),
+        Command::Loadline(arguments) => loadline::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
+        Command::Node(arguments) => node::run(arguments),
+        Command::Scheduler(arguments) => scheduler::run(arguments),
+        Command::Server(arguments) => server::run(arguments),
+        Command::Token { command } => token::run(command),
+        Command::Up(arguments) => up::run(arguments),
+        Command::Version(arguments) => version::run(arguments),
+    }
 }
 
 /// Commands that answer a question say themselves what went wrong, once.
 fn default_level(command: &Command) -> LevelFilter {
     match command {
-        Command::Explain { .. } | Command::Loadline(_) => LevelFilter::OFF,
+        Command::Demo(_)
+        | Command::Explain { .. }
+        | Command::Loadline(_)
+        | Command::Token { .. } => LevelFilter::OFF,
         _ => LevelFilter::WARN,
-    }
-}
-
-/// What happens is told on standard error; `RUST_LOG` says how much of it.
-fn start_logging(level: LevelFilter) {
-    let filter = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .from_env_lossy();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(Colour::for_stderr() == Colour::On)
-        .with_writer(std::io::stderr)
-        .init();
-}
-
-/// Tells what does not work on this machine, though it was asked for in the right way.
-fn unfit(error: &anyhow::Error) -> ExitCode {
-    report(error);
-    ExitCode::from(1)
-}
-
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
-fn report(error: &anyhow::Error) {
-    eprintln!("error: {error}");
-    for cause in error.chain().skip(1) {
-        eprintln!("  {cause}");
     }
 }

@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_control::scheduler::{self, Options};
 use plimsoll_core::scheduling::configuration::{self, Configuration};
-use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
+use crate::exit::Exit;
 use crate::input::read_bytes;
-use crate::signals;
+use crate::mistakes::checkable;
+use crate::{listen, signals};
 
 /// Arguments of `plimsoll scheduler`.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     leader_elect: Option<bool>,
 
     /// Where health, metrics and the configuration are served.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse(10259))]
     listen: Option<SocketAddr>,
 
     /// Writes to the API that are under way at once.
@@ -46,9 +47,7 @@ pub(crate) fn configuration(file: Option<&str>) -> Result<Configuration> {
     if reading.problems.is_empty() {
         return Ok(reading.configuration);
     }
-    let problems = reading.problems.iter().map(ToString::to_string);
-    let problems: Vec<String> = problems.collect();
-    bail!("{file} cannot be used: {}", problems.join("; "))
+    Err(checkable(file, &reading.problems))
 }
 
 /// Runs until told to stop.
@@ -68,13 +67,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .context("cannot start")?;
     runtime.block_on(async {
         let client = arguments.cluster.client().await?;
-        let stop = CancellationToken::new();
-        let stopping = stop.clone();
-        tokio::spawn(async move {
-            signals::stopped().await;
-            stopping.cancel();
-        });
-        scheduler::run(client, options, stop).await
+        let stop = signals::stop_token();
+        let ran = scheduler::run(client, options, stop).await;
+        ran.map_err(|error| listen::advise_if(error, arguments.listen, "--listen"))
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success.into())
 }

@@ -6,21 +6,23 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::auth::authority::{kubeconfig, write_private};
 use plimsoll_apiserver::server::{Options, Server, serve};
-use plimsoll_apiserver::store::{EtcdOptions, EtcdStore, EtcdTls, RedbOptions, RedbStore, Store};
+use plimsoll_apiserver::store::Store;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::TcpListener;
 
+use crate::data_dir::{self, Lock, Part};
+use crate::exit::Exit;
 use crate::input::read_bytes;
-use crate::signals;
-
-/// Changes that the store keeps for the server while it is busy.
-const WATCH_BUFFER: usize = 65_536;
+use crate::kubeconfig::ADMIN;
+use crate::mistakes::mistakes;
+use crate::store::{self, EtcdFiles};
+use crate::{listen, logging, signals};
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
@@ -32,11 +34,16 @@ pub(crate) struct Arguments {
 
     /// What objects are stored in: `redb` (a file in the data directory) or
     /// `etcd://HOST:PORT[,HOST:PORT…]` (`etcds://` with TLS).
-    #[arg(long, value_name = "STORE", default_value = "redb")]
-    store: String,
+    #[arg(long, value_name = "STORE", default_value = "redb", value_parser = store::parse_choice)]
+    store: store::Choice,
+
+    /// Make new keys though the store has objects; what the lost ones signed stops working.
+    #[arg(long)]
+    new_authority: bool,
 
     /// The address to listen on.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6443",
+        value_parser = listen::parse(6443))]
     listen: SocketAddr,
 
     /// Further host names and addresses that clients reach this server by.
@@ -90,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .build()
         .context("cannot start")?;
     runtime.block_on(serve_until_stopped(arguments))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success.into())
 }
 
 /// A server that listens, before it serves.
@@ -104,20 +111,23 @@ pub(crate) struct Opened {
     store: Arc<dyn Store>,
     listener: TcpListener,
     names: Vec<String>,
+    _lock: Lock,
 }
 
 /// Opens the store and listens. Nothing is left half done if that fails.
 pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
-    // What is told to people has to be right wherever they are.
-    let directory = std::path::absolute(&arguments.data_dir)
-        .with_context(|| format!("no data directory {}", arguments.data_dir.display()))?;
-    std::fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make the data directory {}", directory.display()))?;
+    let directory = data_dir::make(&arguments.data_dir)?;
+    let lock = data_dir::lock(&directory, Part::Server)?;
     let listener = TcpListener::bind(arguments.listen)
         .await
-        .with_context(|| format!("cannot listen on {}", arguments.listen))?;
+        .with_context(|| format!("cannot listen on {}", arguments.listen))
+        .map_err(|error| listen::advise(error, arguments.listen, "--listen"))?;
     let address = listener.local_addr().context("cannot tell the address")?;
-    let store = open_store(arguments).await?;
+    let store = store::open(&directory, &arguments.store, etcd_files(arguments)).await?;
+    let certificates = directory.join("pki");
+    if !arguments.new_authority {
+        store::refuse_new_keys(store.as_ref(), &certificates).await?;
+    }
     let advertised = advertised(address);
     let options = Options {
         advertised: advertised.clone(),
@@ -129,12 +139,12 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         },
         max_reads: arguments.max_requests_inflight,
         max_writes: arguments.max_mutating_requests_inflight,
-        ..Options::new(directory.join("pki"))
+        ..Options::new(certificates)
     };
     let server = Server::open(Arc::clone(&store), options)
         .await
         .context("cannot open the cluster")?;
-    let kubeconfig = directory.join("admin.kubeconfig");
+    let kubeconfig = directory.join(ADMIN);
     write_kubeconfig(&server, &advertised, &kubeconfig)?;
     Ok(Opened {
         server,
@@ -144,6 +154,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         store,
         names: names(arguments, address),
         listener,
+        _lock: lock,
     })
 }
 
@@ -158,51 +169,22 @@ impl Opened {
 
 async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
     let opened = open(arguments).await?;
+    // Those who read that it serves may stop it at once.
+    let stop = signals::stop_token();
     announce(opened.address, &opened.kubeconfig);
     let stopping = Arc::clone(&opened.server);
     tokio::spawn(async move {
-        signals::stopped().await;
+        stop.cancelled().await;
         stopping.stop();
     });
     opened.serve().await
 }
 
-#[expect(clippy::print_stderr, reason = "people wait for this line")]
 fn announce(address: SocketAddr, kubeconfig: &Path) {
-    eprintln!("serving on https://{address}");
-    eprintln!("export KUBECONFIG={}", kubeconfig.display());
-}
-
-async fn open_store(arguments: &Arguments) -> Result<Arc<dyn Store>> {
-    let store = arguments.store.as_str();
-    if store == "redb" {
-        let path = arguments.data_dir.join("store.redb");
-        let options = RedbOptions {
-            watch_buffer: WATCH_BUFFER,
-            ..RedbOptions::default()
-        };
-        let store = tokio::task::spawn_blocking(move || RedbStore::open(&path, &options));
-        let store = store.await.context("the store did not open")?;
-        return Ok(Arc::new(store.context("cannot open the store")?));
-    }
-    let (scheme, members) = match store.split_once("://") {
-        Some(("etcd", members)) => ("http", members),
-        Some(("etcds", members)) => ("https", members),
-        _ => bail!("--store {store}: expected redb, etcd://HOST:PORT or etcds://HOST:PORT"),
-    };
-    let endpoints = members.split(',').filter(|member| !member.is_empty());
-    let endpoints: Vec<String> = endpoints.map(|m| format!("{scheme}://{m}")).collect();
-    if endpoints.is_empty() {
-        bail!("--store {store}: names no member of an etcd cluster");
-    }
-    let options = EtcdOptions {
-        endpoints,
-        tls: etcd_tls(arguments)?,
-        watch_buffer: WATCH_BUFFER,
-        ..EtcdOptions::default()
-    };
-    let store = EtcdStore::connect(&options).await;
-    Ok(Arc::new(store.context("cannot reach etcd")?))
+    logging::announce(&[
+        format!("serving on https://{address}"),
+        format!("export KUBECONFIG={}", kubeconfig.display()),
+    ]);
 }
 
 /// OKD's configuration means OKD's plugin; the operator's kind means the webhook of today.
@@ -221,28 +203,17 @@ fn overcommit(arguments: &Arguments) -> Result<Option<Override>> {
     };
     match Settings::from_yaml(&text, variant) {
         Ok(settings) => Ok(Some(Override::new(variant, settings))),
-        Err(problems) => {
-            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            bail!("{file} cannot be used: {}", problems.join("; "))
-        }
+        Err(problems) => Err(mistakes(file, &problems)),
     }
 }
 
-fn etcd_tls(arguments: &Arguments) -> Result<Option<EtcdTls>> {
-    let (Some(ca), Some(certificate), Some(key)) = (
-        &arguments.etcd_ca,
-        &arguments.etcd_cert,
-        &arguments.etcd_key,
-    ) else {
-        return Ok(None);
-    };
-    let read = |path: &PathBuf| {
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-    };
-    Ok(Some(EtcdTls {
-        ca_pem: read(ca)?,
-        client_pem: Some((read(certificate)?, read(key)?)),
-    }))
+/// All three or none: clap sees to that.
+fn etcd_files(arguments: &Arguments) -> Option<EtcdFiles<'_>> {
+    Some(EtcdFiles {
+        ca: arguments.etcd_ca.as_deref()?,
+        certificate: arguments.etcd_cert.as_deref()?,
+        key: arguments.etcd_key.as_deref()?,
+    })
 }
 
 /// The address in the admin's kubeconfig: this machine, when the server listens everywhere.

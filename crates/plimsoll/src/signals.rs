@@ -1,28 +1,48 @@
 //! Being told to stop.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
-/// Returns on the first SIGTERM or SIGINT. A second one ends the process at once.
-pub(crate) async fn stopped() {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
+use crate::logging::STATUS;
+
+/// SIGTERM and SIGINT, from now on.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// The name of the next one.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// A token that is cancelled on the first SIGTERM or SIGINT. A second one ends the process at once.
+pub(crate) fn stop_token() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let (Ok(terminate), Ok(interrupt)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
     ) else {
         // Without handlers the signals end the process, which is what they are for.
-        return std::future::pending().await;
+        return stop;
     };
-    let mut next = async || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+    let mut signals = Signals {
+        terminate,
+        interrupt,
     };
-    next().await;
+    let stopping = stop.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let received = signals.next().await;
+        tracing::info!(target: STATUS, "received {received}, stopping");
+        stopping.cancel();
+        let received = signals.next().await;
+        tracing::info!(target: STATUS, "received {received} again, ending at once");
         std::process::exit(130);
     });
+    stop
 }

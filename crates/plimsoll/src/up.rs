@@ -16,9 +16,12 @@ use plimsoll_node::identity::request::KeyedCertificate;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::node::{NodeArguments, refuse_unfit};
+use crate::data_dir::{self, Part};
+use crate::exit::Exit;
+use crate::next_steps::print_when_ready;
+use crate::node::{DEFAULT_DATA_DIR, NodeArguments, refuse_unfit};
 use crate::server::{self, Opened};
-use crate::signals;
+use crate::{logging, signals};
 
 /// Arguments of `plimsoll up`: those of the server, and those of the node.
 #[derive(Debug, Args)]
@@ -46,21 +49,18 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let trial = arguments
         .node
         .options(data_dir, Serving::SelfSigned, None)?;
-    if let Some(code) = refuse_unfit(&trial) {
-        return Ok(code);
-    }
-    match run_parts(arguments).await {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => Ok(crate::unfit(&error)),
-    }
+    refuse_unfit(&trial, data_dir)?;
+    run_parts(arguments).await?;
+    Ok(Exit::Success.into())
 }
 
 async fn run_parts(arguments: &Arguments) -> Result<()> {
     let opened = server::open(&arguments.server).await?;
+    let directory = opened.directory.clone();
+    let _lock = data_dir::lock(&directory, Part::Node)?;
     let options = node_options(arguments, &opened)?;
     let (server, kubeconfig) = (Arc::clone(&opened.server), opened.kubeconfig.clone());
-    let stop = CancellationToken::new();
-    tokio::spawn(stop_on_signal(stop.clone()));
+    let stop = signals::stop_token();
     let mut parts: JoinSet<Result<()>> = JoinSet::new();
     parts.spawn(opened.serve());
     parts.spawn(run_scheduler(Arc::clone(&server), stop.clone()));
@@ -69,20 +69,29 @@ async fn run_parts(arguments: &Arguments) -> Result<()> {
     let user = User::new(format!("system:node:{node}"), &["system:nodes"]).authenticated();
     let client = server.client(user);
     let until = stop.clone();
+    let watching = User::new("system:apiserver", &["system:masters"]).authenticated();
+    let watching = server.client(watching);
     parts.spawn(async move {
-        let told = move || announce(&node, &kubeconfig);
-        let ran = agent::run(client, options, until, told).await;
+        let registered = move || {
+            tokio::spawn(print_when_ready(watching, node, kubeconfig));
+        };
+        let ran = agent::run(client, options, until, registered).await;
         ran.context("the node cannot run")
     });
     // The first part that ends takes the others with it.
     let first = parts.join_next().await;
+    let is_told_to = stop.is_cancelled();
     stop.cancel();
     server.stop();
     let mut outcome = flatten(first);
     while let Some(next) = parts.join_next().await {
         outcome = outcome.and(flatten(Some(next)));
     }
-    outcome
+    outcome?;
+    if is_told_to {
+        announce_end(&directory);
+    }
+    Ok(())
 }
 
 fn flatten(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> Result<()> {
@@ -91,15 +100,16 @@ fn flatten(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> Result<
         .context("a part of the cluster ended unexpectedly")?
 }
 
-async fn stop_on_signal(stop: CancellationToken) {
-    signals::stopped().await;
-    stop.cancel();
-}
-
-#[expect(clippy::print_stderr, reason = "people wait for these lines")]
-fn announce(node: &str, kubeconfig: &Path) {
-    eprintln!("node {node} is registered");
-    eprintln!("export KUBECONFIG={}", kubeconfig.display());
+/// Says what is left, and how to end that too.
+fn announce_end(directory: &Path) {
+    let down = match directory == Path::new(DEFAULT_DATA_DIR) {
+        true => "plimsoll down".to_owned(),
+        false => format!("plimsoll down --data-dir {}", directory.display()),
+    };
+    logging::announce(&[
+        "the cluster has stopped; containers keep running".to_owned(),
+        format!("\"plimsoll up\" takes them over, \"{down}\" stops them"),
+    ]);
 }
 
 fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options> {

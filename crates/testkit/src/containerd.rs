@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::cgroup;
+use crate::claim::Number;
 use crate::images::Image;
 use crate::mount::unmount_below;
 
@@ -36,6 +37,7 @@ const INSTALL_HINT: &str =
 pub struct Containerd {
     process: Child,
     network: String,
+    _addresses: Number,
     folder: TempDir,
 }
 
@@ -59,11 +61,13 @@ impl Containerd {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::tempdir_in(parent).expect("there is room for temporary files");
         let network = format!("plimsoll-test-{}-{serial}", std::process::id());
-        write_configuration(folder.path(), &network, serial);
+        let addresses = Number::claim();
+        write_configuration(folder.path(), &network, addresses.value());
         let process = launch(folder.path());
         let mut containerd = Self {
             process,
             network,
+            _addresses: addresses,
             folder,
         };
         containerd.wait_until_ready();
@@ -155,7 +159,7 @@ fn log_file(folder: &Path) -> PathBuf {
     folder.join("log")
 }
 
-fn write_configuration(folder: &Path, network: &str, serial: u32) {
+fn write_configuration(folder: &Path, network: &str, subnet: u8) {
     let at = folder.display();
     let configuration = format!(
         r#"
@@ -187,9 +191,7 @@ disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.snapshot
         // Sandboxes want less than the usual score, which not every root may have.
         restrict = !may_lower_oom_scores(),
     );
-    // A link per pod that goes with it; a bridge would stay behind. Neighbours in time must not
-    // share addresses.
-    let subnet = (std::process::id() + serial) % 256;
+    // A link per pod that goes with it; a bridge would stay behind.
     let plugin = format!(
         r#"{{"cniVersion": "0.4.0", "name": "{network}", "type": "ptp", "ipam": {{"type": "host-local",
             "dataDir": "{at}/addresses", "ranges": [[{{"subnet": "10.89.{subnet}.0/24"}}]],

@@ -6,7 +6,10 @@
 //! - [`images`]: small images, one of which really runs.
 //! - [`registry`]: starts a real image registry and stops it.
 //! - [`cgroup`]: cgroups of a test's own.
+//! - [`claim`]: numbers that only one test holds at a time.
 //! - [`containerd`]: starts a real containerd and stops it.
+//! - [`inventory`]: what a node has of the machine, and what of it is left behind.
+//! - [`nftables`]: the kernel's tables of nftables.
 //! - [`mount`]: takes mounts away.
 //! - [`process`]: runs a program and shows its log when a test fails.
 //! - [`kubectl`]: runs kubectl and waits for what it shows.
@@ -17,13 +20,16 @@
 
 pub mod certificates;
 pub mod cgroup;
+pub mod claim;
 pub mod containerd;
 pub mod difference;
 pub mod disk;
 pub mod etcd;
 pub mod images;
+pub mod inventory;
 pub mod kubectl;
 pub mod mount;
+pub mod nftables;
 pub mod process;
 pub mod registry;
 pub mod vectors;

@@ -1,4 +1,4 @@
-//! Waiting for what is about to happen.
+//! Waiting for what is about to happen, and saying what it is.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,84 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// After so long the log says what is waited for, and again each time it has taken twice as long: the
+/// log of a test that is killed then has it.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+
 /// Looks until there is something to see. `look` gives that, or what it sees instead.
+///
+/// # Panics
+///
+/// If there is nothing to see in time, with what was waited for and what was seen last.
 pub fn until<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
     until_within(PATIENCE, what, look)
 }
 
 /// As [`until`], with another deadline, which is put off where everything is slow.
+///
+/// # Panics
+///
+/// As [`until`] does.
+#[expect(clippy::print_stderr, reason = "it goes to the log of the test")]
 pub fn until_within<T>(
     patience: Duration,
     what: &str,
     mut look: impl FnMut() -> Result<T, String>,
 ) -> T {
-    let deadline = Instant::now() + patience * slowness();
+    let begun = Instant::now();
+    let patience = patience * slowness();
+    let mut say_after = SAY_AFTER * slowness();
     loop {
-        match look() {
+        let seen = match look() {
             Ok(seen) => return seen,
-            Err(seen) if Instant::now() > deadline => {
-                panic!("waited in vain until {what}; last seen:\n{seen}")
-            }
-            Err(_) => std::thread::sleep(LOOK_EVERY * slowness()),
+            Err(seen) => seen,
+        };
+        let elapsed = begun.elapsed();
+        if elapsed > patience {
+            let seconds = elapsed.as_secs_f64();
+            panic!("waited {seconds:.1} s in vain until {what}; last seen:\n{seen}");
         }
+        if elapsed > say_after {
+            eprintln!("waiting until {what}, for {} s by now", elapsed.as_secs());
+            say_after *= 2;
+        }
+        std::thread::sleep(LOOK_EVERY * slowness());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn panics_with_what_was_waited_for_and_what_was_seen_last() {
+        let moment = Duration::from_millis(1);
+        let mut looks = 0;
+        let panic = catch_unwind(move || {
+            until_within::<()>(moment, "pigs fly", || {
+                looks += 1;
+                Err(format!("pigs on the ground, look {looks}"))
+            });
+        });
+        let message = panic.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.starts_with("waited 0."), "{message}");
+        let end = " s in vain until pigs fly; last seen:\npigs on the ground, look 2";
+        assert!(message.ends_with(end), "{message}");
+    }
+
+    #[test]
+    fn returns_what_is_seen_at_last() {
+        let mut looks = 0;
+        let seen = until("the third look", || {
+            looks += 1;
+            if looks == 3 {
+                Ok(looks)
+            } else {
+                Err(String::new())
+            }
+        });
+        assert_eq!(seen, 3);
     }
 }

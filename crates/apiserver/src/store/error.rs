@@ -99,6 +99,21 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// Another process has the file open.
+    #[error("{store} is in use by another process")]
+    InUse {
+        /// The file.
+        store: String,
+    },
+    /// The file is not a store, or so damaged that it cannot be opened.
+    #[error("{store} is not a store of Plimsoll, or is damaged")]
+    NotAStore {
+        /// The file.
+        store: String,
+        /// What is wrong with it.
+        #[source]
+        source: Cause,
+    },
     /// Stored data is not what this program wrote.
     #[error("{store} is damaged at row {row:#x}: {problem}")]
     Damaged {
@@ -149,6 +164,8 @@ impl Error {
             | Self::WritesRefused { .. }
             | Self::Read { .. }
             | Self::Open { .. }
+            | Self::InUse { .. }
+            | Self::NotAStore { .. }
             | Self::Damaged { .. }
             | Self::Refused { .. }
             | Self::Closed => false,

@@ -4,13 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plimsoll_core::allocatable::Machine;
-use plimsoll_core::cgroup::CgroupPath;
-use plimsoll_core::config::NodeConfig;
+use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
+use plimsoll_core::config::{CgroupDriver, NodeConfig};
 use plimsoll_core::eviction::MemorySource;
 
 use crate::eviction::Waking;
 use crate::eviction::protect::Protection;
 use crate::identity::request::KeyedCertificate;
+use crate::image::BuiltinImage;
+use crate::sysctl::Sysctls;
+use crate::teardown::footprint::{self, Footprint};
 
 /// What an agent is told.
 #[derive(Clone, Debug)]
@@ -57,6 +60,39 @@ pub struct EvictionChoice {
 }
 
 impl Options {
+    /// Kernel settings, as this agent changes them.
+    pub(super) fn sysctls(&self) -> Sysctls {
+        Sysctls::new(&self.system_root, &self.directories.data)
+    }
+
+    /// What the agent uses of the machine.
+    pub(super) fn footprint(&self) -> Footprint {
+        let config = &self.config;
+        let driver = self.cgroup_driver();
+        let root = CgroupName::parse(config.cgroup_root.as_str(), driver).to_path(driver);
+        let own = match config.kubelet_cgroups.as_str() {
+            "" => own_cgroup(&root),
+            configured => configured.to_owned(),
+        };
+        Footprint {
+            runtime: self.runtime.footprint(),
+            uses_systemd_cgroups: driver == Driver::Systemd,
+            cgroup_root: config.cgroup_root.value.clone(),
+            agent_cgroup: own,
+            root: self.directories.root.clone(),
+            pod_logs: self.directories.pod_logs.clone(),
+            container_logs: self.directories.container_logs.clone(),
+        }
+    }
+
+    /// How the configuration has cgroups named; a runtime may know better.
+    pub(super) fn cgroup_driver(&self) -> Driver {
+        match *self.config.cgroup_driver {
+            CgroupDriver::Cgroupfs => Driver::Cgroupfs,
+            CgroupDriver::Systemd => Driver::Systemd,
+        }
+    }
+
     /// A node with a capacity of its own below a cgroup of its own has that cgroup for a machine.
     pub(super) fn played_machine(&self, root: &CgroupPath) -> Option<(CgroupPath, &Machine)> {
         let played = self.capacity.as_ref().filter(|_| root.as_str() != "/");
@@ -64,9 +100,16 @@ impl Options {
     }
 }
 
+/// The cgroup of an agent that nobody has given one, below that of all pods' root.
+pub(super) fn own_cgroup(root: &CgroupPath) -> String {
+    format!("{}/kubelet", root.as_str().trim_end_matches('/'))
+}
+
 /// Where an agent keeps things.
 #[derive(Clone, Debug)]
 pub struct Directories {
+    /// All that is not elsewhere.
+    pub data: PathBuf,
     /// Pods and volumes; a kubelet's root directory.
     pub root: PathBuf,
     /// Logs of pods.
@@ -91,6 +134,22 @@ pub enum RuntimeChoice {
     },
 }
 
+impl RuntimeChoice {
+    fn footprint(&self) -> footprint::Runtime {
+        match self {
+            RuntimeChoice::Embedded(choice) => footprint::Runtime::Embedded {
+                bridge: choice.bridge.clone(),
+                pod_cidr: choice.pod_cidr.clone(),
+                cni_conf_dir: choice.cni_config.clone(),
+                cni_bin_dir: choice.cni_plugins.clone(),
+            },
+            RuntimeChoice::Cri { endpoint } => footprint::Runtime::Cri {
+                endpoint: endpoint.clone(),
+            },
+        }
+    }
+}
+
 /// How the embedded runtime is set up.
 #[derive(Clone, Debug)]
 pub struct EmbeddedChoice {
@@ -106,6 +165,8 @@ pub struct EmbeddedChoice {
     pub cni_plugins: PathBuf,
     /// Registries that are spoken to without TLS.
     pub insecure_registries: Vec<String>,
+    /// An image that is there from the start.
+    pub builtin_image: Option<BuiltinImage>,
 }
 
 /// What is shown to those who ask over TLS.

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, NodeResources, Settings, compute_allocatable,
 };
-use plimsoll_core::cgroup::Driver;
-use plimsoll_core::config::CgroupDriver;
 use plimsoll_core::resources::{Bytes, ResourceName};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -21,6 +19,7 @@ use crate::pods::spec::security::thermal_throttle_paths;
 use crate::runtime::Runtime;
 use crate::runtime::cri::{self, Cri};
 use crate::runtime::embedded::{self, Embedded};
+use crate::teardown::holder::{Claim, ClaimError};
 
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +57,18 @@ pub enum StartError {
         #[source]
         source: std::io::Error,
     },
+    /// Another agent uses the data directory.
+    #[error("cannot use the data directory")]
+    Claim(#[from] ClaimError),
+    /// What the agent uses cannot be noted.
+    #[error("cannot note in {data_dir} what the agent uses of the machine")]
+    Footprint {
+        /// Where.
+        data_dir: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The face cannot be shown.
     #[error("cannot listen on {address}")]
     Listen {
@@ -87,6 +98,27 @@ pub(super) struct Prepared {
     pub(super) facts: NodeFacts,
 }
 
+/// Takes the data directory for this agent alone, and notes what the agent is going to use of the
+/// machine, so that it can be taken away again however the agent ends.
+pub(super) async fn claim(options: &Options) -> Result<Claim, StartError> {
+    let data_dir = options.directories.data.clone();
+    let footprint = options.footprint();
+    let claimed = tokio::task::spawn_blocking(move || {
+        let made = std::fs::create_dir_all(&data_dir);
+        made.map_err(|source| StartError::Directory {
+            path: data_dir.clone(),
+            source,
+        })?;
+        let claim = Claim::take(&data_dir)?;
+        let noted = footprint.note(&data_dir);
+        noted.map_err(|source| StartError::Footprint { data_dir, source })?;
+        Ok(claim)
+    });
+    claimed
+        .await
+        .map_err(|error| StartError::Runtime(error.to_string()))?
+}
+
 /// Makes everything ready. Nothing is left half done: what was made is what a next start needs.
 pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let local = read_local_machine(&options.directories.root)?;
@@ -109,11 +141,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
     let told = runtime.cgroup_driver().await;
     let told = told.map_err(|error| StartError::Runtime(error.chain()))?;
-    let configured = match *options.config.cgroup_driver {
-        CgroupDriver::Cgroupfs => Driver::Cgroupfs,
-        CgroupDriver::Systemd => Driver::Systemd,
-    };
-    let driver = told.unwrap_or(configured);
+    let driver = told.unwrap_or(options.cgroup_driver());
     let root = options.config.cgroup_root.as_str();
     let cgroups = Cgroups::detect(&options.system_root, driver, root);
     let cgroups = cgroups.map_err(|refusal| StartError::Cgroups {
@@ -140,8 +168,7 @@ fn adjust_kernel(options: &Options) -> Result<(), StartError> {
         (false, true) => tunables::Behavior::Modify,
         (false, false) => return Ok(()),
     };
-    let proc_sys = options.system_root.join("proc/sys");
-    match tunables::apply(&proc_sys, behavior) {
+    match tunables::apply(&options.sysctls(), behavior) {
         Ok(_) => Ok(()),
         Err(errors) if *options.config.protect_kernel_defaults => {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -223,6 +250,10 @@ fn embedded_options(
 ) -> Result<embedded::Options, StartError> {
     let store = Store::open(&options.directories.images);
     let store = store.map_err(|error| StartError::Runtime(chain(&error)))?;
+    if let Some(image) = &choice.builtin_image {
+        let installed = store.install_builtin(image);
+        installed.map_err(|error| StartError::Runtime(chain(&error)))?;
+    }
     let registries = Registries {
         insecure: choice.insecure_registries.clone(),
     };
@@ -230,16 +261,13 @@ fn embedded_options(
         root: options.directories.runtime.clone(),
         helper: choice.helper.clone(),
         images: Arc::new(ImageService::new(store, registries)),
-        cgroup_driver: match *options.config.cgroup_driver {
-            CgroupDriver::Cgroupfs => Driver::Cgroupfs,
-            CgroupDriver::Systemd => Driver::Systemd,
-        },
+        cgroup_driver: options.cgroup_driver(),
         network: embedded::NetworkOptions {
             cni_conf_dir: choice.cni_config.clone(),
             cni_bin_dirs: vec![choice.cni_plugins.clone()],
             pod_cidr: Some(choice.pod_cidr.clone()),
             bridge: choice.bridge.clone(),
-            enables_forwarding: options.adjusts_kernel,
+            forwarding: options.adjusts_kernel.then(|| options.sysctls()),
         },
     })
 }

@@ -27,9 +27,9 @@ use super::heartbeat::Heartbeat;
 use super::host::{NodeHost, chain};
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
-use super::options::{Options, Serving};
+use super::options::{Options, Serving, own_cgroup};
 use super::precedence::Precedence;
-use super::prepare::{Prepared, StartError, prepare};
+use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
 use super::serving::keep_serving_certificate;
 use super::system_info::read_system_info;
@@ -56,8 +56,6 @@ const DENIED_LIFE: Duration = Duration::from_secs(30);
 const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
-/// The cgroup of an agent that nobody has given one.
-const OWN_CGROUP: &str = "kubelet";
 /// `fileCheckFrequency`: how often manifests are read without being told of a change.
 const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
@@ -69,6 +67,7 @@ pub async fn run(
     stop: CancellationToken,
     ready: impl FnOnce() + Send,
 ) -> Result<(), StartError> {
+    let _claim = claim(&options).await?;
     let prepared = prepare(&options).await?;
     let face = TcpListener::bind(options.listen).await;
     let face = face.map_err(|source| StartError::Listen {
@@ -433,7 +432,7 @@ fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
         return;
     }
     let root = cgroups_of_node.path(cgroups_of_node.root());
-    let own = format!("{}/{OWN_CGROUP}", root.as_str().trim_end_matches('/'));
+    let own = own_cgroup(&root);
     let entered = CgroupPath::parse(&own).map(|own| enter(cgroups, &own));
     if let Ok(Err(error)) = entered {
         tracing::warn!(

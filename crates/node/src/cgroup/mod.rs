@@ -32,6 +32,7 @@ pub mod tunables;
 mod values;
 mod walk;
 
+pub(crate) use create::write_existing;
 pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
 pub use error::Error;
 pub use kill::Blade;

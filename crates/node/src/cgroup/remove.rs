@@ -1,5 +1,6 @@
 //! Removing cgroups, children first.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::thread;
@@ -27,6 +28,33 @@ impl Cgroups {
             self.remove_busy(cgroup, &directory)?;
         }
         Ok(())
+    }
+
+    /// Removes a cgroup and those below it if nothing runs in them; they are left alone if something
+    /// does.
+    pub fn remove_empty(&self, cgroup: &CgroupPath) -> Result<(), Error> {
+        let pids = self.pids(cgroup)?;
+        if !pids.is_empty() {
+            return Err(Error::Populated {
+                cgroup: cgroup.clone(),
+                pids: pids.into_iter().collect(),
+            });
+        }
+        for directory in self.layout.directories_to_remove(cgroup) {
+            self.remove_busy(cgroup, &directory)?;
+        }
+        Ok(())
+    }
+
+    /// The paths of a cgroup and all below it, in any tree; none if it is not there.
+    pub fn found_below(&self, cgroup: &CgroupPath) -> Result<BTreeSet<String>, Error> {
+        let mut found = BTreeSet::new();
+        for directory in self.layout.directories_to_remove(cgroup) {
+            if directory.is_dir() {
+                collect(&directory, cgroup.as_str(), &mut found)?;
+            }
+        }
+        Ok(found)
     }
 
     fn empty(&self, cgroup: &CgroupPath) -> Result<(), Error> {
@@ -75,6 +103,15 @@ impl Cgroups {
             _ => Ok(()),
         }
     }
+}
+
+fn collect(directory: &Path, path: &str, found: &mut BTreeSet<String>) -> Result<(), Error> {
+    found.insert(path.to_owned());
+    for child in subdirectories(directory)? {
+        let name = child.file_name().unwrap_or_default().to_string_lossy();
+        collect(&child, &format!("{path}/{name}"), found)?;
+    }
+    Ok(())
 }
 
 fn is_busy(error: &io::Error) -> bool {

@@ -1,11 +1,11 @@
 //! Settings of the kernel that a node with pods needs.
 //!
 //! Matches v1.36 setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go. They hold for
-//! the whole machine, so that nothing writes them but [`apply`].
+//! the whole machine, so that nothing writes them but [`apply`], which notes what they were before ([`Sysctls`]).
 
-use std::fs;
 use std::io;
-use std::path::Path;
+
+use crate::sysctl::Sysctls;
 
 /// A setting, by its path below `/proc/sys`, and what it has to be.
 const TUNABLES: [(&str, i64); 6] = [
@@ -82,13 +82,13 @@ impl Error {
     }
 }
 
-/// Makes the settings below `proc_sys` (`/proc/sys` but in tests) what they have to be, or says
-/// which are not. All are looked at. Returns those that were changed.
-pub fn apply(proc_sys: &Path, behavior: Behavior) -> Result<Vec<&'static str>, Vec<Error>> {
+/// Makes the settings what they have to be, or says which are not. All are looked at. Returns those
+/// that were changed.
+pub fn apply(sysctls: &Sysctls, behavior: Behavior) -> Result<Vec<&'static str>, Vec<Error>> {
     let mut changed = Vec::new();
     let mut errors = Vec::new();
     for (flag, value) in TUNABLES {
-        match apply_one(&proc_sys.join(flag), flag, value, behavior) {
+        match apply_one(sysctls, flag, value, behavior) {
             Ok(true) => changed.push(flag),
             Ok(false) => {}
             Err(error) => errors.push(error),
@@ -102,68 +102,70 @@ pub fn apply(proc_sys: &Path, behavior: Behavior) -> Result<Vec<&'static str>, V
 }
 
 fn apply_one(
-    path: &Path,
+    sysctls: &Sysctls,
     flag: &'static str,
     expected: i64,
     behavior: Behavior,
 ) -> Result<bool, Error> {
     let read = |text: String| {
         let wrong = |_| io::Error::from(io::ErrorKind::InvalidData);
-        text.trim().parse::<i64>().map_err(wrong)
+        text.parse::<i64>().map_err(wrong)
     };
-    let actual = fs::read_to_string(path)
+    let actual = sysctls
+        .get(flag)
         .and_then(read)
         .map_err(|source| Error::Read { flag, source })?;
     match behavior {
-        _ if actual == expected => Ok(false),
+        Behavior::Error if actual == expected => Ok(false),
         Behavior::Error => Err(Error::Mismatch {
             flag,
             expected,
             actual,
         }),
         Behavior::Modify => {
-            let written = super::create::write_existing(path, &expected.to_string());
-            written.map_err(|source| Error::Write {
-                flag,
-                value: expected,
-                source,
-            })?;
-            Ok(true)
+            sysctls
+                .set(flag, &expected.to_string())
+                .map_err(|source| Error::Write {
+                    flag,
+                    value: expected,
+                    source,
+                })
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    fn proc_sys() -> tempfile::TempDir {
+    fn machine() -> (tempfile::TempDir, Sysctls) {
         let dir = tempfile::tempdir().unwrap();
         for (flag, value) in TUNABLES {
-            let path = dir.path().join(flag);
+            let path = dir.path().join("proc/sys").join(flag);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, format!("{value}\n")).unwrap();
         }
-        dir
+        let sysctls = Sysctls::new(dir.path(), dir.path());
+        (dir, sysctls)
     }
 
     #[test]
     fn only_what_differs_is_written() {
-        let dir = proc_sys();
-        fs::write(dir.path().join("kernel/panic"), "0\n").unwrap();
-        assert_eq!(
-            apply(dir.path(), Behavior::Modify).unwrap(),
-            ["kernel/panic"]
-        );
-        assert!(apply(dir.path(), Behavior::Error).unwrap().is_empty());
+        let (dir, sysctls) = machine();
+        fs::write(dir.path().join("proc/sys/kernel/panic"), "0\n").unwrap();
+        assert_eq!(apply(&sysctls, Behavior::Modify).unwrap(), ["kernel/panic"]);
+        assert!(apply(&sysctls, Behavior::Error).unwrap().is_empty());
     }
 
     #[test]
     fn protected_settings_are_named_and_left_alone() {
-        let dir = proc_sys();
-        fs::write(dir.path().join("vm/overcommit_memory"), "0\n").unwrap();
-        fs::remove_file(dir.path().join("kernel/panic")).unwrap();
-        let errors = apply(dir.path(), Behavior::Error).unwrap_err();
+        let (dir, sysctls) = machine();
+        let proc_sys = dir.path().join("proc/sys");
+        fs::write(proc_sys.join("vm/overcommit_memory"), "0\n").unwrap();
+        fs::remove_file(proc_sys.join("kernel/panic")).unwrap();
+        let errors = apply(&sysctls, Behavior::Error).unwrap_err();
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
@@ -172,7 +174,7 @@ mod tests {
                 "failed to read kernel flag kernel/panic",
             ]
         );
-        let text = fs::read_to_string(dir.path().join("vm/overcommit_memory")).unwrap();
+        let text = fs::read_to_string(proc_sys.join("vm/overcommit_memory")).unwrap();
         assert_eq!(text, "0\n");
     }
 }

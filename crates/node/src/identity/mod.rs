@@ -5,9 +5,10 @@
 //! Keys are made here and never leave.
 //!
 //! Reading order: [`pin`] (whom to trust), [`request`] (what is asked for), `signing` (asking for
-//! it), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
+//! it), `discovery` (a server that is not known yet), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
 //! before it ends).
 
+mod discovery;
 pub mod exchange;
 pub mod join;
 pub mod kubeconfig;

@@ -7,10 +7,11 @@
 //!
 //! Reading order: [`digest`], [`reference`](mod@reference), [`manifest`], [`configuration`] (what
 //! images are made of); [`catalogue`], [`layers`], [`roots`], [`store`] (what is kept);
-//! [`workspace`], [`installation`] (how it gets there); [`import`], [`pull`] (where it comes from);
+//! [`workspace`], [`installation`] (how it gets there); [`import`], [`pull`], [`builtin`] (where it comes from);
 //! [`tarball`], [`compression`], [`unpack`], [`tree`] (files of strangers, handled with care);
 //! [`file`](mod@file), [`lock`] (our own files).
 
+pub mod builtin;
 pub mod catalogue;
 pub mod compression;
 pub mod configuration;
@@ -34,6 +35,7 @@ pub mod workspace;
 /// Where a node keeps its images, in its data directory.
 pub const DIRECTORY: &str = "images";
 
+pub use builtin::BuiltinImage;
 pub use pull::Registries;
 pub use reference::Reference;
 pub use service::ImageService;

@@ -10,29 +10,28 @@ use crate::runtime::Runtime;
 
 use super::anatomy;
 use super::fetch::{self, FetchError, Purpose};
-use super::host::Host;
 use super::note::{Note, reason};
 
 /// Where a hook runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hook<'a> {
+pub(crate) struct Hook<'a> {
     /// The pod.
-    pub(super) pod: &'a Pod,
+    pub(crate) pod: &'a Pod,
     /// The container.
-    pub(super) container: &'a Container,
+    pub(crate) container: &'a Container,
     /// Its runtime id.
-    pub(super) id: &'a str,
+    pub(crate) id: &'a str,
     /// The pod's address.
-    pub(super) pod_ip: Option<&'a str>,
+    pub(crate) pod_ip: Option<&'a str>,
 }
 
 impl Hook<'_> {
-    /// Runs a hook to its end; fails with what stands in the status.
-    pub(super) async fn run(
+    /// Runs a hook to its end; fails with what stands in the status. Events go to `record`.
+    pub(crate) async fn run(
         self,
         handler: &LifecycleHandler,
         runtime: &dyn Runtime,
-        host: &dyn Host,
+        record: &(dyn Fn(Note) + Sync),
     ) -> Result<(), String> {
         let (kind, what, result) = if let Some(exec) = &handler.exec {
             let command = exec.command.as_deref().unwrap_or_default();
@@ -40,7 +39,7 @@ impl Hook<'_> {
             ("Exec", what, self.exec(exec, runtime).await)
         } else if let Some(action) = &handler.http_get {
             let what = action.path.clone().unwrap_or_default();
-            ("HTTP", what, self.http_get(action, host).await)
+            ("HTTP", what, self.http_get(action, record).await)
         } else if let Some(sleep) = &handler.sleep {
             let secs = u64::try_from(sleep.seconds).unwrap_or_default();
             tokio::time::sleep(Duration::from_secs(secs)).await;
@@ -79,7 +78,7 @@ impl Hook<'_> {
     async fn http_get(
         self,
         action: &k8s_openapi::api::core::v1::HTTPGetAction,
-        host: &dyn Host,
+        record: &(dyn Fn(Note) + Sync),
     ) -> Result<(), String> {
         let has_own_host = action.host.as_deref().is_some_and(|host| !host.is_empty());
         let pod_ip = match self.pod_ip {
@@ -98,10 +97,7 @@ impl Hook<'_> {
                     "request to HTTPS lifecycle hook {} got HTTP response, retry with HTTP succeeded",
                     target.address()
                 );
-                host.record(
-                    self.pod,
-                    Note::warning(reason::LIFECYCLE_HTTP_FALLBACK, message),
-                );
+                record(Note::warning(reason::LIFECYCLE_HTTP_FALLBACK, message));
                 Ok(())
             }
             Err(error) => Err(error.to_string()),

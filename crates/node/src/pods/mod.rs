@@ -17,7 +17,7 @@ pub mod api;
 pub mod back_off;
 mod ending;
 mod fetch;
-mod hook;
+pub(crate) mod hook;
 pub mod host;
 pub mod image;
 mod look;

@@ -5,7 +5,7 @@ use std::fmt;
 use plimsoll_core::cgroup::Version;
 use plimsoll_core::config::NodeConfig;
 
-use super::observe::{CgroupState, Observed, RuntimeState};
+use super::observe::{CgroupState, Observed, RuntimeState, Taken};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,12 +206,23 @@ fn judge_directories(observed: &Observed) -> Vec<Finding> {
 }
 
 fn judge_ports(observed: &Observed) -> Vec<Finding> {
-    let finding = |(what, at, error): &(&'static str, std::net::SocketAddr, std::io::Error)| {
-        let state = format!("cannot listen on {at} ({what}): {error}");
-        let remedy = format!(
-            "see who does: ss -ltnp 'sport = :{}'; or name another address",
-            at.port()
-        );
+    let finding = |taken: &Taken| {
+        let Taken {
+            what,
+            address,
+            error,
+            holder,
+        } = taken;
+        let state = format!("cannot listen on {address} ({what}): {error}");
+        // `kubelet` and `healthz`, as the flags begin.
+        let elsewhere = format!("choose another address with --{what}-listen");
+        let remedy = match holder {
+            Some(holder) => format!("{holder} listens there: stop it, or {elsewhere}"),
+            None => format!(
+                "see which process listens there: ss -ltnp 'sport = :{}'; or {elsewhere}",
+                address.port()
+            ),
+        };
         Finding::not_fine("port", Level::Error, state, remedy)
     };
     observed.taken.iter().map(finding).collect()
@@ -269,7 +280,12 @@ mod tests {
             has_pressure: false,
             runtime: RuntimeState::Unreachable("/run/x.sock".into(), refused()),
             unwritable: vec![("/proc/x".into(), refused())],
-            taken: vec![("kubelet", "0.0.0.0:10250".parse().unwrap(), refused())],
+            taken: vec![Taken {
+                what: "kubelet",
+                address: "0.0.0.0:10250".parse().unwrap(),
+                error: refused(),
+                holder: None,
+            }],
             ..good()
         };
         assert_eq!(

@@ -7,4 +7,4 @@ mod judge;
 mod observe;
 
 pub use judge::{Finding, Level, judge};
-pub use observe::{CgroupState, Observed, RuntimeState, Subject, observe};
+pub use observe::{CgroupState, Observed, RuntimeState, Subject, Taken, observe};

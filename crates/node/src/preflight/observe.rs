@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use plimsoll_client::holder::{self, Holder};
 use plimsoll_core::cgroup::Version;
 
 use crate::cgroup::{Layout, Refusal};
@@ -67,7 +68,20 @@ pub struct Observed {
     /// Directories that cannot be written to.
     pub unwritable: Vec<(PathBuf, io::Error)>,
     /// Addresses that cannot be listened on.
-    pub taken: Vec<(&'static str, SocketAddr, io::Error)>,
+    pub taken: Vec<Taken>,
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug)]
+pub struct Taken {
+    /// What it is for.
+    pub what: &'static str,
+    /// The address.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub error: io::Error,
+    /// The process that listens there.
+    pub holder: Option<Holder>,
 }
 
 /// Looks at this machine. Changes nothing but for directories that are made and ports that are
@@ -86,9 +100,19 @@ pub fn observe(subject: &Subject) -> Observed {
             .filter_map(|directory| Some((directory.clone(), try_write(directory).err()?)))
             .collect(),
         taken: (subject.listens.iter())
-            .filter_map(|(what, at)| Some((*what, *at, TcpListener::bind(at).err()?)))
+            .filter_map(|(what, address)| try_listen(what, *address))
             .collect(),
     }
+}
+
+fn try_listen(what: &'static str, address: SocketAddr) -> Option<Taken> {
+    let error = TcpListener::bind(address).err()?;
+    Some(Taken {
+        what,
+        address,
+        error,
+        holder: holder::of_port(address),
+    })
 }
 
 fn observe_cgroups(mount: &Path) -> CgroupState {

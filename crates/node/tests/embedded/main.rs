@@ -51,7 +51,7 @@ fn trial(name: &'static str, case: Case) -> Trial {
         });
         Ok(())
     })
-    .with_kind("root")
+    .with_kind("tier: root")
     .with_ignored_flag(true)
 }
 

@@ -166,7 +166,7 @@ impl Scene {
             cni_bin_dirs: vec!["/usr/lib/cni".into(), "/opt/cni/bin".into()],
             bridge: format!("b{name}").chars().take(15).collect(),
             pod_cidr: None,
-            enables_forwarding: false,
+            forwarding: None,
         };
         let mut scene = Scene {
             dir,
@@ -443,7 +443,10 @@ pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: imp
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain until {what}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

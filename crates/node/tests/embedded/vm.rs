@@ -36,5 +36,6 @@ pub(crate) fn trial() -> Trial {
             status => Err(format!("the cases failed in the machine ({status:?})").into()),
         }
     })
+    .with_kind("tier: vm")
     .with_ignored_flag(true)
 }

@@ -168,6 +168,7 @@ fn trial(
         }
         Ok(())
     })
+    .with_kind("tier: root")
     .with_ignored_flag(true)
 }
 

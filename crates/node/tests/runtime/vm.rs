@@ -21,6 +21,7 @@ pub(crate) fn trial(runtime: Backend) -> Trial {
         let cases = format!("{runtime}/");
         Ok(machine(runtime).run_own_tests(&[&cases], LIMIT)?)
     })
+    .with_kind("tier: vm")
     .with_ignored_flag(true)
 }
 

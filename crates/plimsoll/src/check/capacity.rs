@@ -11,6 +11,9 @@ use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Bytes, Count, ResourceName};
 use plimsoll_node::machine::read_local_machine;
 
+use crate::exit::Exit;
+use crate::failure::Advise;
+
 /// What was said about the machine on the command line.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
@@ -147,7 +150,8 @@ fn resolve_local(config: &NodeConfig, daemons: Option<Bytes>) -> Result<Resolved
 
 /// This machine with what `--capacity` says put in place of what it has.
 pub(crate) fn overridden_machine(text: &str, root_dir: &Path) -> Result<Machine> {
-    let given = Subject::new(Some(text), None)?.given.unwrap_or_default();
+    let subject = Subject::new(Some(text), None).exit(Exit::Usage)?;
+    let given = subject.given.unwrap_or_default();
     let stated = resolve_given(&given, None)?.machine;
     let mut machine = read_local_machine(root_dir)?.to_shared_out();
     if given.contains_key("cpu") {

@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Parser;
 use plimsoll_node::agent::Serving;
 use plimsoll_node::preflight::{Finding, Level, judge, observe};
 
 use super::{Arguments, Format};
+use crate::exit::Exit;
+use crate::failure::usage;
 use crate::node::{NodeArguments, subject};
 use crate::print::Table;
 
@@ -25,10 +27,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match arguments.files.as_slice() {
         [] => {}
         [file] => line.extend(["--config", file]),
-        _ => bail!(
-            "--node takes one configuration; {} were given",
-            arguments.files.len()
-        ),
+        files => {
+            let count = files.len();
+            return Err(usage(format!(
+                "--node takes one configuration; {count} were given"
+            )));
+        }
     }
     let node = AsNode::try_parse_from(line)?.node;
     let options = node.options(&arguments.data_dir, Serving::SelfSigned, None)?;
@@ -42,7 +46,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     out.write_all(text.as_bytes())
         .context("cannot write the report")?;
     let is_unfit = findings.iter().any(|finding| finding.level == Level::Error);
-    Ok(ExitCode::from(u8::from(is_unfit)))
+    Ok(match is_unfit {
+        true => Exit::Failed.into(),
+        false => Exit::Success.into(),
+    })
 }
 
 fn render(findings: &[Finding]) -> String {

@@ -23,6 +23,8 @@ use plimsoll_core::config::Notation;
 use plimsoll_core::config::Profile;
 use plimsoll_core::scheduling::configuration::is_scheduler_configuration;
 
+use crate::exit::Exit;
+use crate::failure::Advise;
 use crate::print::{self, Colour, Palette};
 use capacity::Subject;
 use report::Report;
@@ -100,14 +102,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Format::Yaml => serde_saphyr::to_string(&report)?,
     };
     print::write(&text)?;
-    match report.summary.errors {
-        0 => Ok(ExitCode::SUCCESS),
-        _ => Ok(ExitCode::from(1)),
-    }
+    Ok(match report.summary.errors {
+        0 => Exit::Success.into(),
+        _ => Exit::Failed.into(),
+    })
 }
 
 fn make_report(arguments: &Arguments) -> Result<Report> {
-    let subject = Subject::new(arguments.capacity.as_deref(), arguments.daemons.as_deref())?;
+    let subject = Subject::new(arguments.capacity.as_deref(), arguments.daemons.as_deref());
+    let subject = subject.exit(Exit::Usage)?;
     let files = arguments
         .files
         .iter()

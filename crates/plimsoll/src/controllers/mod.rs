@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_control::controllers::{self, Options};
 use plimsoll_control::housekeeping::furniture;
-use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
-use crate::signals;
+use crate::exit::Exit;
+use crate::{listen, signals};
 
 /// Arguments of `plimsoll controllers`.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     node_lifecycle: node_lifecycle::Flags,
 
     /// Where health is served.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse(10257))]
     listen: Option<SocketAddr>,
 
     /// The certificate by which pods know the API server, in PEM: every namespace gets it as the
@@ -69,15 +69,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         if let Some(count) = arguments.terminated_pod_gc_threshold {
             options.pod_gc.settings.terminated_threshold = count;
         }
-        let stop = CancellationToken::new();
-        let stopping = stop.clone();
-        tokio::spawn(async move {
-            signals::stopped().await;
-            stopping.cancel();
-        });
-        controllers::run(client, options, stop).await
+        let stop = signals::stop_token();
+        let ran = controllers::run(client, options, stop).await;
+        ran.map_err(|error| listen::advise_if(error, arguments.listen, "--listen"))
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success.into())
 }
 
 fn read(file: &Path) -> Result<String> {

@@ -23,12 +23,16 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
+use kube::Client;
 use plimsoll_client::clock::Clock;
+use plimsoll_core::scheduling::configuration::Configuration;
 use serde::Serialize;
 
 use crate::cluster::{self, Cluster};
 use crate::print::{self, Terminal};
 use crate::scheduler;
+
+use report::PodReport;
 
 /// What is explained.
 #[derive(Debug, Subcommand)]
@@ -89,18 +93,17 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Pod(arguments) => {
             let configuration = scheduler::configuration(arguments.scheduler_config.as_deref())?;
-            cluster::ask(async {
+            cluster::ask(&arguments.shared.cluster, async {
                 let client = arguments.shared.cluster.client().await?;
                 let namespace = arguments.namespace.as_deref();
                 let namespace = namespace.unwrap_or(client.default_namespace());
-                let found = gather::pod(&client, namespace, &arguments.name).await?;
-                let report = pod::explain_pod(&found, &configuration);
+                let report = report_on(&client, namespace, &arguments.name, &configuration).await?;
                 arguments.shared.show(&report, |terminal| {
                     render::pod(&report, Clock::system().now(), terminal)
                 })
             })
         }
-        Command::Node(arguments) => cluster::ask(async {
+        Command::Node(arguments) => cluster::ask(&arguments.shared.cluster, async {
             let client = arguments.shared.cluster.client().await?;
             let (reading, records) = gather::node(&client, &arguments.name).await?;
             let report = node::explain_node(&reading, records);
@@ -109,6 +112,28 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             })
         }),
     }
+}
+
+/// What became of a pod, for people; its scheduler is the default one.
+pub(crate) async fn pod_text(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    terminal: Terminal,
+) -> Result<String> {
+    let configuration = Configuration::default();
+    let report = report_on(client, namespace, name, &configuration).await?;
+    Ok(render::pod(&report, Clock::system().now(), terminal))
+}
+
+async fn report_on(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    configuration: &Configuration,
+) -> Result<PodReport> {
+    let found = gather::pod(client, namespace, name).await?;
+    Ok(pod::explain_pod(&found, configuration))
 }
 
 impl Shared {

@@ -71,7 +71,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 
 /// Draws once, or until told to stop.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    cluster::ask(draw(arguments))
+    cluster::ask(&arguments.cluster, draw(arguments))
 }
 
 async fn draw(arguments: &Arguments) -> Result<()> {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_client::process::hostname;
 use plimsoll_core::allocatable::Machine;
@@ -16,7 +16,11 @@ use plimsoll_node::preflight::Subject;
 
 use super::eviction::EvictionArguments;
 use crate::check::overridden_machine;
+use crate::demo_image;
+use crate::failure::{Advise, usage};
 use crate::input::read_bytes;
+use crate::listen;
+use crate::mistakes::checkable;
 
 /// The hidden word by which this binary becomes a helper of its own runtime.
 pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
@@ -53,12 +57,14 @@ pub(crate) struct NodeArguments {
     runtime: String,
 
     /// Where logs, commands and figures of pods are asked for.
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:10250")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10250",
+        value_parser = listen::parse(10250))]
     kubelet_listen: SocketAddr,
 
     /// Where health is served on this machine, without TLS; `off` for nowhere.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10248")]
-    healthz_listen: String,
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10248",
+        value_parser = parse_healthz)]
+    healthz_listen: Healthz,
 
     /// The cgroup below which all pods run, if the configuration names none.
     #[arg(long, value_name = "CGROUP")]
@@ -78,7 +84,7 @@ pub(crate) struct NodeArguments {
 
     /// The bridge that joins pods where no network plugin is configured (embedded runtime). Agents
     /// side by side on one machine each have one of their own.
-    #[arg(long, value_name = "NAME", default_value = "plimsoll0")]
+    #[arg(long, value_name = "NAME", default_value = "plimsoll0", value_parser = parse_bridge)]
     bridge: String,
 
     /// Where network plugins are configured (embedded runtime).
@@ -109,9 +115,7 @@ impl NodeArguments {
             Some(file) => {
                 let reading = read_file(&read_bytes(file)?, None);
                 if !reading.problems.is_empty() {
-                    let problems = reading.problems.iter().map(ToString::to_string);
-                    let problems: Vec<String> = problems.collect();
-                    bail!("{file} cannot be used: {}", problems.join("; "));
+                    return Err(checkable(file, &reading.problems));
                 }
                 reading.config
             }
@@ -124,7 +128,9 @@ impl NodeArguments {
         }
         for label in &self.node_labels {
             let Some((name, value)) = label.split_once('=') else {
-                bail!("--node-labels: {label:?} is not NAME=VALUE");
+                return Err(usage(format!(
+                    "invalid value {label:?} for --node-labels: expected NAME=VALUE"
+                )));
             };
             let labels: &mut BTreeMap<_, _> = &mut config.node_labels.value;
             labels.insert(name.to_owned(), value.to_owned());
@@ -132,7 +138,11 @@ impl NodeArguments {
         for taint in &self.register_with_taints {
             match parse_taint(taint) {
                 Ok(taint) => config.register_with_taints.value.push(taint),
-                Err(error) => bail!("--register-with-taints: {taint:?}: {error}"),
+                Err(error) => {
+                    return Err(usage(format!(
+                        "invalid value {taint:?} for --register-with-taints: {error}"
+                    )));
+                }
             }
         }
         Ok(config)
@@ -156,7 +166,7 @@ impl NodeArguments {
             system_root: "/".into(),
             runtime: self.runtime_choice()?,
             listen: self.kubelet_listen,
-            healthz: self.healthz()?,
+            healthz: self.healthz_listen.0,
             client_ca_pem,
             serving,
             adjusts_kernel: !self.keep_kernel_settings,
@@ -170,7 +180,10 @@ impl NodeArguments {
         let name = self.node_name.clone().unwrap_or_else(hostname);
         let name = name.trim().to_lowercase();
         if let Some(problem) = check_dns_subdomain(&name).first() {
-            bail!("the node cannot be called {name:?}: {problem}; give --node-name");
+            return Err(
+                usage(format!("the node cannot be called {name:?}: {problem}"))
+                    .hint("give another name with --node-name"),
+            );
         }
         Ok(name)
     }
@@ -189,34 +202,60 @@ impl NodeArguments {
         self.node_ip.or(listened).unwrap_or_else(main_address)
     }
 
-    fn healthz(&self) -> Result<Option<SocketAddr>> {
-        if self.healthz_listen == "off" {
-            return Ok(None);
-        }
-        let address = self.healthz_listen.parse();
-        let address = address.with_context(|| {
-            let given = &self.healthz_listen;
-            format!("--healthz-listen {given:?} is neither an address with a port nor off")
-        });
-        address.map(Some)
-    }
-
     fn runtime_choice(&self) -> Result<RuntimeChoice> {
         if self.runtime != "embedded" {
             return Ok(RuntimeChoice::Cri {
                 endpoint: self.runtime.clone(),
             });
         }
-        let helper = std::env::current_exe().context("cannot tell which file this program is")?;
         Ok(RuntimeChoice::Embedded(EmbeddedChoice {
-            helper: vec![helper.into(), OsString::from(RUNTIME_HELPER)],
+            helper: helper_command()?,
             pod_cidr: self.pod_cidr.clone(),
             bridge: self.bridge.clone(),
             cni_config: self.cni_conf_dir.clone(),
             cni_plugins: self.cni_bin_dir.clone(),
             insecure_registries: self.insecure_registry.clone(),
+            builtin_image: Some(demo_image::IMAGE),
         }))
     }
+}
+
+/// The command by which this binary becomes a helper of its own runtime.
+pub(crate) fn helper_command() -> Result<Vec<OsString>> {
+    let program = std::env::current_exe().context("cannot tell which file this program is")?;
+    Ok(vec![program.into(), OsString::from(RUNTIME_HELPER)])
+}
+
+/// Where health is served, if anywhere.
+#[derive(Clone, Copy, Debug)]
+struct Healthz(Option<SocketAddr>);
+
+fn parse_healthz(text: &str) -> Result<Healthz, String> {
+    if text == "off" {
+        return Ok(Healthz(None));
+    }
+    let address = listen::parse(10248)(text);
+    let address = address.map_err(|error| format!("{error}, or off"))?;
+    Ok(Healthz(Some(address)))
+}
+
+/// The kernel's rules for the name of a network link, and `%`, which it would fill in.
+fn parse_bridge(text: &str) -> Result<String, String> {
+    const MOST: usize = 15;
+    let is_allowed = |c: char| c.is_ascii_graphic() && !['/', ':', '%'].contains(&c);
+    let problem = match text {
+        "" => "the name is empty".to_owned(),
+        "." | ".." => format!("{text:?} names a directory"),
+        _ if text.len() > MOST => format!("the name has {} bytes", text.len()),
+        _ => match text.chars().find(|c| !is_allowed(*c)) {
+            Some(wrong) => format!("the name contains {wrong:?}"),
+            None => return Ok(text.to_owned()),
+        },
+    };
+    Err(format!(
+        "{problem}; the name of a bridge has 1 to {MOST} visible ASCII characters without \"/\", \
+         \":\" and \"%\", and is neither \".\" nor \"..\""
+    ))
 }
 
 /// What is to be looked at before such an agent starts.
@@ -262,6 +301,7 @@ fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
         container_logs,
         runtime: data_dir.join("runtime"),
         images: data_dir.join("images"),
+        data: data_dir,
     })
 }
 
@@ -284,4 +324,30 @@ fn main_address() -> IpAddr {
     };
     let found = ask().filter(|address| !address.is_unspecified());
     found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bridge_has_a_name_that_the_kernel_takes() {
+        for name in ["plimsoll0", "a", "br-0.1", "0123456789abcde"] {
+            assert_eq!(parse_bridge(name).as_deref(), Ok(name));
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "a:b",
+            "a%d",
+            "ä",
+            "0123456789abcdef",
+            "a\n",
+        ] {
+            assert!(parse_bridge(name).is_err(), "{name:?}");
+        }
+    }
 }

@@ -19,11 +19,15 @@ use plimsoll_node::identity::join::{Invitation, join};
 use plimsoll_node::identity::kubeconfig::{Kept, write_private};
 use plimsoll_node::identity::pin::Pin;
 use plimsoll_node::identity::renewal::{Validity, keep_client_certificate};
-use tokio_util::sync::CancellationToken;
 
-use crate::signals;
-pub(crate) use arguments::{DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, subject};
-pub(crate) use preflight::refuse_unfit;
+use crate::data_dir::{self, Part};
+use crate::exit::Exit;
+use crate::failure::{Advise, usage};
+use crate::{logging, signals};
+pub(crate) use arguments::{
+    DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, absolute, helper_command, subject,
+};
+pub(crate) use preflight::{refuse_by, refuse_unfit};
 
 /// Arguments of `plimsoll node`.
 #[derive(Debug, Args)]
@@ -82,16 +86,14 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let trial = arguments
         .node
         .options(&data_dir, Serving::SelfSigned, None)?;
-    if let Some(code) = refuse_unfit(&trial) {
-        return Ok(code);
-    }
-    match run_agent(arguments, &data_dir).await {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => Ok(crate::unfit(&error)),
-    }
+    refuse_unfit(&trial, &data_dir)?;
+    run_agent(arguments, &data_dir).await?;
+    Ok(Exit::Success.into())
 }
 
 async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
+    let data_dir = &data_dir::make(data_dir)?;
+    let _lock = data_dir::lock(data_dir, Part::Node)?;
     let (kubeconfig, serving) = match &arguments.kubeconfig {
         Some(path) => (path.clone(), Serving::SelfSigned),
         None => (joined(arguments, data_dir).await?, Serving::Requested),
@@ -106,7 +108,7 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
     });
     let client = kube::Client::try_from(config).context("cannot talk to the cluster")?;
     let options = arguments.node.options(data_dir, serving, authority)?;
-    let stop = CancellationToken::new();
+    let stop = signals::stop_token();
     let exchange = ClientExchange::new(client);
     let client = exchange.client();
     // A kubeconfig that was given is somebody else's to keep.
@@ -119,11 +121,6 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
             stop.clone(),
         ));
     }
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        signals::stopped().await;
-        stopping.cancel();
-    });
     let name = options.node_name.clone();
     agent::run(client, options, stop, || announce(&name))
         .await
@@ -136,9 +133,8 @@ fn renews_certificates(config: &NodeConfig) -> bool {
     told.is_none_or(|setting| setting.value != false)
 }
 
-#[expect(clippy::print_stderr, reason = "people wait for this line")]
 fn announce(name: &str) {
-    eprintln!("node {name} is registered");
+    logging::announce(&[format!("node {name} is registered")]);
 }
 
 /// The kubeconfig of a node that has joined, now or before.
@@ -158,17 +154,18 @@ async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
         }
     }
     let (Some(server), Some(token)) = (&arguments.join, &arguments.token) else {
-        bail!(
-            "this machine has not joined a cluster; give --join and --token (`plimsoll token create` \
-             prints them), or --kubeconfig"
-        );
+        return Err(usage("this machine has not joined a cluster").hint(
+            "give --join and --token (\"plimsoll token create\" prints the whole command), or \
+             --kubeconfig",
+        ));
     };
     let is_pinned = !arguments.discovery_token_ca_cert_hash.is_empty();
     if !is_pinned && !arguments.discovery_token_unsafe_skip_ca_verification {
-        bail!(
-            "--discovery-token-ca-cert-hash is missing; without it anybody could answer for the \
-             cluster (--discovery-token-unsafe-skip-ca-verification if that is fine)"
-        );
+        return Err(usage(
+            "--discovery-token-ca-cert-hash is missing; without it any server could answer for the \
+             cluster",
+        )
+        .hint("give --discovery-token-unsafe-skip-ca-verification if that is fine"));
     }
     let invitation = Invitation {
         server: server.clone(),
@@ -178,8 +175,6 @@ async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
     let name = arguments.node.node_name()?;
     let kubeconfig = join(&invitation, &name).await;
     let kubeconfig = kubeconfig.with_context(|| format!("cannot join {server}"))?;
-    std::fs::create_dir_all(data_dir)
-        .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
     write_private(&path, &kubeconfig)?;
     Ok(path)
 }

@@ -1,26 +1,47 @@
-//! Telling people why a machine cannot run pods, before anything is begun.
+//! Why a machine cannot run pods, printed before anything is begun.
 
-use std::process::ExitCode;
+use std::path::Path;
 
+use anyhow::{Result, anyhow};
 use plimsoll_node::agent::Options;
-use plimsoll_node::preflight::{Level, judge, observe};
+use plimsoll_node::preflight::{Finding, Level, judge, observe};
 
 use super::subject;
+use crate::data_dir::{self, Part};
+use crate::failure::{self, Advise};
 
-/// Prints what is wrong with the machine; an exit code if it cannot be a node.
-#[expect(clippy::print_stderr, reason = "this is where people learn it")]
-pub(crate) fn refuse_unfit(options: &Options) -> Option<ExitCode> {
-    let findings = judge(&observe(&subject(options)), &options.config);
-    let mut code = None;
+/// Prints what is less than perfect about the machine; fails if it cannot be a node.
+pub(crate) fn refuse_unfit(options: &Options, data_dir: &Path) -> Result<()> {
+    // A node that runs already has the ports too; naming it explains more than the ports do.
+    data_dir::refuse_used(data_dir, Part::Node)?;
+    refuse_by(
+        judge(&observe(&subject(options)), &options.config),
+        Level::Warning,
+    )
+}
+
+/// Prints findings from a level on; fails if one of them is an error.
+pub(crate) fn refuse_by(findings: Vec<Finding>, least: Level) -> Result<()> {
+    let mut errors = Vec::new();
     for finding in findings
-        .iter()
-        .filter(|finding| finding.level != Level::Fine)
+        .into_iter()
+        .filter(|finding| finding.level >= least)
     {
-        eprintln!("{}: {}: {}", finding.level, finding.subject, finding.state);
-        eprintln!("hint: {}", finding.remedy);
-        if finding.level == Level::Error {
-            code = Some(ExitCode::from(1));
+        match finding.level {
+            Level::Fine => {}
+            Level::Warning => failure::warn(&told(&finding), &finding.remedy),
+            Level::Error => errors.push(finding),
         }
     }
-    code
+    let Some(last) = errors.pop() else {
+        return Ok(());
+    };
+    for finding in errors {
+        failure::report(&anyhow!(told(&finding)).hint(finding.remedy));
+    }
+    Err(anyhow!(told(&last)).hint(last.remedy))
+}
+
+fn told(finding: &Finding) -> String {
+    format!("{}: {}", finding.subject, finding.state)
 }

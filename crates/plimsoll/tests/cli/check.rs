@@ -117,7 +117,7 @@ fn exit_codes_tell_clean_from_errors_from_usage() {
         "warnings are no errors"
     );
     assert_eq!(check(&["examples/okd/eviction-hard.yaml"]).code, Some(1));
-    assert_eq!(check(&["no-such-file.yaml"]).code, Some(2));
+    assert_eq!(check(&["no-such-file.yaml"]).code, Some(1));
     assert_eq!(plimsoll(&["check"], "").code, Some(2));
     assert_eq!(plimsoll(&["check", "-o", "xml", "-"], "").code, Some(2));
     assert_eq!(

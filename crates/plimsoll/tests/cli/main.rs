@@ -2,7 +2,14 @@
 
 mod check;
 mod convert;
+mod daemon;
+mod failing;
+mod generated;
 mod image;
+mod operating;
+mod token;
+mod up;
+mod version;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -96,7 +96,7 @@ fn a_pod_is_explained_while_it_waits_and_when_it_runs() {
     assert_eq!(report["placed"]["now"]["place"], 1, "{report:#}");
 
     let missing = flow.plimsoll(&["explain", "pod", "nothing", "-n", &flow.name]);
-    assert_eq!(missing.code, Some(1));
+    assert_eq!(missing.code, Some(3));
     let expected = "Error from server (NotFound): pods \"nothing\" not found\n";
     assert_eq!(missing.stderr, expected);
 
@@ -106,7 +106,7 @@ fn a_pod_is_explained_while_it_waits_and_when_it_runs() {
         assert!(drawn.stdout.contains(part), "{part}: {drawn:?}");
     }
     let missing = flow.plimsoll(&["loadline", "nowhere"]);
-    assert_eq!(missing.code, Some(1));
+    assert_eq!(missing.code, Some(3));
     let expected = "Error from server (NotFound): nodes \"nowhere\" not found\n";
     assert_eq!(missing.stderr, expected);
 }

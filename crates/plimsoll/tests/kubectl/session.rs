@@ -140,7 +140,10 @@ impl Session {
             if is_fine(&printed) {
                 return;
             }
-            assert!(Instant::now() < deadline, "in vain: {printed:#?}");
+            assert!(
+                Instant::now() < deadline,
+                "waited {SOON:?} in vain for what {command:?} is to show; last seen: {printed:#?}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -274,7 +277,7 @@ impl Running<'_> {
             }
             assert!(
                 Instant::now() < deadline,
-                "{text:?} is missing in {printed}"
+                "waited {SOON:?} in vain for {text:?}; last seen: {printed}"
             );
             std::thread::sleep(Duration::from_millis(20));
         }

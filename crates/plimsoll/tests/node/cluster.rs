@@ -2,12 +2,14 @@
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_testkit::cgroup::Tree;
+use plimsoll_testkit::claim::Number;
 use plimsoll_testkit::containerd::Containerd;
 use plimsoll_testkit::images::{Image, busybox_archive};
+use plimsoll_testkit::inventory::{Inventory, Place};
 use plimsoll_testkit::kubectl::Kubectl;
 use plimsoll_testkit::mount::unmount_below;
 use plimsoll_testkit::process::Process;
@@ -57,8 +59,8 @@ macro_rules! on_both_runtimes {
 }
 pub(crate) use on_both_runtimes;
 
-/// Everything that a test of a node needs. All of it goes when dropped: first the processes, then
-/// what ran in the cgroups, then mounts and files.
+/// Everything that a test of a node needs. When dropped, `plimsoll down` takes the node away, and it is
+/// a failure if it leaves something behind; then the rest goes: cgroups, mounts and files.
 pub(crate) struct Cluster {
     /// The agent and everything that is one process with it.
     pub(crate) up: Process,
@@ -69,8 +71,10 @@ pub(crate) struct Cluster {
     kubectl: Kubectl,
     api: Api,
     cgroups: Tree,
-    _network: Bridge,
+    network: Bridge,
     folder: Folder,
+    /// What there was before the node.
+    pub(crate) before: Inventory,
 }
 
 /// A cluster is seen through kubectl.
@@ -122,6 +126,7 @@ impl Cluster {
             arguments.extend(calm(folder.path()));
         }
         arguments.extend(further);
+        let before = Inventory::of_machine(&place(folder.path(), &cgroups, &network));
         let up = Process::start(PLIMSOLL, &folder.path().join("up.log"), &arguments);
         let kubeconfig = data_dir(folder.path()).join("admin.kubeconfig");
         let mut cluster = Cluster {
@@ -132,8 +137,9 @@ impl Cluster {
             kubectl: Kubectl::new(&kubeconfig, "default"),
             api: Api::new(&kubeconfig),
             cgroups,
-            _network: network,
+            network,
             folder,
+            before,
         };
         cluster.until_ready();
         cluster
@@ -201,6 +207,11 @@ impl Cluster {
         self.cgroups.path()
     }
 
+    /// What it was given for itself.
+    pub(crate) fn place(&self) -> Place {
+        place(self.folder.path(), &self.cgroups, &self.network)
+    }
+
     /// Makes a cgroup below that one.
     pub(crate) fn make_cgroup(&self, below: &str) -> String {
         self.cgroups.make(below)
@@ -250,6 +261,42 @@ impl Cluster {
     }
 }
 
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.up.kill();
+        // A test that has failed shows its own failure.
+        let output = down(&self.data_dir(), &["--grace-period", "0s"]);
+        if std::thread::panicking() {
+            return;
+        }
+        until("nothing is left of the node", || {
+            let left = Inventory::of_node(&self.place()).beyond(&self.before);
+            match left.is_empty() {
+                true => Ok(()),
+                false => Err(format!("{left:#?}\nby {output:?}")),
+            }
+        });
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+/// What a node with that folder, cgroup and network has for itself.
+pub(crate) fn place(folder: &Path, cgroups: &Tree, network: &Bridge) -> Place {
+    Place {
+        folder: folder.to_owned(),
+        data: data_dir(folder),
+        cgroups: cgroups.path().to_owned(),
+        bridge: network.name.clone(),
+    }
+}
+
+/// Takes a node away that has its data there.
+pub(crate) fn down(data_dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PLIMSOLL);
+    command.args(["down", "--data-dir"]).arg(data_dir);
+    command.args(arguments).output().expect("plimsoll starts")
+}
+
 /// A temporary folder in which agents mount things.
 struct Folder(TempDir);
 
@@ -272,7 +319,7 @@ impl Drop for Folder {
 /// A bridge with a name and a range of addresses that nobody else has. The agent makes it.
 pub(crate) struct Bridge {
     name: String,
-    subnet: String,
+    addresses: Number,
 }
 
 impl Bridge {
@@ -283,7 +330,7 @@ impl Bridge {
         // Names of network cards have 15 characters at most.
         Bridge {
             name: format!("plt{id}x{serial}"),
-            subnet: format!("10.{}.{}.0/24", 90 + serial % 100, id % 256),
+            addresses: Number::claim(),
         }
     }
 }
@@ -299,6 +346,7 @@ impl Drop for Bridge {
 
 /// What every node of a test is told.
 pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) -> Vec<String> {
+    let subnet = format!("10.90.{}.0/24", network.addresses.value());
     let arguments = [
         "--node-name",
         name,
@@ -312,7 +360,7 @@ pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) ->
         "--bridge",
         &network.name,
         "--pod-cidr",
-        &network.subnet,
+        &subnet,
     ];
     arguments.map(str::to_owned).to_vec()
 }

@@ -13,9 +13,12 @@
 mod api;
 mod cluster;
 mod manifest;
+mod transcript;
 
 mod adoption;
 mod cgroups;
+mod demo;
+mod down;
 mod explain;
 mod figures;
 mod images;
@@ -26,6 +29,7 @@ mod network;
 mod node_object;
 mod pressure;
 mod priority;
+mod readme;
 mod refusals;
 mod static_pods;
 mod streams;

@@ -13,7 +13,7 @@ use plimsoll_testkit::process::Process;
 use plimsoll_testkit::waiting::until;
 use serde_json::json;
 
-use crate::cluster::{Bridge, Cluster, IMAGE, NODE, PLIMSOLL, Runtime, calm, node_arguments};
+use crate::cluster::{Bridge, Cluster, IMAGE, NODE, PLIMSOLL, Runtime, calm, down, node_arguments};
 use crate::manifest::{WAIT, container, pod};
 
 const CONFIGURATION: &str = "
@@ -134,6 +134,8 @@ fn another_machine_joins_with_a_token() {
     assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0);
     cluster.kubectl("delete pod there --wait=false");
     cluster.is_gone("pod there");
+    let taken_away = down(&cluster.folder().join("second"), &["--purge"]);
+    assert!(taken_away.status.success(), "{taken_away:?}");
 }
 
 /// What a node of the cluster was given nearly a year ago.

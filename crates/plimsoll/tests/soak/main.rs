@@ -9,7 +9,7 @@
 //!     PLIMSOLL_SOAK_SECONDS=3600 PLIMSOLL_SOAK_SEED=7 cargo test …            # an hour, another order
 //!
 //! Reading order: [`cast`] (the pods), [`rules`] (what holds at all times), [`ledger`] (who watches
-//! that), [`inventory`] and [`vitals`] (what may not grow), [`soak`] (the rounds).
+//! that), [`vitals`] (what may not grow), [`soak`] (the rounds).
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,6 @@
 )]
 
 mod cast;
-mod inventory;
 mod ledger;
 mod rules;
 mod rules_find;

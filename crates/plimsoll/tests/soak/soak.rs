@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use plimsoll_testkit::cgroup::processes;
 use plimsoll_testkit::images::{Image, Layer, Tree};
+use plimsoll_testkit::inventory::Inventory;
 use plimsoll_testkit::waiting::{until, until_within};
 use serde_json::{Value, json};
 
 use crate::cast::{self, CONFIG_MAP, Company, OTHER_IMAGE, Role};
 use crate::cluster::{Cluster, Runtime, configured};
-use crate::inventory::Inventory;
 use crate::ledger::Ledger;
 use crate::manifest::status;
 use crate::rules;
@@ -119,7 +119,7 @@ impl Soak {
 
     /// Has everything once, so that what is made only once is there.
     pub(crate) fn warm_up(&mut self) {
-        self.empty = Inventory::take(&self.cluster);
+        self.empty = self.inventory();
         self.begin(&[Role::Calm, Role::Keeper, Role::Finisher, Role::Crasher]);
         self.look_in();
         self.hogs(1);
@@ -377,10 +377,15 @@ impl Soak {
         });
     }
 
+    /// What the node has of its pods.
+    fn inventory(&self) -> Inventory {
+        Inventory::of_pods(&self.cluster.place(), self.cluster.up.id())
+    }
+
     /// Waits until nothing is left of any pod, and the agent takes no more than it did.
     fn settle(&mut self) {
         until_within(SETTLING, "nothing is left of deleted pods", || {
-            let left = Inventory::take(&self.cluster).beyond(&self.empty);
+            let left = self.inventory().beyond(&self.empty);
             if left.is_empty() {
                 Ok(())
             } else {

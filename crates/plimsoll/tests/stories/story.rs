@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use plimsoll_testkit::inventory::{Inventory, Place};
 
 /// What a story needs of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +71,27 @@ impl Story {
 
     /// Runs the script and compares, or keeps what it prints. `Err` tells what is different.
     pub(crate) fn tell(&self, keeps: bool) -> Result<(), String> {
-        let output = Command::new(self.folder.join("run"))
+        let failed = |error: std::io::Error| format!("{} does not start: {error}", self.name());
+        let work = tempfile::tempdir().map_err(failed)?;
+        let told = Command::new(self.folder.join("run"))
             .env("PLIMSOLL", Path::new(env!("CARGO_BIN_EXE_plimsoll")))
-            .output()
-            .map_err(|error| format!("{} does not start: {error}", self.name()))?;
+            .env("TMPDIR", work.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let place = place(work.path(), told.id());
+        let output = told.wait_with_output().map_err(failed)?;
         let printed = trimmed(&String::from_utf8_lossy(&output.stdout));
         if !output.status.success() {
             let complaints = String::from_utf8_lossy(&output.stderr);
             let name = self.name();
             return Err(format!("--- {name} failed:\n{printed}\n{complaints}"));
+        }
+        let left = Inventory::of_place(&place).beyond(&Inventory::default());
+        if !left.is_empty() {
+            return Err(format!("--- {} leaves behind: {left:#?}", self.name()));
         }
         if keeps {
             let written = std::fs::write(self.output_file(), &printed);
@@ -91,6 +105,16 @@ impl Story {
                 self.name()
             )),
         }
+    }
+}
+
+/// What a story has for itself, by the id of its process; `lib.bash` says the same.
+fn place(work: &Path, id: u32) -> Place {
+    Place {
+        folder: work.to_owned(),
+        data: work.to_owned(),
+        cgroups: format!("/plimsoll-story-{id}"),
+        bridge: format!("pls{id}"),
     }
 }
 

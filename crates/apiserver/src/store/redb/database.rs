@@ -228,15 +228,31 @@ fn unknown_format(format: u64) -> ::redb::Error {
     ))
 }
 
-/// Tells a full disk from other reasons why a file does not open.
+/// Why a file does not open, as far as somebody can do something about it.
 fn open_error(name: &str, error: ::redb::Error) -> Error {
     let store = name.to_owned();
-    let full = is_full(&error);
+    let is_full = is_full(&error);
+    let is_no_store = is_no_store(&error);
+    if matches!(error, ::redb::Error::DatabaseAlreadyOpen) {
+        return Error::InUse { store };
+    }
     let source = Arc::new(error);
-    if full {
-        Error::Full { store, source }
-    } else {
-        Error::Open { store, source }
+    match (is_full, is_no_store) {
+        (true, _) => Error::Full { store, source },
+        (false, true) => Error::NotAStore { store, source },
+        (false, false) => Error::Open { store, source },
+    }
+}
+
+/// Whether the content is not what a store writes.
+fn is_no_store(error: &::redb::Error) -> bool {
+    match error {
+        ::redb::Error::Corrupted(_) | ::redb::Error::UpgradeRequired(_) => true,
+        ::redb::Error::Io(error) => matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+        ),
+        _ => false,
     }
 }
 

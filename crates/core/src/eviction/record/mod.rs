@@ -5,8 +5,10 @@
 //! drives an engine and keeps the latest records of passes that did something.
 //!
 //! Reading order: this file, then [`settings`], `state`, [`pod`], [`decision`] and [`lines`], the
-//! forms in which the parts are written down. Engine types themselves are never serialised.
+//! forms in which the parts are written down, and `crossing`, which reads them. Engine types
+//! themselves are never serialised.
 
+mod crossing;
 pub mod decision;
 pub mod lines;
 pub mod pod;

@@ -81,6 +81,21 @@ impl StateRecord {
         }
     }
 
+    /// Since when a threshold was met.
+    pub(super) fn met_since(&self, threshold: usize) -> Option<Timestamp> {
+        let mut observed = self.first_observed.iter();
+        let found = observed.find(|(place, _)| *place == threshold)?;
+        Some(Timestamp::from_nanos(found.1))
+    }
+
+    /// The last measurement of a signal: when, and what was left.
+    pub(super) fn last_sample(&self, signal: Signal) -> Option<(Timestamp, i64)> {
+        let mut trends = self.trends.iter();
+        let trend = trends.find(|trend| trend.signal == signal.to_string())?;
+        let (time, available, _) = trend.samples.last()?;
+        Some((Timestamp::from_nanos(*time), *available))
+    }
+
     pub(super) fn to_state(&self, thresholds: usize) -> Result<State, ReplayError> {
         let id = |index: usize| {
             let id = (index < thresholds).then_some(ThresholdId(index));

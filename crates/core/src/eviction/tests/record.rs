@@ -105,6 +105,47 @@ fn a_pass_with_a_reclaim_is_one_record_with_both_looks() {
 }
 
 #[test]
+fn a_line_is_crossed_between_the_last_two_measurements() {
+    let lines = [("memory.available", "100Mi")];
+    let settings = eviction_settings(Profile::Kubernetes136, &lines, &[]);
+    let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
+    let pods = pods(2);
+    for (second, available) in [(0, 120), (3, 90)] {
+        let now = Timestamp::from_secs(second);
+        let observation = memory_observation(available * MIB, CAPACITY, now);
+        let pods = observed(&pods);
+        let input = Input::Observed {
+            observation: &observation,
+            pods: &pods,
+        };
+        recorder.step(&mut engine, now, input);
+    }
+    let record = recorder.records().next().unwrap();
+    assert_eq!(record.crossed_at(), Some(Timestamp::from_secs(2)));
+}
+
+#[test]
+fn a_soft_line_is_crossed_when_it_was_first_met() {
+    let lines = [("memory.available", "100Mi", "5s")];
+    let settings = eviction_settings(Profile::Kubernetes136, &[], &lines);
+    let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
+    let pods = pods(2);
+    for (second, available) in [(0, 120), (3, 90), (9, 80)] {
+        let now = Timestamp::from_secs(second);
+        let observation = memory_observation(available * MIB, CAPACITY, now);
+        let pods = observed(&pods);
+        let input = Input::Observed {
+            observation: &observation,
+            pods: &pods,
+        };
+        recorder.step(&mut engine, now, input);
+    }
+    let evicting = |record: &&Record| !record.decision.evictions.is_empty();
+    let record = recorder.records().find(evicting).unwrap();
+    assert_eq!(record.crossed_at(), Some(Timestamp::from_secs(3)));
+}
+
+#[test]
 fn records_are_bounded_in_number_and_size() {
     let lines = [("memory.available", "1Gi")];
     let settings = eviction_settings(Profile::Kubernetes136, &lines, &[]);

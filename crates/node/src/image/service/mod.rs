@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 
+use super::builtin::is_builtin;
 use super::catalogue::Record;
 use super::digest::Digest;
 use super::pull::{Registries, credentials};
@@ -142,6 +143,11 @@ impl Images for ImageService {
             .image
             .parse()
             .map_err(|error| Error::Invalid(format!("{error}")))?;
+        if is_builtin(&name)
+            && let Some(here) = self.status(image).await?
+        {
+            return Ok(here.id);
+        }
         let pulled = async {
             let auth = credentials(&name, auth)?;
             self.store.pull(&name, auth, &self.registries, false).await

@@ -191,8 +191,9 @@ impl Worker {
             pod_ip: place.ips.first().map(String::as_str),
         };
         let shared = self.shared();
+        let record = |note| shared.host.record(pod, note);
         let result = tokio::select! {
-            result = hook.run(handler, &*shared.runtime, &*shared.host) => result,
+            result = hook.run(handler, &*shared.runtime, &record) => result,
             () = ended(self.desired.clone()) => return Ok(()),
         };
         let Err(message) = result else {

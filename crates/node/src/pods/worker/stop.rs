@@ -250,8 +250,9 @@ impl Worker {
             pod_ip: pod_ip.as_deref(),
         };
         let shared = self.shared();
+        let record = |note| shared.host.record(stopping.pod, note);
         let result = tokio::select! {
-            result = hook.run(handler, &*shared.runtime, &*shared.host) => result,
+            result = hook.run(handler, &*shared.runtime, &record) => result,
             () = deadline.passed() => {
                 tracing::debug!(container = stopping.name, "preStop took all the time there was");
                 return;

@@ -4,7 +4,8 @@
 //! watched over by a monitor, a process of its own that outlives the agent. Both are forked by a
 //! helper (`helper_main`), because libcontainer must run in a process of one thread. All that
 //! matters is on disk, so that an agent that comes back, even after `kill -9`, finds everything as
-//! it is: see `layout` for what lies where, and `recover` for how it is read.
+//! it is: see `layout` for what lies where, `recover` for how it is read, and `remains` for a look at it
+//! from outside.
 //!
 //! Reading order: `images` (where root file systems come from), `job` and `helper` (what runs
 //! outside), `spec` (from CRI's configuration to OCI's), `cgroup`, `network`, then the verbs
@@ -24,6 +25,7 @@ mod ports;
 mod process_id;
 mod record;
 mod recover;
+mod remains;
 mod report;
 mod resources;
 mod rights;
@@ -54,7 +56,11 @@ use tokio::sync::watch;
 
 pub use helper::helper_main;
 pub use images::{ImageConfig, Images};
-pub use network::{NetworkOptions, stop_translating};
+pub use network::{
+    NetworkOptions, cards_on, has_bridge, has_card, is_translating, remove_bridge, remove_card,
+    stop_translating, table_name,
+};
+pub use remains::{Remains, SandboxRemains, lock_file, remains};
 
 use cgroup::Machine;
 use forker::Forker;

@@ -12,6 +12,7 @@ use plimsoll_node::image::import::{self, Source};
 use plimsoll_node::image::{ImageService, Registries, Store};
 use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::embedded::{Embedded, NetworkOptions, Options};
+use plimsoll_testkit::claim::Number;
 use plimsoll_testkit::images::Image;
 use plimsoll_testkit::mount::unmount_below;
 
@@ -22,6 +23,7 @@ pub(crate) const HELPER_WORD: &str = "runtime-helper";
 
 struct EmbeddedService {
     runtime: Mutex<Option<Arc<Embedded>>>,
+    addresses: Number,
     folder: TempDir,
 }
 
@@ -29,6 +31,7 @@ pub(super) async fn start() -> Arc<dyn Service> {
     let folder = tempfile::tempdir().unwrap();
     let service = EmbeddedService {
         runtime: Mutex::new(None),
+        addresses: Number::claim(),
         folder,
     };
     service.restock();
@@ -70,8 +73,8 @@ impl Service for EmbeddedService {
                 cni_conf_dir: self.folder.path().join("net.d"),
                 cni_bin_dirs: Vec::new(),
                 bridge: bridge(),
-                pod_cidr: Some(format!("10.91.{}.0/24", std::process::id() % 256)),
-                enables_forwarding: false,
+                pod_cidr: Some(format!("10.91.{}.0/24", self.addresses.value())),
+                forwarding: None,
             },
         };
         let runtime = Embedded::new(options).await;

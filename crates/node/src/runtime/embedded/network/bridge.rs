@@ -18,6 +18,8 @@ use super::address::Range;
 
 /// The card inside a sandbox.
 const INSIDE: &str = "eth0";
+/// Where the kernel shows the machine's cards.
+const CARDS: &str = "/sys/class/net";
 /// Every network has its loopback card first.
 const LOOPBACK: u32 = 1;
 
@@ -79,6 +81,25 @@ fn errno(error: &rtnetlink::Error) -> Option<i32> {
         rtnetlink::Error::NetlinkError(message) => Some(-message.raw_code()),
         _ => None,
     }
+}
+
+/// Whether the machine has such a bridge.
+pub(super) fn is_there(name: &str) -> bool {
+    Path::new(CARDS).join(name).join("bridge").is_dir()
+}
+
+/// The network cards that are joined to a bridge.
+pub(super) fn joined(name: &str) -> io::Result<Vec<String>> {
+    let mut cards = Vec::new();
+    for entry in std::fs::read_dir(Path::new(CARDS).join(name).join("brif"))? {
+        cards.extend(entry?.file_name().into_string());
+    }
+    Ok(cards)
+}
+
+/// Whether the machine's side of the card of a sandbox is there.
+pub(super) fn has_card(id: &str) -> bool {
+    Path::new(CARDS).join(outside_name(id)).exists()
 }
 
 async fn index_of(handle: &Handle, name: &str) -> Result<Option<u32>, BridgeError> {
@@ -191,13 +212,21 @@ pub(super) async fn join(
 
 /// Removes the card of a sandbox, if it is still there.
 pub(super) async fn leave(handle: &Handle, id: &str) -> Result<(), BridgeError> {
-    let outside = outside_name(id);
-    let Some(index) = index_of(handle, &outside).await? else {
+    remove(handle, "remove the network card", &outside_name(id)).await
+}
+
+/// Removes a bridge, if it is still there.
+pub(super) async fn remove_bridge(handle: &Handle, name: &str) -> Result<(), BridgeError> {
+    remove(handle, "remove the bridge", name).await
+}
+
+async fn remove(handle: &Handle, doing: &'static str, name: &str) -> Result<(), BridgeError> {
+    let Some(index) = index_of(handle, name).await? else {
         return Ok(());
     };
     match handle.link().del(index).execute().await {
         Ok(()) => Ok(()),
         Err(error) if errno(&error) == Some(libc::ENODEV) => Ok(()),
-        Err(error) => Err(change("remove the network card", &outside, error)),
+        Err(error) => Err(change(doing, name, error)),
     }
 }

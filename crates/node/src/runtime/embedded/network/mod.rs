@@ -11,6 +11,7 @@ mod bridge;
 mod cni;
 mod nat;
 mod nftables;
+mod removal;
 mod translation;
 
 use std::net::IpAddr;
@@ -24,9 +25,14 @@ use super::layout::Layout;
 use super::table::lock;
 use crate::runtime::Error;
 use crate::runtime::wire::{PodSandboxConfig, RuntimeCondition};
+use crate::sysctl::Sysctls;
 use address::{Addresses, Range};
 use bridge::BridgeError;
 use cni::Cni;
+pub use removal::{
+    cards_on, has_bridge, has_card, is_translating, remove_bridge, remove_card, stop_translating,
+    table_name,
+};
 use translation::Translation;
 
 /// How sandboxes get their network.
@@ -40,8 +46,8 @@ pub struct NetworkOptions {
     pub bridge: String,
     /// The range of addresses of the built-in network, until the node is told another.
     pub pod_cidr: Option<String>,
-    /// Whether the machine is told to forward packets where it does not.
-    pub enables_forwarding: bool,
+    /// With what the machine is made to forward packets; `None` leaves that as it is.
+    pub forwarding: Option<Sysctls>,
 }
 
 impl Default for NetworkOptions {
@@ -51,14 +57,9 @@ impl Default for NetworkOptions {
             cni_bin_dirs: vec!["/opt/cni/bin".into()],
             bridge: "plimsoll0".to_owned(),
             pod_cidr: None,
-            enables_forwarding: false,
+            forwarding: None,
         }
     }
-}
-
-/// Removes what the kernel was told about the addresses of a bridge, when no node uses it any more.
-pub fn stop_translating(bridge: &str) -> std::io::Result<()> {
-    nat::remove(bridge)
 }
 
 #[derive(Debug)]
@@ -76,7 +77,7 @@ pub(super) struct Network {
 impl Network {
     pub(super) fn new(options: NetworkOptions, layout: Layout) -> Result<Network, Error> {
         let network = Network {
-            translation: Translation::new(options.bridge.clone(), options.enables_forwarding),
+            translation: Translation::new(options.bridge.clone(), options.forwarding),
             bridge: options.bridge,
             range: Mutex::new(None),
             addresses: Addresses::new(layout.addresses()),

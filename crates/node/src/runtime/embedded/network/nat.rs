@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::address::Range;
 use super::nftables::{
-    ARRIVING, Batch, LEAVING, LOCAL, OWN, Part, REDIRECTED, compare, constant, jump, load,
+    self, ARRIVING, Batch, LEAVING, LOCAL, OWN, Part, REDIRECTED, compare, constant, jump, load,
     load_connection_status, load_destination_kind, load_protocol, mask, masquerade, redirect,
 };
 use crate::runtime::wire::{PodSandboxConfig, Protocol};
@@ -60,7 +60,7 @@ impl Mapping {
 }
 
 /// The table of a bridge.
-fn table(bridge: &str) -> String {
+pub(super) fn table(bridge: &str) -> String {
     format!("plimsoll-{bridge}")
 }
 
@@ -104,6 +104,29 @@ pub(super) fn remove(bridge: &str) -> io::Result<()> {
     batch.table(&table);
     batch.delete_table(&table);
     send(batch)
+}
+
+/// Whether the kernel has the table of a bridge.
+pub(super) fn is_there(bridge: &str) -> io::Result<bool> {
+    let (bytes, answers) = nftables::look_up(&table(bridge));
+    match exchange(&bytes, answers) {
+        Ok(()) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there is no such table, or the kernel has no tables at all.
+fn is_absent(error: &io::Error) -> bool {
+    let absent = [
+        libc::ENOENT,
+        libc::EOPNOTSUPP,
+        libc::EPROTONOSUPPORT,
+        libc::EINVAL,
+    ];
+    error
+        .raw_os_error()
+        .is_some_and(|code| absent.contains(&code))
 }
 
 fn mapped(mapping: &Mapping) -> Vec<Vec<u8>> {
@@ -164,6 +187,11 @@ fn leaving(range: Range) -> [Vec<Vec<u8>>; 3] {
 /// Sends a batch, and waits until all of it is done.
 fn send(batch: Batch) -> io::Result<()> {
     let (bytes, answers) = batch.finish();
+    exchange(&bytes, answers)
+}
+
+/// Sends messages, and waits until as many are acknowledged as have to be.
+fn exchange(bytes: &[u8], answers: u32) -> io::Result<()> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -171,7 +199,7 @@ fn send(batch: Batch) -> io::Result<()> {
         Some(netlink::NETFILTER),
     )?;
     let kernel = SocketAddrNetlink::new(0, 0);
-    rustix::net::sendto(&socket, &bytes, SendFlags::empty(), &kernel)?;
+    rustix::net::sendto(&socket, bytes, SendFlags::empty(), &kernel)?;
     let mut answered = 0;
     let mut buffer = vec![0; 64 * 1024];
     while answered < answers {

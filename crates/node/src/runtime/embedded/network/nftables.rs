@@ -11,6 +11,7 @@ const NFTABLES: u16 = 10;
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
 const NEW_TABLE: u16 = NFTABLES << 8;
+const GET_TABLE: u16 = NFTABLES << 8 | 1;
 const DELETE_TABLE: u16 = NFTABLES << 8 | 2;
 const NEW_CHAIN: u16 = NFTABLES << 8 | 3;
 const NEW_RULE: u16 = NFTABLES << 8 | 6;
@@ -52,12 +53,24 @@ pub(super) struct Batch {
     pub(super) answers: u32,
 }
 
+/// The message that asks for a table, and how many acknowledgements it gets: an error says that
+/// there is no such table.
+pub(super) fn look_up(table: &str) -> (Vec<u8>, u32) {
+    let mut question = Batch::empty();
+    question.change(GET_TABLE, 0, &text(1, table));
+    (question.bytes, question.answers)
+}
+
 impl Batch {
-    pub(super) fn new() -> Batch {
-        let mut batch = Batch {
+    fn empty() -> Batch {
+        Batch {
             bytes: Vec::new(),
             answers: 0,
-        };
+        }
+    }
+
+    pub(super) fn new() -> Batch {
+        let mut batch = Batch::empty();
         batch.message(BATCH_BEGIN, REQUEST, 0, NFTABLES, &[]);
         batch
     }

@@ -9,17 +9,19 @@ use tokio::sync::Mutex;
 
 use super::super::blocking;
 use super::address::Range;
+use super::bridge;
 use super::nat::{self, Mapping};
 use crate::runtime::Error;
 use crate::runtime::wire::PodSandboxConfig;
+use crate::sysctl::Sysctls;
 
-const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
+const FORWARDING: &str = "net/ipv4/ip_forward";
 
 /// The translation of a bridge.
 #[derive(Debug)]
 pub(super) struct Translation {
     bridge: String,
-    enables_forwarding: bool,
+    forwarding: Option<Sysctls>,
     known: Mutex<Known>,
 }
 
@@ -32,10 +34,10 @@ struct Known {
 }
 
 impl Translation {
-    pub(super) fn new(bridge: String, enables_forwarding: bool) -> Translation {
+    pub(super) fn new(bridge: String, forwarding: Option<Sysctls>) -> Translation {
         Translation {
             bridge,
-            enables_forwarding,
+            forwarding,
             known: Mutex::default(),
         }
     }
@@ -74,10 +76,15 @@ impl Translation {
     /// Lets a sandbox go.
     pub(super) async fn remove(&self, id: &str, range: Range) -> Result<(), Error> {
         let mut known = self.known.lock().await;
-        match known.mappings.remove(id) {
-            Some(_) => self.tell(&mut known, range).await,
-            None => Ok(()),
+        if known.mappings.remove(id).is_none() {
+            return Ok(());
         }
+        if !bridge::is_there(&self.bridge) {
+            // The machine was booted since, or the bridge removed by hand: no rule leads anywhere.
+            known.is_told = false;
+            return Ok(());
+        }
+        self.tell(&mut known, range).await
     }
 
     /// Takes a sandbox in that the kernel has been told of before.
@@ -91,11 +98,11 @@ impl Translation {
 
     async fn tell(&self, known: &mut Known, range: Range) -> Result<(), Error> {
         let (bridge, mappings) = (self.bridge.clone(), known.mappings.clone());
-        let (is_first, enables_forwarding) = (!known.is_told, self.enables_forwarding);
+        let (is_first, forwarding) = (!known.is_told, self.forwarding.clone());
         blocking("translate addresses", move || {
             let told = || -> io::Result<()> {
                 if is_first {
-                    prepare(&bridge, enables_forwarding)?;
+                    prepare(&bridge, forwarding.as_ref())?;
                 }
                 nat::replace(&bridge, range, &mappings)
             };
@@ -110,15 +117,39 @@ impl Translation {
 }
 
 /// Lets packets through that the rules are about.
-fn prepare(bridge: &str, enables_forwarding: bool) -> io::Result<()> {
+fn prepare(bridge: &str, forwarding: Option<&Sysctls>) -> io::Result<()> {
     // Ports are reached from the machine itself by its loopback address, too.
     fs::write(
         format!("/proc/sys/net/ipv4/conf/{bridge}/route_localnet"),
         "1",
     )?;
-    let is_forwarding = fs::read_to_string(FORWARDING)?.trim() == "1";
-    if enables_forwarding && !is_forwarding {
-        fs::write(FORWARDING, "1")?;
+    if let Some(sysctls) = forwarding {
+        sysctls.set(FORWARDING, "1")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::wire::{PortMapping, Protocol};
+
+    #[tokio::test]
+    async fn ports_of_sandbox_are_forgotten_where_the_bridge_is_gone() {
+        let config = PodSandboxConfig {
+            port_mappings: vec![PortMapping {
+                protocol: Protocol::Tcp.into(),
+                container_port: 80,
+                host_port: 8080,
+                host_ip: String::new(),
+            }],
+            ..PodSandboxConfig::default()
+        };
+        let translation = Translation::new("no-such-bridge".to_owned(), None);
+        let address = Ipv4Addr::new(10, 88, 0, 2);
+        translation.restore("sandbox", &config, address).await;
+        let range = Range::parse("10.88.0.0/16").unwrap();
+        translation.remove("sandbox", range).await.unwrap();
+        assert!(translation.known.lock().await.mappings.is_empty());
+    }
 }

@@ -1,12 +1,11 @@
-//! `plimsoll token`: invitations for machines that are to join as nodes.
+//! `plimsoll token create`.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Args, Subcommand};
+use clap::Args;
 use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
@@ -16,47 +15,45 @@ use plimsoll_node::identity::pin::Pin;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::failure;
+use crate::print;
+
+use super::{NAME_PREFIX, NAMESPACE, SECRET_TYPE, pem};
 
 /// Machines that show a token are in this group.
 const JOINING: &str = "system:bootstrappers:plimsoll:default-node-token";
 
-/// Sub-commands of `plimsoll token`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Make a token and print the command that joins another machine with it.
-    Create(CreateArguments),
-}
-
 /// Arguments of `plimsoll token create`.
 #[derive(Debug, Args)]
-pub(crate) struct CreateArguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
 
     /// How long the token is good for; 0s for ever.
-    #[arg(long, value_name = "DURATION", default_value = "24h")]
-    ttl: String,
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_ttl)]
+    ttl: threshold::Duration,
+
+    /// What the token is for; `plimsoll token list` shows it.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    description: String,
 
     /// The address that the other machine reaches the server by, if the kubeconfig has another.
     #[arg(long, value_name = "URL")]
     server: Option<http::Uri>,
 }
 
-/// Runs a sub-command.
-pub(crate) fn run(command: &Command) -> Result<ExitCode> {
-    let Command::Create(arguments) = command;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start")?;
-    runtime.block_on(create(arguments))?;
-    Ok(ExitCode::SUCCESS)
+fn parse_ttl(text: &str) -> Result<threshold::Duration, String> {
+    let ttl = text.parse::<threshold::Duration>();
+    ttl.map_err(|_| "expected a duration such as 24h or 90m".to_owned())
 }
 
-async fn create(arguments: &CreateArguments) -> Result<()> {
-    let Ok(ttl) = arguments.ttl.parse::<threshold::Duration>() else {
-        bail!("--ttl {:?} is no duration; 24h and 90m are", arguments.ttl);
-    };
+/// Makes a token, and prints how a machine joins with it.
+pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     let config = arguments.cluster.config().await?;
     let server = arguments.server.as_ref().unwrap_or(&config.cluster_url);
     let server = server.to_string();
@@ -68,28 +65,27 @@ async fn create(arguments: &CreateArguments) -> Result<()> {
     let ca_pem: String = authorities.iter().map(|der| pem(der)).collect();
     let client = Client::try_from(config.clone()).context("cannot talk to the cluster")?;
     let (id, secret) = (random(6), random(16));
-    for object in objects(server, &ca_pem, (&id, &secret), expiry(ttl)) {
+    let token = Token {
+        id: &id,
+        secret: &secret,
+        expiration: expiry(arguments.ttl),
+        description: &arguments.description,
+    };
+    for object in objects(server, &ca_pem, &token) {
         apply(&client, &object).await?;
     }
     let pins = Pin::of_certificates(&ca_pem)?;
     let pins: Vec<String> = pins.iter().map(ToString::to_string).collect();
-    tell(server, &format!("{id}.{secret}"), &pins);
-    Ok(())
-}
-
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the command's answer"
-)]
-fn tell(server: &str, token: &str, pins: &[String]) {
-    println!(
-        "plimsoll node --join {server} --token {token} --discovery-token-ca-cert-hash {}",
+    print::write(&format!(
+        "plimsoll node --join {server} --token {id}.{secret} --discovery-token-ca-cert-hash {}\n",
         pins.join(",")
-    );
+    ))?;
     if server.contains("//127.") || server.contains("//localhost") || server.contains("//[::1]") {
-        eprintln!("hint: {server} is this machine only; give --server the address others use");
+        failure::print_line(&format!(
+            "hint: {server} is this machine only; give --server the address others use"
+        ));
     }
+    Ok(())
 }
 
 fn expiry(ttl: threshold::Duration) -> Option<String> {
@@ -119,33 +115,29 @@ fn random(length: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A certificate in PEM form.
-pub(crate) fn pem(der: &[u8]) -> String {
-    let encoded = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..encoded.len())
-        .step_by(64)
-        .map(|start| &encoded[start..(start + 64).min(encoded.len())])
-        .collect();
-    let body = lines.join("\n");
-    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+/// A token to be made.
+struct Token<'a> {
+    id: &'a str,
+    secret: &'a str,
+    expiration: Option<String>,
+    description: &'a str,
 }
 
 /// The token and what has to be there for machines to use one, named and shaped as kubeadm's.
-fn objects(
-    server: &str,
-    ca_pem: &str,
-    (id, secret): (&str, &str),
-    expiration: Option<String>,
-) -> Vec<Value> {
+fn objects(server: &str, ca_pem: &str, token: &Token<'_>) -> Vec<Value> {
+    let id = token.id;
     let mut data = json!({
         "token-id": id,
-        "token-secret": secret,
+        "token-secret": token.secret,
         "usage-bootstrap-authentication": "true",
         "usage-bootstrap-signing": "true",
         "auth-extra-groups": JOINING,
     });
-    if let Some(expiration) = expiration {
+    if let Some(expiration) = &token.expiration {
         data["expiration"] = json!(expiration);
+    }
+    if !token.description.is_empty() {
+        data["description"] = json!(token.description);
     }
     let information = json!({
         "apiVersion": "v1",
@@ -158,8 +150,8 @@ fn objects(
     let csr = "system:certificates.k8s.io:certificatesigningrequests";
     let mut objects = vec![
         json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
-            "metadata": { "name": format!("bootstrap-token-{id}"), "namespace": "kube-system" },
+            "apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE,
+            "metadata": { "name": format!("{NAME_PREFIX}{id}"), "namespace": NAMESPACE },
             "stringData": data,
         }),
         json!({
@@ -271,9 +263,18 @@ mod tests {
 
     #[test]
     fn a_token_that_never_expires_does_not_say_when() {
-        let secret = |expiration| objects("https://s", "pem", ("abcdef", "0123"), expiration);
+        let secret = |expiration| {
+            let token = Token {
+                id: "abcdef",
+                secret: "0123",
+                expiration,
+                description: "",
+            };
+            objects("https://s", "pem", &token)
+        };
         let never = &secret(None)[0]["stringData"];
         assert!(never.get("expiration").is_none());
+        assert!(never.get("description").is_none());
         let some_day = &secret(Some("2026-01-01T00:00:00Z".to_owned()))[0]["stringData"];
         assert_eq!(some_day["expiration"], "2026-01-01T00:00:00Z");
     }

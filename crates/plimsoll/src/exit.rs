@@ -1,0 +1,131 @@
+//! How commands end: one table of exit codes, and internal errors.
+
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::process::ExitCode;
+
+use crate::failure;
+
+/// The table, at the end of every command's long help.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0   success
+  1   the command failed on this machine, or found errors in its input
+  2   wrong usage
+  3   the cluster refused, or could not be reached
+  70  internal error";
+
+/// How a command ends. docs/commands.md has the same table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The command did what it was asked to do.
+    Success = 0,
+    /// The command failed on this machine, or found errors in its input.
+    Failed = 1,
+    /// The command line is wrong. clap ends with the same code.
+    Usage = 2,
+    /// The cluster refused, or could not be reached.
+    Cluster = 3,
+    /// A fault of the program. The number is EX_SOFTWARE of sysexits.h.
+    Internal = 70,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Runs a command. A panic, also one of a task that the command waits for, ends it as an internal
+/// error.
+pub(crate) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
+    std::panic::set_hook(Box::new(report_panic));
+    // Nothing is used after a panic but the process's own ending.
+    catch_unwind(AssertUnwindSafe(command)).unwrap_or(Exit::Internal.into())
+}
+
+thread_local! {
+    static IS_EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something that panics on input which it should refuse; what it says then is an error like
+/// any other.
+pub(crate) fn panic_as_error<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    IS_EXPECTED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    IS_EXPECTED.set(false);
+    result.map_err(|payload| message(payload.as_ref()).to_owned())
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("panic without a message")
+}
+
+fn report_panic(panic: &PanicHookInfo<'_>) {
+    if IS_EXPECTED.get() {
+        return;
+    }
+    let text = message(panic.payload());
+    let place = panic
+        .location()
+        .map_or(String::new(), |at| format!(" ({at})"));
+    // Asked for with RUST_BACKTRACE.
+    let backtrace = Backtrace::capture();
+    let backtrace = match backtrace.status() {
+        BacktraceStatus::Captured => vec![backtrace.to_string()],
+        _ => Vec::new(),
+    };
+    failure::print(
+        &[format!("internal error: {text}{place}")],
+        &backtrace,
+        &[format!(
+            "please report this at {}/issues, with the command and the output of \"plimsoll version\"",
+            env!("CARGO_PKG_REPOSITORY")
+        )],
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ExitCode` cannot be compared, only shown.
+    fn shown(code: ExitCode) -> String {
+        format!("{code:?}")
+    }
+
+    #[test]
+    fn a_panic_ends_with_code_70() {
+        let code = guarded(|| panic!("a test of panics"));
+        assert_eq!(shown(code), shown(ExitCode::from(70)));
+        assert_eq!(
+            shown(guarded(|| Exit::Failed.into())),
+            shown(ExitCode::from(1))
+        );
+    }
+
+    #[test]
+    fn an_expected_panic_is_an_error() {
+        assert_eq!(panic_as_error(|| 1), Ok(1));
+        let failed = panic_as_error(|| -> u8 { panic!("a page") });
+        assert_eq!(failed, Err("a page".to_owned()));
+    }
+
+    #[test]
+    fn help_has_every_code() {
+        for exit in [
+            Exit::Success,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Cluster,
+            Exit::Internal,
+        ] {
+            let line = format!("\n  {:<4}", exit as u8);
+            assert!(HELP.contains(&line), "{exit:?}");
+        }
+    }
+}

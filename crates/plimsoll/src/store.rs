@@ -1,0 +1,185 @@
+//! Opening what a server keeps its objects in, and whether keys belong to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, anyhow};
+use plimsoll_apiserver::store::{
+    self, EtcdOptions, EtcdStore, EtcdTls, RangeRequest, RedbOptions, RedbStore, Store,
+};
+
+use crate::data_dir;
+use crate::exit::panic_as_error;
+use crate::failure::Advise;
+
+/// Changes that the store keeps for the server while it is busy.
+const WATCH_BUFFER: usize = 65_536;
+
+/// Where all objects are, in every store.
+const OBJECTS: &[u8] = b"/registry/";
+
+/// The keys of a cluster that cannot be made again: what they signed is good with them alone. A lost
+/// certificate is made anew with its key.
+const KEYS: [&str; 2] = ["ca.key", "service-account.key"];
+
+/// What objects are stored in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// A file in the data directory.
+    Redb,
+    /// The members of an etcd cluster.
+    Etcd(Vec<String>),
+}
+
+/// Reads the value of `--store`.
+pub(crate) fn parse_choice(text: &str) -> Result<Choice, String> {
+    let expected = "expected redb, etcd://HOST:PORT[,HOST:PORT…] or etcds://HOST:PORT[,HOST:PORT…]";
+    let (scheme, members) = match text.split_once("://") {
+        None if text == "redb" => return Ok(Choice::Redb),
+        Some(("etcd", members)) => ("http", members),
+        Some(("etcds", members)) => ("https", members),
+        _ => return Err(expected.to_owned()),
+    };
+    let members = members.split(',').filter(|member| !member.is_empty());
+    let endpoints: Vec<String> = members
+        .map(|member| format!("{scheme}://{member}"))
+        .collect();
+    match endpoints.is_empty() {
+        true => Err(format!("no member of an etcd cluster is named; {expected}")),
+        false => Ok(Choice::Etcd(endpoints)),
+    }
+}
+
+/// Files about TLS with etcd.
+#[derive(Debug)]
+pub(crate) struct EtcdFiles<'a> {
+    pub(crate) ca: &'a Path,
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+}
+
+/// Opens the store of a data directory.
+pub(crate) async fn open(
+    directory: &Path,
+    choice: &Choice,
+    etcd: Option<EtcdFiles<'_>>,
+) -> Result<Arc<dyn Store>> {
+    let endpoints = match choice {
+        Choice::Redb => return open_file(directory).await,
+        Choice::Etcd(endpoints) => endpoints.clone(),
+    };
+    let names = endpoints.join(", ");
+    let options = EtcdOptions {
+        endpoints,
+        tls: etcd.map(etcd_tls).transpose()?,
+        watch_buffer: WATCH_BUFFER,
+        ..EtcdOptions::default()
+    };
+    let store = EtcdStore::connect(&options).await;
+    let store = store.with_context(|| format!("cannot reach etcd at {names}"));
+    Ok(Arc::new(store.hint(
+        "see whether etcd runs there: etcdctl --endpoints ADDRESS endpoint health",
+    )?))
+}
+
+async fn open_file(directory: &Path) -> Result<Arc<dyn Store>> {
+    let path = directory.join("store.redb");
+    let options = RedbOptions {
+        watch_buffer: WATCH_BUFFER,
+        ..RedbOptions::default()
+    };
+    let opening = path.clone();
+    // The database panics where a page holds what it never writes.
+    let open = move || panic_as_error(|| RedbStore::open(&opening, &options));
+    let opened = tokio::task::spawn_blocking(open).await;
+    match opened.context("the store did not open")? {
+        Ok(Ok(store)) => Ok(Arc::new(store)),
+        Ok(Err(error)) => Err(advise(error, directory, &path)),
+        Err(panic) => {
+            let error = store::Error::NotAStore {
+                store: path.display().to_string(),
+                source: Arc::new(std::io::Error::other(panic)),
+            };
+            Err(advise(error, directory, &path))
+        }
+    }
+}
+
+fn advise(error: store::Error, directory: &Path, path: &Path) -> Error {
+    let hint = match &error {
+        store::Error::InUse { .. } => return data_dir::in_use(directory, path),
+        store::Error::NotAStore { .. } | store::Error::Damaged { .. } => format!(
+            "restore {0} from a backup, or move it away to start with an empty cluster: \
+             mv {0} {0}.damaged",
+            path.display()
+        ),
+        store::Error::Full { .. } => format!("free space for {}", directory.display()),
+        _ => return Error::from(error).context("cannot open the store"),
+    };
+    Error::from(error)
+        .context("cannot open the store")
+        .hint(hint)
+}
+
+fn etcd_tls(files: EtcdFiles<'_>) -> Result<EtcdTls> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    Ok(EtcdTls {
+        ca_pem: read(files.ca)?,
+        client_pem: Some((read(files.certificate)?, read(files.key)?)),
+    })
+}
+
+/// Fails if keys are missing that objects in the store depend on.
+pub(crate) async fn refuse_new_keys(store: &dyn Store, certificates: &Path) -> Result<()> {
+    let paths = KEYS.map(|name| certificates.join(name));
+    let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.exists()).collect();
+    if missing.is_empty() || !has_objects(store).await? {
+        return Ok(());
+    }
+    let names = missing.iter().map(|path| path.display().to_string());
+    let names = names.collect::<Vec<_>>().join(" and ");
+    let (is_missing, new) = match missing.len() {
+        1 => ("is missing", "a new one"),
+        _ => ("are missing", "new ones"),
+    };
+    let effect = format!(
+        "with {new}, the kubeconfigs, node certificates and service account tokens of the cluster \
+         would stop working"
+    );
+    let error = anyhow!(effect).context(format!("the store has objects, but {names} {is_missing}"));
+    Err(error
+        .hint(format!("restore {} from a backup", certificates.display()))
+        .hint(
+            "or give --new-authority to start with new keys; nodes have to join again, and pods to \
+             be restarted",
+        ))
+}
+
+async fn has_objects(store: &dyn Store) -> Result<bool> {
+    let range = RangeRequest {
+        limit: Some(1),
+        ..RangeRequest::prefix(OBJECTS)
+    };
+    let page = store.range(range).await.context("cannot read the store")?;
+    Ok(!page.entries.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_a_file_or_members_of_etcd() {
+        assert_eq!(parse_choice("redb"), Ok(Choice::Redb));
+        let members = ["http://a:1", "http://b:2"].map(str::to_owned).to_vec();
+        assert_eq!(parse_choice("etcd://a:1,b:2"), Ok(Choice::Etcd(members)));
+        for wrong in ["", "etcd", "etcd://", "etcd://,", "sqlite://x", "redb://x"] {
+            assert!(
+                parse_choice(wrong).unwrap_err().contains("expected redb"),
+                "{wrong}"
+            );
+        }
+    }
+}

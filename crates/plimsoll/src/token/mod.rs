@@ -1,0 +1,65 @@
+//! `plimsoll token`: invitations for machines that are to join as nodes.
+//!
+//! Shapes and words are kubeadm's: v1.36 cmd/kubeadm/app/cmd/token.go.
+
+mod create;
+mod delete;
+mod list;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Subcommand;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+
+use crate::cluster;
+
+/// The namespace of tokens.
+const NAMESPACE: &str = "kube-system";
+
+/// What the names of tokens' secrets begin with; the token's id follows.
+const NAME_PREFIX: &str = "bootstrap-token-";
+
+/// The type of tokens' secrets.
+const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
+
+/// Sub-commands of `plimsoll token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a token and print the command that joins another machine with it.
+    Create(create::Arguments),
+    /// Delete tokens, so that no machine can join with them any more.
+    Delete(delete::Arguments),
+    /// List tokens, expired ones too.
+    List(list::Arguments),
+}
+
+/// Runs a sub-command.
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Create(arguments) => cluster::ask(&arguments.cluster, create::create(arguments)),
+        Command::Delete(arguments) => {
+            let ids = delete::ids(&arguments.tokens)?;
+            cluster::ask(&arguments.cluster, delete::delete(arguments, &ids))
+        }
+        Command::List(arguments) => cluster::ask(&arguments.cluster, list::list(arguments)),
+    }
+}
+
+fn secrets(client: Client) -> Api<Secret> {
+    Api::namespaced(client, NAMESPACE)
+}
+
+/// A certificate in PEM form.
+pub(crate) fn pem(der: &[u8]) -> String {
+    let encoded = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..encoded.len())
+        .step_by(64)
+        .map(|start| &encoded[start..(start + 64).min(encoded.len())])
+        .collect();
+    let body = lines.join("\n");
+    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+}

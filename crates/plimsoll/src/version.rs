@@ -1,0 +1,102 @@
+//! `plimsoll version`: what this program is a build of.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use plimsoll_apiserver::http::discovery::KUBERNETES_VERSION;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::print;
+
+/// Arguments of `plimsoll version`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Output format.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Json,
+    Yaml,
+}
+
+/// What `kubectl version` answers under the same name.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Versions {
+    client_version: Version,
+}
+
+/// Upstream's fields, and ours where a Go program has others.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    major: &'static str,
+    minor: &'static str,
+    git_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_commit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_date: Option<&'static str>,
+    rust_version: &'static str,
+    compiler: &'static str,
+    platform: String,
+    target: &'static str,
+    kubernetes_version: &'static str,
+}
+
+impl Version {
+    fn of_this_build() -> Version {
+        Version {
+            major: env!("CARGO_PKG_VERSION_MAJOR"),
+            minor: env!("CARGO_PKG_VERSION_MINOR"),
+            git_version: concat!("v", env!("CARGO_PKG_VERSION")),
+            git_commit: option_env!("PLIMSOLL_GIT_COMMIT"),
+            build_date: option_env!("PLIMSOLL_BUILD_DATE"),
+            rust_version: rust_version(env!("PLIMSOLL_RUST_VERSION")),
+            compiler: "rustc",
+            platform: plimsoll_apiserver::http::discovery::platform(),
+            target: env!("PLIMSOLL_TARGET"),
+            kubernetes_version: KUBERNETES_VERSION,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![format!("Client Version: {}", self.git_version)];
+        lines.extend(
+            self.git_commit
+                .map(|commit| format!("Git Commit: {commit}")),
+        );
+        lines.extend(self.build_date.map(|date| format!("Build Date: {date}")));
+        lines.push(format!("Kubernetes Version: {}", self.kubernetes_version));
+        lines.push(format!("Rust Version: {}", self.rust_version));
+        lines.push(format!("Target: {}", self.target));
+        lines.join("\n") + "\n"
+    }
+}
+
+/// The number in `rustc 1.95.0 (59807616e 2026-04-14)`.
+fn rust_version(told: &'static str) -> &'static str {
+    told.split(' ').nth(1).unwrap_or(told)
+}
+
+/// Prints it.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let client_version = Version::of_this_build();
+    let text = match arguments.output {
+        None => client_version.text(),
+        Some(format) => {
+            let versions = Versions { client_version };
+            match format {
+                Format::Json => serde_json::to_string_pretty(&versions)? + "\n",
+                Format::Yaml => serde_saphyr::to_string(&versions)?,
+            }
+        }
+    };
+    print::write(&text)?;
+    Ok(Exit::Success.into())
+}

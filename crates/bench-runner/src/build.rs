@@ -56,8 +56,8 @@ impl Build {
         path.map_err(|error| format!("{}: {error}", self.program.display()))
     }
 
-    pub(crate) fn instructions(&self) -> Result<Option<&PathBuf>, String> {
-        Ok(self.instructions.as_ref())
+    pub(crate) fn instructions(&self) -> Option<&Path> {
+        self.instructions.as_deref()
     }
 }
 

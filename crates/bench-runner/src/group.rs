@@ -105,7 +105,7 @@ fn read_figures(command: &mut Command, figures: &mut Figures) -> Result<(), Stri
 }
 
 fn count_instructions(build: &Build, figures: &mut Figures) -> Result<(), String> {
-    let Some(program) = build.instructions()? else {
+    let Some(program) = build.instructions() else {
         println!("the revision has no benchmark \"instructions\" in core; left out");
         return Ok(());
     };

@@ -129,12 +129,7 @@ fn has_example(source: &str) -> bool {
 ///
 /// If they fail.
 pub(crate) fn bench(steps: &mut Vec<Step>) -> Result<(), String> {
-    let script = Path::new("scripts/bench");
-    let mut command = match script.exists() {
-        true => Command::new(script),
-        false => cargo(&["bench", "--workspace", "--locked"]),
-    };
-    step("bench", &mut command, steps)
+    step("bench", &mut Command::new("scripts/bench"), steps)
 }
 
 #[cfg(test)]

@@ -63,6 +63,35 @@ pub(crate) fn print(outcomes: &[Outcome]) {
         println!("{}", row(&label, &of_label.collect::<Vec<_>>()));
     }
     println!();
+    print_figures(outcomes);
+}
+
+/// What `scripts/bench` reads: figures of the trials that are held to limits.
+fn print_figures(outcomes: &[Outcome]) {
+    let measured = outcomes.iter().filter(|one| one.trial.is_measured());
+    let measured: Vec<&Outcome> = measured.collect();
+    let mut dead: Vec<Duration> = measured.iter().filter_map(|one| one.dead).collect();
+    dead.sort_unstable();
+    let (Some(most), Some(lowest)) = (dead.last(), measured.iter().map(|one| one.lowest_mib).min())
+    else {
+        return;
+    };
+    let clean = measured.iter().filter(|one| one.is_clean()).count();
+    let stall = measured.iter().map(|one| one.stall.by_node()).max();
+    let of = measured.len();
+    println!("figure | eviction, clean | {clean} of {of} | higher is better");
+    for (what, time) in [
+        ("crossed to dead, median", dead[dead.len() / 2]),
+        ("crossed to dead, max", *most),
+        (
+            "worst stall of the Guaranteed pod",
+            stall.unwrap_or_default(),
+        ),
+    ] {
+        let seconds = time.as_secs_f64();
+        println!("figure | eviction, {what} | {seconds:.3} s | lower is better");
+    }
+    println!("figure | eviction, lowest signal | {lowest} MiB | higher is better");
 }
 
 fn row(label: &str, outcomes: &[&Outcome]) -> String {

@@ -8,7 +8,7 @@
 //! start, and the engines in `core`, whose instructions are counted.
 //!
 //! Reading order: [`arguments`], [`group`] (what there is to run), [`build`] (what it is run with),
-//! [`figure`] (what it prints), [`reference`] (what upstream came to), [`table`].
+//! [`figure`] (what it prints), [`upstream`] (what upstream came to), [`table`].
 
 #![expect(
     clippy::print_stdout,
@@ -20,8 +20,8 @@ mod arguments;
 mod build;
 mod figure;
 mod group;
-mod reference;
 mod table;
+mod upstream;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::figure::{Better, Figure, Figures};
-use crate::reference::upstream;
+use crate::upstream::figure_of;
 
 /// Differences below this are not told from chance.
 const NOISE: f64 = 0.05;
@@ -14,7 +14,7 @@ pub(crate) fn alone(figures: &Figures) -> String {
     let mut sources: Vec<&str> = Vec::new();
     for figure in figures.iter() {
         let median = figure.median();
-        let (theirs, ratio) = match upstream(&figure.name) {
+        let (theirs, ratio) = match figure_of(&figure.name) {
             Some((theirs, source)) => {
                 if !sources.contains(&source) {
                     sources.push(source);

@@ -26,7 +26,7 @@ const SCHEDULER: &str = "kube-apiserver, etcd 3.4 and kube-scheduler";
 const KUBELET: &str = "a kubelet with containerd";
 
 /// Upstream's value of a figure, and what it is of.
-pub(crate) fn upstream(name: &str) -> Option<(f64, &'static str)> {
+pub(crate) fn figure_of(name: &str) -> Option<(f64, &'static str)> {
     let row = UPSTREAM.iter().find(|(known, ..)| *known == name)?;
     Some((row.1, row.2))
 }

@@ -19,6 +19,5 @@ pub mod leadership;
 pub mod nodes;
 pub mod scheduler;
 pub mod serving;
-mod unmanaged;
 pub mod work_queue;
 pub mod workloads;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
+use plimsoll_client::watching::wait_for;
 use plimsoll_node::image::builtin::NAME;
 
 use crate::logging;
@@ -12,17 +12,11 @@ use crate::node::DEFAULT_DATA_DIR;
 
 /// Waits until pods can be created and run, and prints.
 pub(crate) async fn print_when_ready(client: Client, node: String, kubeconfig: PathBuf) {
-    let ready = async {
-        await_condition(Api::all(client.clone()), &node, is_ready).await?;
-        // Until their namespace has its account, pods are refused.
-        let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
-        let is_there = |account: Option<&ServiceAccount>| account.is_some();
-        await_condition(accounts, "default", is_there).await
-    };
-    match ready.await {
-        Ok(_) => logging::announce(&lines(&node, &kubeconfig)),
-        Err(error) => tracing::warn!(node, %error, "failed to wait for the node"),
-    }
+    wait_for(Api::all(client.clone()), &node, is_ready).await;
+    // Until their namespace has its account, pods are refused.
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
+    wait_for(accounts, "default", |account| account.is_some()).await;
+    logging::announce(&lines(&node, &kubeconfig));
 }
 
 /// Whether the node is Ready.

@@ -1,7 +1,6 @@
 //! From the API into the cache.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{StreamExt, pin_mut};
@@ -16,7 +15,7 @@ use crate::watching::watch;
 /// Keeps the cache up to date for ever.
 pub(super) async fn feed<K>(api: Api<K>, shared: Arc<Shared<K>>)
 where
-    K: kube::Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: kube::Resource + DeserializeOwned + Send + Sync + 'static,
 {
     let events = watch(api, Config::default());
     pin_mut!(events);
@@ -41,12 +40,10 @@ where
     }
 }
 
-/// Drops what no loop reads. Of objects that are watched for their metadata, labels and
-/// annotations are not read either.
+/// Drops labels and annotations of objects that are watched for their metadata: no loop reads them.
 fn trim<K: kube::Resource>(object: &mut K) {
-    let metadata = object.meta_mut();
-    metadata.managed_fields = None;
     if K::metadata_api() {
+        let metadata = object.meta_mut();
         metadata.labels = None;
         metadata.annotations = None;
     }

@@ -121,6 +121,11 @@ impl Cluster {
     }
 }
 
+/// A line of a watch. Servers write the type first, and clients rely on it.
+pub fn watch_line(kind: &str, object: &Value) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
 /// A clock that follows Tokio's, which tests can stop and which then runs as fast as it can.
 pub fn virtual_clock() -> Clock {
     let start = tokio::time::Instant::now();

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::informer::Key;
 
-use super::Cluster;
 use super::kinds::{self, KINDS, Kind};
 use super::state::{NOT_FOUND, Refusal};
+use super::{Cluster, watch_line};
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -178,14 +178,13 @@ fn watch(
     is_streamed: bool,
     version: u64,
 ) -> Answer {
-    let event = |change: &str, object: Value| json!({"type": change, "object": object});
     let mut first = Vec::new();
     let mut from = version;
     if is_streamed {
         let state = cluster.state();
         from = state.revision();
         let objects = state.list(target.kind, target.namespace.as_deref());
-        first.extend(objects.map(|o| event("ADDED", as_asked(request, o.clone()))));
+        first.extend(objects.map(|o| watch_line("ADDED", &as_asked(request, o.clone()))));
         let end = json!({
             "apiVersion": target.kind.api_version(),
             "kind": target.kind.name,
@@ -194,7 +193,7 @@ fn watch(
                 "annotations": {"k8s.io/initial-events-end": "true"},
             },
         });
-        first.push(event("BOOKMARK", end));
+        first.push(watch_line("BOOKMARK", &end));
     }
     let (kind, namespace) = (target.kind, target.namespace.clone());
     let parts = request.clone();
@@ -213,7 +212,7 @@ fn watch(
                         });
                         let told = |e: &super::state::Event| {
                             let object = as_asked(&parts, e.object.clone());
-                            json!({"type": e.change, "object": object})
+                            watch_line(e.change, &object)
                         };
                         (within.map(told).collect::<Vec<_>>(), state.revision())
                     };
@@ -226,7 +225,7 @@ fn watch(
         },
     );
     let events = stream::iter([first]).chain(changes).flat_map(stream::iter);
-    let lines = events.map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
+    let lines = events.map(|line| Ok(Frame::data(Bytes::from(line))));
     Response::new(StreamBody::new(lines).boxed_unsync())
 }
 

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::watch_line;
+
 /// Decides that a request fails, by its method and path, with that status. Below a hundred it is
 /// carried out, and the connection breaks before the answer.
 type Fault = Box<dyn FnMut(&Method, &str) -> Option<u16> + Send>;
@@ -217,7 +219,7 @@ impl State {
     }
 
     fn tell(&mut self, key: &Key, kind: &str, object: &Value) {
-        let line = json!({"type": kind, "object": object}).to_string() + "\n";
+        let line = watch_line(kind, object);
         self.watches
             .retain(|watch| !watch.key.includes(key) || watch.sender.send(line.clone()).is_ok());
     }
@@ -229,17 +231,16 @@ impl State {
         if query.contains("sendInitialEvents=true") {
             let all = self.objects.iter().filter(|(own, _)| key.includes(own));
             for (_, object) in all {
-                let line = json!({"type": "ADDED", "object": object}).to_string() + "\n";
-                sender.send(line).unwrap();
+                sender.send(watch_line("ADDED", object)).unwrap();
             }
-            let bookmark = json!({"type": "BOOKMARK", "object": {
+            let bookmark = json!({
                 "apiVersion": "v1", "kind": "Unknown",
                 "metadata": {
                     "resourceVersion": self.revision.to_string(),
                     "annotations": {"k8s.io/initial-events-end": "true"},
                 },
-            }});
-            sender.send(bookmark.to_string() + "\n").unwrap();
+            });
+            sender.send(watch_line("BOOKMARK", &bookmark)).unwrap();
         }
         self.watches.push(Watch { key, sender });
         let lines = stream::unfold(receiver, |mut receiver| async move {

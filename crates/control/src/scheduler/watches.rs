@@ -19,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use plimsoll_client::watching::watch;
 
-use crate::unmanaged::Unmanaged;
-
 use super::input::{Input, Name, Seen};
 use super::pod_record::PodRecord;
 
@@ -65,11 +63,11 @@ impl Feed<'_> {
         name: fn(&K) -> N,
         input: fn(Seen<T, N>) -> Input,
     ) where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+        K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
         T: Send + 'static,
         N: Send + 'static,
     {
-        let events = watch(Api::<Unmanaged<K>>::all(self.client.clone()), config);
+        let events = watch(Api::<K>::all(self.client.clone()), config);
         let (inputs, stop) = (self.inputs.clone(), self.stop.clone());
         tokio::spawn(async move {
             let mut events = std::pin::pin!(events);
@@ -84,8 +82,8 @@ impl Feed<'_> {
                 let seen = match event {
                     Event::Init => Seen::ListBegins,
                     Event::InitDone => Seen::ListEnds,
-                    Event::Delete(Unmanaged(object)) => Seen::IsGone(name(&object)),
-                    Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object)) => {
+                    Event::Delete(object) => Seen::IsGone(name(&object)),
+                    Event::Apply(object) | Event::InitApply(object) => {
                         let own_name = name(&object);
                         match read(object) {
                             Ok(object) => Seen::Is(object),

@@ -19,6 +19,7 @@ use hyper::body::Frame;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::client::Body;
+use plimsoll_client::testing::watch_line;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -32,7 +33,7 @@ pub(crate) struct FakeApi(Arc<Mutex<State>>);
 struct State {
     version: u64,
     pods: BTreeMap<String, Value>,
-    watchers: Vec<mpsc::UnboundedSender<Value>>,
+    watchers: Vec<mpsc::UnboundedSender<String>>,
     log: Vec<String>,
     refusals: u32,
 }
@@ -107,7 +108,7 @@ impl State {
     }
 
     fn tell(&mut self, event: &str, pod: &Value) {
-        let event = json!({"type": event, "object": pod});
+        let event = watch_line(event, pod);
         self.watchers
             .retain(|watcher| watcher.send(event.clone()).is_ok());
     }
@@ -196,15 +197,17 @@ impl FakeApi {
             ("GET", ["api", "v1", "nodes", name]) => {
                 answered(200, &json!({"metadata": {"name": name, "uid": "node-uid"}}))
             }
+            ("GET", ["api", "v1", "pods"]) if query.contains("sendInitialEvents") => {
+                refused(422, "Invalid")
+            }
             ("GET", ["api", "v1", "pods"]) if query.contains("watch=true") => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 state.watchers.push(sender);
                 let receiver = futures::stream::unfold(receiver, |mut receiver| async {
                     Some((receiver.recv().await?, receiver))
                 });
-                let lines = receiver.map(|event| {
-                    Ok::<_, Infallible>(Frame::data(Bytes::from(format!("{event}\n"))))
-                });
+                let lines =
+                    receiver.map(|line| Ok::<_, Infallible>(Frame::data(Bytes::from(line))));
                 Response::new(StreamBody::new(lines).boxed_unsync())
             }
             ("GET", ["api", "v1", "pods"]) => {

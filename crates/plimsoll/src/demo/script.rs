@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use kube::runtime::wait::await_condition;
 use plimsoll_client::clock::Clock;
+use plimsoll_client::watching::wait_for;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::task::JoinHandle;
@@ -80,7 +80,7 @@ impl<'a> Script<'a> {
         let begun = Instant::now();
         let client = self.cluster.client().await?;
         let nodes: Api<Node> = Api::all(client.clone());
-        let ready = async { Ok(await_condition(nodes, NODE, is_ready).await?) };
+        let ready = async { Ok(wait_for(nodes, NODE, is_ready).await) };
         self.until("the node is Ready", ready).await?;
         let took = span(begun.elapsed().as_secs_f64());
         self.screen
@@ -107,7 +107,7 @@ impl<'a> Script<'a> {
         // Pods are refused until their namespace has its account.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
         let is_there = |account: Option<&ServiceAccount>| account.is_some();
-        let account = async { Ok(await_condition(accounts, "default", is_there).await?) };
+        let account = async { Ok(wait_for(accounts, "default", is_there).await) };
         self.until("the service account is there", account).await?;
         let pods = pods(client);
         for role in ROLES {
@@ -116,8 +116,8 @@ impl<'a> Script<'a> {
             created.with_context(|| format!("cannot create pod {}", role.name))?;
         }
         for role in ROLES {
-            let running = await_condition(pods.clone(), role.name, has_started);
-            let running = async { Ok(running.await?) };
+            let running = wait_for(pods.clone(), role.name, has_started);
+            let running = async { Ok(running.await) };
             let what = format!("pod {} runs", role.name);
             self.until(&what, running).await?;
         }
@@ -255,7 +255,7 @@ fn watch_eviction(client: &Client) -> JoinHandle<Result<(Pod, Timestamp)>> {
     let pods = pods(client);
     tokio::spawn(async move {
         let is_over = |pod: Option<&Pod>| pod.is_none_or(is_evicted);
-        let pod = await_condition(pods, GROWING, is_over).await?;
+        let pod = wait_for(pods, GROWING, is_over).await;
         let pod = pod.with_context(|| format!("pod {GROWING} is gone"))?;
         Ok((pod, Clock::system().now()))
     })

@@ -2,9 +2,9 @@
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use plimsoll_client::watching::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::pods::Pods;
@@ -14,7 +14,7 @@ use crate::pods::set::Source;
 pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
     let api: Api<Pod> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("spec.nodeName={node_name}"));
-    let mut events = watcher(api, config).default_backoff().boxed();
+    let mut events = watch(api, config).boxed();
     let mut listed = Vec::new();
     loop {
         let event = tokio::select! {
@@ -22,14 +22,13 @@ pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: Canc
             event = events.next() => event,
         };
         match event {
-            Some(Ok(Event::Init)) => listed.clear(),
-            Some(Ok(Event::InitApply(pod))) => listed.push(pod),
-            Some(Ok(Event::InitDone)) => {
+            Some(Event::Init) => listed.clear(),
+            Some(Event::InitApply(pod)) => listed.push(pod),
+            Some(Event::InitDone) => {
                 pods.replace(Source::Api, std::mem::take(&mut listed));
             }
-            Some(Ok(Event::Apply(pod))) => pods.apply(Source::Api, pod),
-            Some(Ok(Event::Delete(pod))) => pods.removed(pod),
-            Some(Err(error)) => tracing::warn!(%error, "cannot watch pods"),
+            Some(Event::Apply(pod)) => pods.apply(Source::Api, pod),
+            Some(Event::Delete(pod)) => pods.removed(pod),
             None => return,
         }
     }

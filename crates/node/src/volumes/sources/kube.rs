@@ -16,6 +16,7 @@ use kube::api::PostParams;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
+use plimsoll_client::watching::watch_with_errors;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
@@ -73,15 +74,14 @@ impl KubeSources {
         let services = self.services.get_or_init(async || {
             let (store, writer) = reflector::store();
             let api: Api<Service> = Api::all(self.client.clone());
-            let events = watcher(api, watcher::Config::default())
-                .default_backoff()
-                .modify(|service| {
+            let events = watch_with_errors(api, watcher::Config::default()).modify(
+                |service: &mut Service| {
                     // Only names, addresses and ports are ever read.
-                    service.metadata.managed_fields = None;
                     service.metadata.annotations = None;
                     service.metadata.labels = None;
                     service.status = None;
-                });
+                },
+            );
             let events = reflector::reflector(writer, events);
             let task = tokio::spawn(events.for_each(|_| std::future::ready(())));
             Services {

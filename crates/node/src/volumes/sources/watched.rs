@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, pin_mut};
 use kube::core::NamespaceResourceScope;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
+use plimsoll_client::watching::watch_with_errors;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -137,7 +137,7 @@ async fn follow<K>(
 ) where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let events = watcher(api, config).default_backoff();
+    let events = watch_with_errors(api, config);
     pin_mut!(events);
     let mut is_listed = false;
     while let Some(event) = events.next().await {

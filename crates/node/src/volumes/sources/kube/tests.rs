@@ -8,6 +8,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use kube::client::Body;
+use plimsoll_client::testing::watch_line;
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,7 +23,7 @@ struct Inner {
     requests: Vec<String>,
     bodies: Vec<Value>,
     /// By what they asked for.
-    watchers: Vec<(String, mpsc::UnboundedSender<Value>)>,
+    watchers: Vec<(String, mpsc::UnboundedSender<String>)>,
 }
 
 type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>>;
@@ -65,12 +66,9 @@ impl Server {
         } else {
             let none = json!({"kind": "Status", "code": 404, "reason": "NotFound"});
             let (status, answer) = inner.lists.pop_front().unwrap_or((404, none));
-            (status, futures::stream::iter([answer]).boxed())
+            (status, futures::stream::iter([answer.to_string()]).boxed())
         };
-        let frames = stream.map(|value: Value| {
-            let line = format!("{value}\n");
-            Ok::<_, Infallible>(Frame::data(Bytes::from(line)))
-        });
+        let frames = stream.map(|line| Ok::<_, Infallible>(Frame::data(Bytes::from(line))));
         let body = StreamBody::new(frames).boxed_unsync();
         Response::builder().status(status).body(body).unwrap()
     }
@@ -79,9 +77,8 @@ impl Server {
     async fn send(&self, kind: &str, object: &Value) {
         self.until(|inner| !inner.watchers.is_empty()).await;
         for (_, watcher) in &self.0.lock().unwrap().watchers {
-            let event = json!({"type": kind, "object": object});
             // Watchers that left do not hear it.
-            drop(watcher.unbounded_send(event));
+            drop(watcher.unbounded_send(watch_line(kind, object)));
         }
     }
 

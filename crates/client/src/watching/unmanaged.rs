@@ -3,11 +3,8 @@
 //! They are often half of an object's text and more than half of the work of reading it: skipping
 //! them while reading costs little, dropping them afterwards everything.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::de::value::StrDeserializer;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess,
@@ -16,37 +13,8 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 /// An object that was read without its `managedFields`.
-#[derive(Clone, Debug)]
-pub(crate) struct Unmanaged<K>(pub(crate) K);
-
-impl<K: Resource> Resource for Unmanaged<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
-    }
-}
+#[derive(Debug)]
+pub(super) struct Unmanaged<K>(pub(super) K);
 
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Unmanaged<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,0 +1,292 @@
+//! Watching objects of a kind: all there are, then every change, without end.
+//!
+//! Objects come without `managedFields`, which no loop reads. One that cannot be read is left out
+//! with a warning; the others come all the same.
+//!
+//! Reading order: this file (what is asked of the server), `unread` (objects as the server wrote
+//! them), `unmanaged` (reading them).
+
+mod unmanaged;
+mod unread;
+
+use std::pin::Pin;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::serde::de::DeserializeOwned;
+use kube::runtime::watcher::{self, Event, InitialListStrategy};
+use kube::runtime::{WatchStreamExt, watcher as kube_watcher};
+use kube::{Api, Resource};
+
+use unread::{Collection, Text, Unread};
+
+/// Watches objects of a kind. The first list comes as a stream, which neither side has to hold as
+/// one list. A server that refuses to, or never ends that stream, is listed page by page instead.
+/// What goes wrong is logged and tried again, with patience.
+pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send
+where
+    K: Resource + DeserializeOwned + Send + 'static,
+{
+    let objects = api.resource_url().to_owned();
+    watch_with_errors(api, config.streaming_lists()).filter_map(move |event| {
+        if let Err(error) = &event {
+            tracing::warn!(objects, %error, "watch interrupted");
+        }
+        std::future::ready(event.ok())
+    })
+}
+
+/// As [`watch`], listing as `config` says, with what goes wrong among the events and not in the log.
+pub fn watch_with_errors<K>(
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: Resource + DeserializeOwned + Send + 'static,
+{
+    let collection = Collection(api.resource_url().to_owned());
+    let objects = collection.0.clone();
+    let client = api.into_client();
+    let texts: Texts = match K::metadata_api() {
+        true => texts(Api::<Unread<true>>::all_with(client, &collection), config),
+        false => texts(Api::<Unread<false>>::all_with(client, &collection), config),
+    };
+    texts.filter_map(move |event| {
+        let event = event.map(|event| with_object(event, |text| read(&text, &objects)));
+        std::future::ready(event.transpose())
+    })
+}
+
+/// Waits until `condition` holds for the object of that name, or for its absence, and returns it.
+pub async fn wait_for<K>(
+    api: Api<K>,
+    name: &str,
+    condition: impl Fn(Option<&K>) -> bool,
+) -> Option<K>
+where
+    K: Resource + DeserializeOwned + Send + 'static,
+{
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(watch(api, config));
+    let mut listed = None;
+    while let Some(event) = events.next().await {
+        let object = match event {
+            Event::Init => {
+                listed = None;
+                continue;
+            }
+            Event::InitApply(object) => {
+                listed = Some(object);
+                continue;
+            }
+            Event::InitDone => listed.take(),
+            Event::Apply(object) => Some(object),
+            Event::Delete(_) => None,
+        };
+        if condition(object.as_ref()) {
+            return object;
+        }
+    }
+    None
+}
+
+/// The object, unless it cannot be read.
+fn read<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
+    let object = text.read();
+    if let Err(error) = &object {
+        tracing::warn!(objects, name = text.name(), %error, "skipped unreadable object");
+    }
+    object.ok()
+}
+
+/// The event with what is made of its object; nothing if nothing is made of it.
+fn with_object<A, B>(event: Event<A>, make: impl FnOnce(A) -> Option<B>) -> Option<Event<B>> {
+    Some(match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(make(object)?),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(make(object)?),
+        Event::Delete(object) => Event::Delete(make(object)?),
+    })
+}
+
+type Texts = Pin<Box<dyn Stream<Item = watcher::Result<Event<Text>>> + Send>>;
+
+fn texts<const METADATA: bool>(api: Api<Unread<METADATA>>, config: watcher::Config) -> Texts {
+    let state = Watching {
+        stream: start(&api, &config),
+        api,
+        config,
+        progress: Progress::Nothing,
+    };
+    let texts = futures::stream::unfold(state, |mut state| async move {
+        loop {
+            let event = match state.stream.next().await? {
+                Ok(event) if state.is_second_beginning(&event) => {
+                    state.list_by_pages();
+                    continue;
+                }
+                Err(error) if state.is_refused_streaming(&error) => {
+                    state.list_by_pages();
+                    continue;
+                }
+                event => event,
+            };
+            let text = |object: Unread<METADATA>| Some(object.text);
+            match event.map(|event| with_object(event, text)).transpose() {
+                Some(event) => return Some((event, state)),
+                None => continue,
+            }
+        }
+    });
+    Box::pin(texts)
+}
+
+type Events<K> = Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>;
+
+struct Watching<const METADATA: bool> {
+    api: Api<Unread<METADATA>>,
+    config: watcher::Config,
+    stream: Events<Unread<METADATA>>,
+    progress: Progress,
+}
+
+/// How far the first list has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Begun,
+    Done,
+}
+
+impl<const METADATA: bool> Watching<METADATA> {
+    /// True for the second beginning of a first list that is streamed: the server does not know
+    /// how to end it.
+    fn is_second_beginning(&mut self, event: &Event<Unread<METADATA>>) -> bool {
+        let before = self.progress;
+        match event {
+            Event::Init if before != Progress::Done => self.progress = Progress::Begun,
+            Event::InitDone => self.progress = Progress::Done,
+            _ => return false,
+        }
+        let begins_again = before == Progress::Begun && self.progress == Progress::Begun;
+        begins_again && self.is_streaming()
+    }
+
+    fn is_refused_streaming(&self, error: &watcher::Error) -> bool {
+        let is_refused =
+            self.is_streaming() && self.progress != Progress::Done && is_refusal(error);
+        if is_refused {
+            let objects = self.api.resource_url();
+            tracing::info!(objects, %error, "server does not stream lists, listing by pages");
+        }
+        is_refused
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.config.initial_list_strategy == InitialListStrategy::StreamingList
+    }
+
+    fn list_by_pages(&mut self) {
+        self.config.initial_list_strategy = InitialListStrategy::ListWatch;
+        self.stream = start(&self.api, &self.config);
+    }
+}
+
+fn start<const METADATA: bool>(
+    api: &Api<Unread<METADATA>>,
+    config: &watcher::Config,
+) -> Events<Unread<METADATA>> {
+    let stream = kube_watcher(api.clone(), config.clone());
+    Box::pin(stream.default_backoff())
+}
+
+/// Whether the server answered, and said no. Why does not matter: servers whose store cannot do it
+/// say so with a 500.
+fn is_refusal(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchError(_) => true,
+        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            matches!(error, kube::Error::Api(_))
+        }
+        watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestApi;
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::api::DeleteParams;
+    use serde_json::json;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_for_one_object() {
+        let api = TestApi::default();
+        let namespace = |label: &str| json!({"metadata": {"name": "a", "labels": {"is": label}}});
+        api.put("/api/v1/namespaces/a", namespace("young"));
+        let namespaces = || Api::<Namespace>::all(api.client());
+        let is = |label: &'static str| {
+            move |namespace: Option<&Namespace>| {
+                let labels = namespace.and_then(|namespace| namespace.metadata.labels.as_ref());
+                labels.is_some_and(|labels| labels["is"] == label)
+            }
+        };
+        assert!(wait_for(namespaces(), "a", is("young")).await.is_some());
+        let old = tokio::spawn(wait_for(namespaces(), "a", is("old")));
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        api.put("/api/v1/namespaces/a", namespace("old"));
+        assert!(old.await.unwrap().is_some());
+        let gone = wait_for(namespaces(), "a", |namespace| namespace.is_none());
+        let remove = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            let deleted = namespaces().delete("a", &DeleteParams::default()).await;
+            assert!(deleted.is_ok());
+        };
+        assert!(futures::join!(gone, remove).0.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unreadable_object_hides_no_other() {
+        let api = TestApi::default();
+        for name in ["a", "b", "c"] {
+            let path = format!("/api/v1/namespaces/{name}");
+            let labels = match name {
+                "b" => json!(7),
+                _ => json!({"is": name}),
+            };
+            api.put(&path, json!({"metadata": {"name": name, "labels": labels}}));
+        }
+        assert_eq!(listed(&api).await, 2);
+    }
+
+    async fn listed(api: &TestApi) -> usize {
+        let namespaces: Api<Namespace> = Api::all(api.client());
+        let events = watch(namespaces, watcher::Config::default());
+        let mut events = std::pin::pin!(events);
+        let mut listed = 0;
+        loop {
+            match events.next().await.unwrap() {
+                Event::InitApply(_) => listed += 1,
+                Event::InitDone => return listed,
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_are_streamed_or_paged_as_the_server_can() {
+        let api = TestApi::default();
+        api.put("/api/v1/namespaces/a", json!({"metadata": {}}));
+        assert_eq!(listed(&api).await, 1);
+        assert_eq!(api.requests("GET"), 1);
+        let mut requests = 1;
+        for refusal in [400, 422, 500] {
+            let mut is_first = true;
+            api.set_fault(move |_, _| std::mem::take(&mut is_first).then_some(refusal));
+            assert_eq!(listed(&api).await, 1);
+            requests += 2;
+            assert_eq!(api.requests("GET"), requests, "after {refusal}");
+        }
+    }
+}

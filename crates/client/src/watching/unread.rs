@@ -1,0 +1,227 @@
+//! Objects as the server wrote them.
+//!
+//! Lists and watches are followed with this one type, whatever the kind, and each object is read on
+//! its own afterwards. An object that cannot be read therefore hides no other, and the machinery
+//! of a watch is compiled once and not for every kind.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::de::{
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess,
+    Visitor,
+};
+use serde_json::value::RawValue;
+
+use super::unmanaged::Unmanaged;
+
+/// An object's text, and the version at which a watch that has shown it goes on.
+///
+/// `METADATA` asks the server for the metadata of objects alone.
+#[derive(Clone, Debug)]
+pub(super) struct Unread<const METADATA: bool> {
+    /// The resource version and nothing else.
+    metadata: ObjectMeta,
+    pub(super) text: Text,
+}
+
+/// The text of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Text(Box<RawValue>);
+
+/// The URL of a collection.
+#[derive(Clone, Debug)]
+pub(super) struct Collection(pub(super) String);
+
+impl<const METADATA: bool> Resource for Unread<METADATA> {
+    type DynamicType = Collection;
+    type Scope = kube::core::DynamicResourceScope;
+
+    fn kind(_: &Collection) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn group(_: &Collection) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version(_: &Collection) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn plural(_: &Collection) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn metadata_api() -> bool {
+        METADATA
+    }
+
+    fn url_path(collection: &Collection, _: Option<&str>) -> String {
+        collection.0.clone()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Unread<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let metadata = ObjectMeta {
+            resource_version: resource_version(text.get()),
+            ..ObjectMeta::default()
+        };
+        let text = Text(text);
+        Ok(Unread { metadata, text })
+    }
+}
+
+impl Text {
+    /// The object, without its `managedFields`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no object of that kind.
+    pub(super) fn read<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
+        serde_json::from_str(self.0.get()).map(|Unmanaged(object)| object)
+    }
+
+    /// Namespace and name, as far as they can be read.
+    pub(super) fn name(&self) -> String {
+        #[derive(Default, serde::Deserialize)]
+        struct Head {
+            #[serde(default)]
+            metadata: Name,
+        }
+        #[derive(Default, serde::Deserialize)]
+        struct Name {
+            #[serde(default)]
+            namespace: String,
+            #[serde(default)]
+            name: String,
+        }
+        let head: Head = serde_json::from_str(self.0.get()).unwrap_or_default();
+        match head.metadata.namespace.as_str() {
+            "" => head.metadata.name,
+            namespace => format!("{namespace}/{}", head.metadata.name),
+        }
+    }
+}
+
+/// The object's `metadata.resourceVersion`. Servers write it near the beginning: the rest of the
+/// text is not looked at.
+fn resource_version(text: &str) -> Option<String> {
+    let mut found = None;
+    let path = Path {
+        names: &["metadata", "resourceVersion"],
+        found: &mut found,
+    };
+    // Reading ends with an error as soon as it is found.
+    let _ = path.deserialize(&mut serde_json::Deserializer::from_str(text));
+    found
+}
+
+/// Looks for the text at a path of members.
+struct Path<'a> {
+    names: &'a [&'static str],
+    found: &'a mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Path<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.names {
+            [] => *self.found = Some(String::deserialize(deserializer)?),
+            _ => deserializer.deserialize_map(self)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Path<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Some((wanted, below)) = self.names.split_first() else {
+            return Ok(());
+        };
+        while let Some(name) = members.next_key::<Cow<'_, str>>()? {
+            if name != *wanted {
+                members.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            members.next_value_seed(Path {
+                names: below,
+                found: self.found,
+            })?;
+            if self.found.is_some() {
+                return Err(A::Error::custom("found"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    fn unread(text: &str) -> Unread<false> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn finds_resource_version_wherever_it_is() {
+        for (text, version) in [
+            (
+                r#"{"metadata":{"resourceVersion":"7","name":"a"}}"#,
+                Some("7"),
+            ),
+            (
+                r#"{"a":{"resourceVersion":"1"},"metadata":{"labels":{"resourceVersion":"2"},"resourceVersion":"3"},"b":[]}"#,
+                Some("3"),
+            ),
+            (r#"{"resourceVersion":"1","metadata":{}}"#, None),
+            (r#"{"metadata":null}"#, None),
+            (r#"{"metadata":{"resourceVersion":5}}"#, None),
+            ("[]", None),
+            ("null", None),
+        ] {
+            assert_eq!(unread(text).metadata.resource_version.as_deref(), version);
+        }
+    }
+
+    #[test]
+    fn objects_nested_deeper_than_readers_go_are_named() {
+        let depth = 5000;
+        let deep = format!(
+            r#"{{"metadata":{{"name":"a","namespace":"b","x":{}{}}}}}"#,
+            "[".repeat(depth),
+            "]".repeat(depth)
+        );
+        let unread = unread(&deep);
+        assert_eq!(unread.text.name(), "b/a");
+        assert!(unread.text.read::<serde_json::Value>().is_err());
+    }
+
+    #[test]
+    fn malformed_object_is_named() {
+        let unread = unread(r#"{"metadata":{"name":"a"},"data":1}"#);
+        assert!(unread.text.read::<ConfigMap>().is_err());
+        assert_eq!(unread.text.name(), "a");
+    }
+}

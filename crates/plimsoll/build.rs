@@ -25,7 +25,7 @@ fn link() {
     let has_lld = is("CARGO_CFG_TARGET_ARCH", "x86_64")
         && is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu");
-    if is("PROFILE", "release") && has_lld {
+    if is_optimized() && has_lld {
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
     }
 }
@@ -41,7 +41,7 @@ fn describe() {
     println!("cargo:rustc-env=PLIMSOLL_RUST_VERSION={version}");
     // A commit changes nothing else in this package, whose tests take a minute to link. Builds for
     // development leave it out rather than link them again after each.
-    if !is("PROFILE", "release") {
+    if !is_optimized() {
         return;
     }
     if let Some(revision) = revision::read(Path::new(".")) {
@@ -51,6 +51,11 @@ fn describe() {
             println!("cargo:rerun-if-changed={}", file.display());
         }
     }
+}
+
+/// Whether this is a build for use. `PROFILE` names what a profile inherits and not what it is.
+fn is_optimized() -> bool {
+    is("DEBUG", "false")
 }
 
 fn is(key: &str, value: &str) -> bool {

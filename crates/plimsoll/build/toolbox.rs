@@ -23,12 +23,7 @@ pub(super) fn compile() {
             "--crate-type=bin",
         ])
         .args(["--target", &target])
-        .args([
-            "-Copt-level=z",
-            "-Cpanic=abort",
-            "-Ccodegen-units=1",
-            "-Clto=fat",
-        ])
+        .args(["-Copt-level=z", "-Cpanic=abort", "-Ccodegen-units=1"])
         .args([
             "-Cstrip=symbols",
             "-Ctarget-feature=+crt-static",

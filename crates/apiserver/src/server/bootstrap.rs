@@ -2,6 +2,7 @@
 //! and the certificate to trust.
 
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use futures::future::try_join_all;
 use plimsoll_core::lifecycle::namespace_furniture::{
@@ -15,7 +16,12 @@ use super::{Server, identity, respond};
 use crate::auth::rbac::{self, Change, Standard};
 use crate::cache::{self, Sort};
 use crate::kinds::{self, Kind};
-use crate::store::{Outcome, Txn};
+use crate::store::{self, Outcome, Txn};
+
+/// An etcd that elects a leader, or starts with this server, is back by then.
+const AVAILABLE_WITHIN: Duration = Duration::from_secs(30);
+
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -177,7 +183,7 @@ impl Server {
         let object = completed(kind, object);
         let (key, _) = self.place(kind, &object)?;
         let txn = Txn::create(key, cache::encode(&object));
-        let stored = self.store.txn(txn).await;
+        let stored = self.commit(txn).await;
         stored.map_err(|error| error.to_string())?;
         Ok(())
     }
@@ -194,7 +200,7 @@ impl Server {
             .and_then(|all| all.get(&short_key));
         let Some(existing) = existing else {
             let txn = Txn::create(key, cache::encode(&object));
-            let stored = self.store.txn(txn).await;
+            let stored = self.commit(txn).await;
             return stored.map(|_| ()).map_err(|error| error.to_string());
         };
         let mut found = existing.value();
@@ -207,7 +213,7 @@ impl Server {
         }
         let txn = Txn::update(key, existing.revision(), cache::encode(&found));
         // Whoever was faster is looked at again when the change arrives.
-        let stored = self.store.txn(txn).await;
+        let stored = self.commit(txn).await;
         stored.map(|_| ()).map_err(|error| error.to_string())
     }
 
@@ -230,7 +236,7 @@ impl Server {
             true => Txn::new().put(key, bytes),
             false => Txn::create(key, bytes),
         };
-        match self.store.txn(txn).await {
+        match self.commit(txn).await {
             Ok(Outcome::Committed { .. } | Outcome::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
@@ -242,6 +248,20 @@ impl Server {
         let collection = collection.ok_or_else(|| format!("{} are not stored", kind.plural))?;
         let short = key(kind, meta("namespace"), meta("name"));
         Ok((format!("{}{short}", collection.prefix()), short))
+    }
+
+    /// Commits, again if the store is not available: what is put into place here may happen twice.
+    async fn commit(&self, txn: Txn) -> Result<Outcome, store::Error> {
+        let deadline = Instant::now() + AVAILABLE_WITHIN;
+        loop {
+            match self.store.txn(txn.clone()).await {
+                Err(error @ store::Error::Unavailable { .. }) if Instant::now() < deadline => {
+                    tracing::warn!(%error, "the store is not available, trying again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Waits until the cache has seen what was just written.

@@ -1,12 +1,19 @@
 //! `plimsoll server` is killed at random under load: what it acknowledged is there afterwards, no
-//! resource version is used twice, and it starts again by itself.
+//! resource version is used twice, and it starts again by itself. In `faults`, more fails than that.
 //!
 //! `PLIMSOLL_CRASH_RUNS` sets how often it is killed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod checker;
+mod faults;
+mod history;
 mod ledger;
+mod load;
+mod members;
 mod process;
+mod proxy;
+mod slow_disk;
 
 use std::time::Duration;
 

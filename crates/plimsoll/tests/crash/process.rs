@@ -1,5 +1,6 @@
 //! The server as a process.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,11 +21,17 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn spawn(folder: &Path) -> Process {
+        Self::spawn_with(folder, None)
+    }
+
+    /// With that `--store`.
+    pub(crate) fn spawn_with(folder: &Path, store: Option<&str>) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .arg("server")
             .arg("--data-dir")
             .arg(folder)
             .args(["--listen", "127.0.0.1:0"])
+            .args(store.map(|store| format!("--store={store}")))
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -39,9 +46,18 @@ impl Process {
 
     /// The administrator's client, once the server serves.
     pub(crate) async fn client(&mut self) -> kube::Client {
+        self.wait_until_it_serves().await;
+        kube::Client::try_from(self.config().await).unwrap()
+    }
+
+    pub(crate) async fn wait_until_it_serves(&mut self) {
         let serving = tokio::time::timeout(READY_WITHIN, self.serving()).await;
         let told = serving.expect("the server serves in time");
         assert!(told.is_ok(), "the server did not start: {told:?}");
+    }
+
+    /// The administrator's, of a server that serves.
+    pub(crate) async fn config(&self) -> kube::Config {
         let parsed = Kubeconfig::read_from(&self.kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
         let mut config = kube::Config::from_custom_kubeconfig(parsed, &options)
@@ -49,7 +65,14 @@ impl Process {
             .unwrap();
         // A write whose answer is lost must not be tried again unnoticed.
         config.default_retry = false;
-        kube::Client::try_from(config).unwrap()
+        config
+    }
+
+    /// Where a server that serves listens.
+    pub(crate) async fn address(&self) -> SocketAddr {
+        let url = self.config().await.cluster_url;
+        let authority = url.authority().expect("the kubeconfig names a server");
+        authority.as_str().parse().expect("it is an address")
     }
 
     /// Waits for the line that says so; what was said instead if it ends.

@@ -1,7 +1,7 @@
 //! Calls to etcd, and its answers as this store's errors.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_stream::StreamExt;
 use tonic::client::Grpc;
@@ -22,6 +22,10 @@ use super::{EtcdOptions, EtcdTls};
 /// How long a call may take; etcd itself gives up after seven seconds.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A read is asked again while etcd elects a leader, as etcd's own client does. A write is not: it may
+/// have happened.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// As upstream's server asks of etcd: a dead connection is noticed within 40 seconds.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(30);
@@ -61,7 +65,16 @@ impl Client {
 
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, Error> {
         let at = request.revision;
-        let answer = self.call("/etcdserverpb.KV/Range", request).await;
+        let deadline = Instant::now() + CALL_TIMEOUT;
+        let answer = loop {
+            let answer = self.call("/etcdserverpb.KV/Range", request.clone()).await;
+            match answer {
+                Err(status) if status.code() == Code::Unavailable && Instant::now() < deadline => {
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                answer => break answer,
+            }
+        };
         answer.map_err(|status| self.error(status, at))
     }
 

@@ -4,7 +4,7 @@
 //! (which process has a port or a lock), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
 //! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in), [`splice`] (two
-//! connections made one).
+//! connections made one), [`supervision`] (tasks that are started again).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod accepting;
@@ -15,6 +15,7 @@ pub mod holder;
 pub mod informer;
 pub mod process;
 pub mod splice;
+pub mod supervision;
 #[cfg(any(test, feature = "testing"))]
 #[expect(
     clippy::unwrap_used,

@@ -5,16 +5,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
+use futures::FutureExt;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::leadership::Election;
-use crate::serving::{self, Site};
+use crate::loops::Loops;
+use crate::serving::{self, Check, Site};
 use crate::{housekeeping, nodes, work_queue, workloads};
 use plimsoll_client::events::Recorder;
 use plimsoll_client::informer::Informers;
 use plimsoll_client::process;
+use plimsoll_client::supervision::{Supervisor, Weight};
 
 /// The Lease. It has the name of upstream's, so that never both act on one cluster.
 const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
@@ -41,51 +44,96 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
     // Everything that runs here ends with it, however it ends.
     let stop = stop.child_token();
     let _all_ends = stop.clone().drop_guard();
+    let supervisor = Supervisor::new(stop.clone(), Arc::default());
     if let Some(address) = options.listen {
         let listener = TcpListener::bind(address)
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
-        tokio::spawn(serving::serve(listener, Arc::new(Health), stop.clone()));
+        let health = Arc::new(Health(supervisor.clone()));
+        let until = stop.clone();
+        let (listener, site) = (Arc::new(listener), health as Arc<dyn Site>);
+        supervisor.keep("healthServer", Weight::Vital, move || {
+            serving::serve(Arc::clone(&listener), Arc::clone(&site), until.clone()).map(Ok)
+        });
     }
     if !options.elects_leader {
-        run_all(client, options, stop).await;
+        supervise(&supervisor, client, options, &stop);
+        supervisor.wait().await;
         return Ok(());
     }
     let identity = process::identity();
     let recorder = Recorder::counted(client.clone(), LEASE.1, stop.clone());
     let election = Election::new(LEASE.0, LEASE.1, &identity);
     let leading = client.clone();
-    let lead = move |stop| run_all(leading, options, stop);
+    let lead = async move |stop: CancellationToken| {
+        supervise(&supervisor, leading, options, &stop);
+        stop.cancelled().await;
+    };
     election.run(client, Some(recorder), stop, lead).await?;
     Ok(())
 }
 
-async fn run_all(client: Client, options: Options, stop: CancellationToken) {
-    let informers = Informers::new(client);
-    let shared = || Arc::clone(&informers);
-    let until = || stop.clone();
-    tokio::join!(
-        nodes::lifecycle::run(shared(), options.node_lifecycle, until()),
-        nodes::taint_eviction::run(shared(), Default::default(), until()),
-        workloads::run_all(shared(), Default::default(), until()),
-        housekeeping::evicted_pods::run(shared(), options.evicted_pods, until()),
-        housekeeping::pod_gc::run(shared(), options.pod_gc, until()),
-        housekeeping::ttl_after_finished::run(shared(), Default::default(), until()),
-        housekeeping::namespace::run(shared(), Default::default(), until()),
-        housekeeping::garbage_collector::run(shared(), Default::default(), until()),
-        housekeeping::resource_quota::run(shared(), Default::default(), until()),
-        async {
-            if let Some(furniture) = options.furniture {
-                housekeeping::furniture::run(shared(), furniture, until()).await;
-            }
-        },
+/// Has all controllers run until `stop`, each in a task of its own that `supervisor` starts again if
+/// it fails. Their names are those of upstream's health checks.
+pub fn supervise(
+    supervisor: &Supervisor,
+    client: Client,
+    options: Options,
+    stop: &CancellationToken,
+) {
+    use housekeeping::{
+        evicted_pods, furniture, garbage_collector, namespace, pod_gc, resource_quota,
+        ttl_after_finished,
+    };
+    let loops = Loops {
+        supervisor,
+        informers: &Informers::new(client),
+        stop,
+    };
+    let (keeping, collecting) = (options.evicted_pods, options.pod_gc);
+    loops.keep(
+        "node-lifecycle-controller",
+        options.node_lifecycle,
+        nodes::lifecycle::run,
     );
+    loops.keep(
+        "taint-eviction-controller",
+        Default::default(),
+        nodes::taint_eviction::run,
+    );
+    workloads::supervise(&loops, &workloads::Options::default());
+    loops.keep("evicted-pods-controller", keeping, evicted_pods::run);
+    loops.keep("pod-garbage-collector-controller", collecting, pod_gc::run);
+    loops.keep(
+        "ttl-after-finished-controller",
+        Default::default(),
+        ttl_after_finished::run,
+    );
+    loops.keep("namespace-controller", Default::default(), namespace::run);
+    loops.keep(
+        "garbage-collector-controller",
+        Default::default(),
+        garbage_collector::run,
+    );
+    loops.keep(
+        "resourcequota-controller",
+        Default::default(),
+        resource_quota::run,
+    );
+    if let Some(given) = options.furniture {
+        loops.keep("serviceaccount-controller", given, furniture::run);
+    }
 }
 
-/// A process that answers is well: its loops retry whatever fails.
-struct Health;
+/// A process whose loops run is well; they retry whatever fails.
+struct Health(Supervisor);
 
 impl Site for Health {
+    fn health(&self) -> Vec<Check> {
+        let checks = self.0.checks().into_iter();
+        checks.map(|(name, is_ok)| Check { name, is_ok }).collect()
+    }
+
     fn metrics(&self) -> String {
         work_queue::metrics::text()
     }

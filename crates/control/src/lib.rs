@@ -4,8 +4,8 @@
 //! server and against any other Kubernetes.
 //!
 //! What all loops share, beyond `plimsoll-client`: [`leadership`] (which process acts), [`serving`]
-//! (what is shown of a running loop), [`work_queue`] (keys that wait for a worker), `disruption`
-//! (telling a pod why it is deleted).
+//! (what is shown of a running loop), [`work_queue`] (keys that wait for a worker), [`loops`] (each
+//! started again if it fails), `disruption` (telling a pod why it is deleted).
 //!
 //! The loops: [`scheduler`]; and, all of them started by [`controllers`], [`nodes`] (nodes that fall
 //! silent, and their pods), [`workloads`] (DaemonSets,
@@ -16,6 +16,7 @@ pub mod controllers;
 mod disruption;
 pub mod housekeeping;
 pub mod leadership;
+pub mod loops;
 pub mod nodes;
 pub mod scheduler;
 pub mod serving;

@@ -52,7 +52,7 @@ pub struct Check {
 }
 
 /// Serves until told to stop.
-pub async fn serve(listener: TcpListener, site: Arc<dyn Site>, stop: CancellationToken) {
+pub async fn serve(listener: Arc<TcpListener>, site: Arc<dyn Site>, stop: CancellationToken) {
     loop {
         let stream = tokio::select! {
             () = stop.cancelled() => return,
@@ -207,7 +207,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let site = Arc::new(Shown { is_ready: true });
-        let server = tokio::spawn(serve(listener, site, stop.clone()));
+        let server = tokio::spawn(serve(Arc::new(listener), site, stop.clone()));
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let io = TokioIo::new(stream);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();

@@ -21,15 +21,17 @@ mod writing;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Resource};
 use plimsoll_core::object::syntax::check_dns_subdomain;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::process;
+use crate::supervision::survive_panics;
 
 /// How many occurrences may wait to be written.
 pub const QUEUE_LENGTH: usize = 32_768;
@@ -90,14 +92,14 @@ struct Reporter {
 /// Takes occurrences to be written. Cloning one is cheap.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    reporter: std::sync::Arc<Reporter>,
+    reporter: Arc<Reporter>,
     sender: mpsc::Sender<Told>,
 }
 
 /// An occurrence on its way.
 #[derive(Clone, Debug)]
 struct Told {
-    reporter: std::sync::Arc<Reporter>,
+    reporter: Arc<Reporter>,
     occurrence: Occurrence,
     annotations: Option<Annotations>,
     /// When it happened, if that is not now.
@@ -111,7 +113,10 @@ impl Recorder {
     /// A recorder of events.k8s.io/v1 events, in the name of a controller. It writes until `stop`.
     pub fn series(client: Client, controller: &str, stop: CancellationToken) -> Recorder {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(writing::write_series(client, receiver, stop));
+        let receiver = Arc::new(Mutex::new(receiver));
+        tokio::spawn(survive_panics("events", move || {
+            writing::write_series(client.clone(), Arc::clone(&receiver), stop.clone())
+        }));
         let instance = format!("{controller}-{}", process::hostname());
         Recorder::telling_as(controller, instance, sender)
     }
@@ -119,7 +124,10 @@ impl Recorder {
     /// A recorder of core v1 events, in the name of a component. It writes until `stop`.
     pub fn counted(client: Client, component: &str, stop: CancellationToken) -> Recorder {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
-        tokio::spawn(writing::write_counted(client, receiver, stop));
+        let receiver = Arc::new(Mutex::new(receiver));
+        tokio::spawn(survive_panics("events", move || {
+            writing::write_counted(client.clone(), Arc::clone(&receiver), stop.clone())
+        }));
         Recorder::telling_as(component, String::new(), sender)
     }
 
@@ -140,7 +148,7 @@ impl Recorder {
             instance,
         };
         Recorder {
-            reporter: std::sync::Arc::new(reporter),
+            reporter: Arc::new(reporter),
             sender,
         }
     }
@@ -173,7 +181,7 @@ impl Recorder {
         at: Option<Timestamp>,
     ) {
         let told = Told {
-            reporter: std::sync::Arc::clone(&self.reporter),
+            reporter: Arc::clone(&self.reporter),
             occurrence,
             annotations,
             at,

@@ -1,5 +1,6 @@
 //! Writing events, in the background and with patience.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,7 +15,7 @@ use kube::core::Request;
 use kube::{Client, Resource};
 use serde::de::IgnoredAny;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -32,9 +33,10 @@ const IN_FLIGHT: usize = 8;
 /// Writes occurrences as series until told to stop, or until nobody can tell any more.
 pub(super) async fn write_series(
     client: Client,
-    mut told: mpsc::Receiver<Told>,
+    told: Arc<Mutex<mpsc::Receiver<Told>>>,
     stop: CancellationToken,
 ) {
+    let mut told = told.lock().await;
     let mut series = Series::new();
     let mut writes = FuturesUnordered::new();
     let mut finish = interval(FINISH_TIME);
@@ -61,9 +63,10 @@ pub(super) async fn write_series(
 /// more.
 pub(super) async fn write_counted(
     client: Client,
-    mut told: mpsc::Receiver<Told>,
+    told: Arc<Mutex<mpsc::Receiver<Told>>>,
     stop: CancellationToken,
 ) {
+    let mut told = told.lock().await;
     let mut counted = Counted::new();
     loop {
         let told = tokio::select! {

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::feed::feed;
 use super::shared::Shared;
 use super::{Change, Informer, Metadata, MetadataChange, Subscription};
+use crate::supervision::survive_panics;
 
 /// The watch caches of a process. Must be used within a Tokio runtime.
 pub struct Informers {
@@ -139,8 +140,11 @@ impl Informers {
         }
         let shared: Arc<Shared<K>> = Arc::default();
         let api = Api::all_with(self.client.clone(), resource);
+        let fed = Arc::clone(&shared);
+        // Fed anew, it lists anew: subscribers are told of what they missed.
+        let feed = survive_panics("informer", move || feed(api.clone(), Arc::clone(&fed)));
         let informer = Arc::new(Informer {
-            feed: tokio::spawn(feed(api, Arc::clone(&shared))),
+            feed: tokio::spawn(feed),
             shared,
         });
         known.retain(|_, informer| informer.strong_count() > 0);

@@ -14,9 +14,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::leadership::Election;
-use crate::serving;
+use crate::serving::{self, Site};
 use plimsoll_client::events::Recorder;
 use plimsoll_client::process;
+use plimsoll_client::supervision::survive_panics;
 
 use super::action::Action;
 use super::configz::configz;
@@ -59,7 +60,11 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
             configuration: configz(configuration),
             is_synced: Arc::clone(&is_synced),
         };
-        tokio::spawn(serving::serve(listener, Arc::new(site), stop.clone()));
+        let (listener, site) = (Arc::new(listener), Arc::new(site) as Arc<dyn Site>);
+        let until = stop.clone();
+        tokio::spawn(survive_panics("healthServer", move || {
+            serving::serve(Arc::clone(&listener), Arc::clone(&site), until.clone())
+        }));
     }
     let (inputs, input_receiver) = mpsc::channel(INPUTS);
     let (answers, answer_receiver) = mpsc::unbounded_channel();
@@ -80,7 +85,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
     if !delay {
         watches::start(&client, &inputs, &stop);
     }
-    let driving = tokio::spawn(shell.drive());
+    let mut driving = tokio::spawn(shell.drive());
     let lead = async |leading: CancellationToken| {
         if delay {
             watches::start(&client, &inputs, &stop);
@@ -89,16 +94,27 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
         leading.cancelled().await;
         leader.send_replace(false);
     };
-    if configuration.leader_election.leader_elect {
+    let leading = async {
+        if !configuration.leader_election.leader_elect {
+            lead(stop.clone()).await;
+            return Ok(());
+        }
         let election = election(&configuration.leader_election, options.identity.clone());
         let recorder = Recorder::counted(client.clone(), "default-scheduler", stop.clone());
         let elected = election.run(client.clone(), Some(recorder), stop.clone(), lead);
-        elected.await?;
-    } else {
-        lead(stop.clone()).await;
+        elected.await
+    };
+    let mut leading = std::pin::pin!(leading);
+    tokio::select! {
+        led = &mut leading => led?,
+        // Pods would wait for ever for a loop that has failed, under a lease that is renewed.
+        driven = &mut driving => {
+            driven.context("the scheduling loop failed")?;
+            return Ok(leading.await?);
+        }
     }
     stop.cancel();
-    driving.await.context("the scheduler's loop panicked")
+    driving.await.context("the scheduling loop failed")
 }
 
 fn election(settings: &LeaderElection, identity: Option<String>) -> Election {

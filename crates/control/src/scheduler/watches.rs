@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -17,6 +17,7 @@ use plimsoll_core::scheduling::queue::NodeFacts;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use plimsoll_client::supervision::survive_panics;
 use plimsoll_client::watching::watch;
 
 use super::input::{Input, Name, Seen};
@@ -67,38 +68,54 @@ impl Feed<'_> {
         T: Send + 'static,
         N: Send + 'static,
     {
-        let events = watch(Api::<K>::all(self.client.clone()), config);
-        let (inputs, stop) = (self.inputs.clone(), self.stop.clone());
-        tokio::spawn(async move {
-            let mut events = std::pin::pin!(events);
-            loop {
-                let event = tokio::select! {
-                    () = stop.cancelled() => return,
-                    event = events.next() => event,
-                };
-                let Some(event) = event else {
-                    return;
-                };
-                let seen = match event {
-                    Event::Init => Seen::ListBegins,
-                    Event::InitDone => Seen::ListEnds,
-                    Event::Delete(object) => Seen::IsGone(name(&object)),
-                    Event::Apply(object) | Event::InitApply(object) => {
-                        let own_name = name(&object);
-                        match read(object) {
-                            Ok(object) => Seen::Is(object),
-                            Err(problems) => {
-                                tracing::warn!(kind = %K::kind(&()), ?problems, "object not read");
-                                Seen::IsGone(own_name)
-                            }
-                        }
+        let (client, inputs) = (self.client.clone(), self.inputs.clone());
+        let stop = self.stop.clone();
+        let feed = move || {
+            let events = watch(Api::<K>::all(client.clone()), config.clone());
+            follow(events, inputs.clone(), stop.clone(), read, name, input)
+        };
+        // Begun anew, it lists anew.
+        tokio::spawn(survive_panics("informer", feed));
+    }
+}
+
+async fn follow<K, T, N>(
+    events: impl Stream<Item = Event<K>>,
+    inputs: mpsc::Sender<Input>,
+    stop: CancellationToken,
+    read: fn(K) -> Result<T, Vec<Problem>>,
+    name: fn(&K) -> N,
+    input: fn(Seen<T, N>) -> Input,
+) where
+    K: Resource<DynamicType = ()>,
+{
+    let mut events = std::pin::pin!(events);
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            event = events.next() => event,
+        };
+        let Some(event) = event else {
+            return;
+        };
+        let seen = match event {
+            Event::Init => Seen::ListBegins,
+            Event::InitDone => Seen::ListEnds,
+            Event::Delete(object) => Seen::IsGone(name(&object)),
+            Event::Apply(object) | Event::InitApply(object) => {
+                let own_name = name(&object);
+                match read(object) {
+                    Ok(object) => Seen::Is(object),
+                    Err(problems) => {
+                        tracing::warn!(kind = %K::kind(&()), ?problems, "object not read");
+                        Seen::IsGone(own_name)
                     }
-                };
-                if inputs.send(input(seen)).await.is_err() {
-                    return;
                 }
             }
-        });
+        };
+        if inputs.send(input(seen)).await.is_err() {
+            return;
+        }
     }
 }
 

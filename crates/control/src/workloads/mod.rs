@@ -29,11 +29,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::ReplicationController;
-use plimsoll_core::lifecycle::recreation;
-use tokio_util::sync::CancellationToken;
-
 use plimsoll_client::clock::Clock;
-use plimsoll_client::informer::Informers;
+use plimsoll_core::lifecycle::recreation;
+
+use crate::loops::Loops;
 
 /// The settings of a workload loop.
 #[derive(Clone, Debug)]
@@ -57,16 +56,22 @@ impl Default for Options {
     }
 }
 
-/// Runs all workload loops until `stop`.
-pub async fn run_all(informers: Arc<Informers>, options: Options, stop: CancellationToken) {
-    let shared = || Arc::clone(&informers);
-    tokio::join!(
-        daemon_set::run(shared(), options.clone(), stop.clone()),
-        deployment::run(shared(), options.clone(), stop.clone()),
-        disruption::run(shared(), options.clone(), stop.clone()),
-        job::run(shared(), options.clone(), stop.clone()),
-        replica_set::run::<ReplicaSet>(shared(), options.clone(), stop.clone()),
-        replica_set::run::<ReplicationController>(shared(), options.clone(), stop.clone()),
+/// Has all workload controllers run.
+pub(crate) fn supervise(loops: &Loops<'_>, options: &Options) {
+    let options = || options.clone();
+    loops.keep("daemonset-controller", options(), daemon_set::run);
+    loops.keep("deployment-controller", options(), deployment::run);
+    loops.keep("disruption-controller", options(), disruption::run);
+    loops.keep("job-controller", options(), job::run);
+    loops.keep(
+        "replicaset-controller",
+        options(),
+        replica_set::run::<ReplicaSet>,
+    );
+    loops.keep(
+        "replicationcontroller-controller",
+        options(),
+        replica_set::run::<ReplicationController>,
     );
 }
 

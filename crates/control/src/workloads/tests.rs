@@ -6,13 +6,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Options, run_all};
+use super::{Options, supervise};
+use crate::loops::Loops;
 use plimsoll_client::informer::{Informers, Key};
+use plimsoll_client::supervision::Supervisor;
 use plimsoll_client::testing::Cluster;
 
 /// All loops at work; they end when this is dropped.
 struct Running {
     cluster: Arc<Cluster>,
+    supervisor: Supervisor,
     _stop: DropGuard,
 }
 
@@ -21,10 +24,17 @@ impl Running {
         let cluster = Cluster::new();
         let stop = CancellationToken::new();
         let informers = Informers::new(cluster.client());
-        tokio::spawn(run_all(informers, Options::default(), stop.clone()));
+        let supervisor = Supervisor::new(stop.clone(), Arc::default());
+        let loops = Loops {
+            supervisor: &supervisor,
+            informers: &informers,
+            stop: &stop,
+        };
+        supervise(&loops, &Options::default());
         tokio::spawn(play_node(Arc::clone(&cluster), stop.clone()));
         Running {
             cluster,
+            supervisor,
             _stop: stop.drop_guard(),
         }
     }
@@ -145,6 +155,43 @@ async fn a_deployment_is_rolled_out_changed_and_undone() {
             !events(cluster, "ScalingReplicaSet").is_empty()
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_ends_is_started_again_and_goes_on() {
+    let running = Running::start();
+    let cluster = &running.cluster;
+    cluster.put(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default", "generation": 1},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template("v1")},
+    }));
+    let key = Key::new("default", "web");
+    running
+        .until("rolled out", |cluster| {
+            status(cluster, "deployments", "web")["availableReplicas"] == 1
+        })
+        .await;
+    let names = running.supervisor.checks();
+    assert_eq!(names.len(), 6);
+    for (round, (name, _)) in names.into_iter().enumerate() {
+        assert!(running.supervisor.end(name), "{name} does not run");
+        let replicas = round + 2;
+        cluster.change("deployments", &key, |deployment| {
+            deployment["spec"]["replicas"] = json!(replicas);
+            deployment["metadata"]["generation"] = json!(replicas);
+        });
+        running
+            .until(&format!("scaled after {name} ended"), |cluster| {
+                status(cluster, "deployments", "web")["availableReplicas"] == replicas
+            })
+            .await;
+        running
+            .until(&format!("{name} runs again"), |_| {
+                running.supervisor.restarts(name) == 1
+            })
+            .await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,418 @@
+//! Long-lived tasks: each has an owner that starts it again when it ends.
+//!
+//! A task that panics or returns is started again after a back-off, until all are to stop. One that
+//! its process cannot do without is a problem meanwhile, and until it has run for a while again: a
+//! task that dies of the same object each time it starts is not alive.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The first pause before a task is started again. It doubles with each end.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause. It is short of the 40 s after which a node that is silent loses its pods.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A task that has run for so long since it was started again is well.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Whether a process can do without a task for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// The process is not ready without it.
+    Vital,
+    /// The process goes on.
+    Minor,
+}
+
+/// Owns tasks. Cheap to clone; clones share them.
+#[derive(Clone, Debug)]
+pub struct Supervisor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Rung when the list of problems changes.
+    changed: Arc<Notify>,
+    table: Mutex<BTreeMap<&'static str, State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    weight: Weight,
+    /// Of the one that runs, to end it.
+    running: Option<AbortHandle>,
+    /// Why it ended the last time, and when it was started again since.
+    ended: Option<(String, Option<Instant>)>,
+    restarts: u32,
+}
+
+impl State {
+    /// Why it is not well.
+    fn problem(&self) -> Option<&str> {
+        let (reason, restarted) = self.ended.as_ref()?;
+        let is_well = restarted.is_some_and(|at| at.elapsed() >= STEADY);
+        (!is_well).then_some(reason.as_str())
+    }
+}
+
+/// A task that failed a moment ago.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Its name.
+    pub task: &'static str,
+    /// Why it ended.
+    pub reason: String,
+}
+
+impl Supervisor {
+    /// Owns nothing yet. `changed` is rung when the problems are others.
+    pub fn new(stop: CancellationToken, changed: Arc<Notify>) -> Supervisor {
+        Supervisor(Arc::new(Inner {
+            tasks: TaskTracker::new(),
+            stop,
+            changed,
+            table: Mutex::default(),
+        }))
+    }
+
+    /// Runs a task that never ends by itself, until all are to stop. `make` is called each time it
+    /// is started; an error that it returns is the reason why it has ended.
+    pub fn keep<Task>(
+        &self,
+        name: &'static str,
+        weight: Weight,
+        make: impl FnMut() -> Task + Send + 'static,
+    ) where
+        Task: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.own(name, weight, Returning::IsFailure, make);
+    }
+
+    /// Runs a task that may have nothing left to do: it is started again only if it fails.
+    pub fn complete<Task>(
+        &self,
+        name: &'static str,
+        weight: Weight,
+        make: impl FnMut() -> Task + Send + 'static,
+    ) where
+        Task: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        self.own(name, weight, Returning::IsDone, make);
+    }
+
+    /// Vital tasks that are not well.
+    pub fn problems(&self) -> Vec<Problem> {
+        let table = self.0.table();
+        let vital = table
+            .iter()
+            .filter(|(_, state)| state.weight == Weight::Vital);
+        let problems = vital.filter_map(|(task, state)| {
+            let reason = state.problem()?.to_owned();
+            Some(Problem { task, reason })
+        });
+        problems.collect()
+    }
+
+    /// Each task's name, and whether it is well.
+    pub fn checks(&self) -> Vec<(&'static str, bool)> {
+        let table = self.0.table();
+        let checks = table.iter();
+        checks
+            .map(|(name, state)| (*name, state.problem().is_none()))
+            .collect()
+    }
+
+    /// Ends a task as if it had failed, to see it start again; false if it does not run.
+    pub fn end(&self, name: &str) -> bool {
+        let table = self.0.table();
+        let running = table.get(name).and_then(|state| state.running.as_ref());
+        let running = running.filter(|task| !task.is_finished());
+        running.inspect(|task| task.abort()).is_some()
+    }
+
+    /// How often a task was started again.
+    pub fn restarts(&self, name: &str) -> u32 {
+        self.0.table().get(name).map_or(0, |state| state.restarts)
+    }
+
+    /// Waits for all tasks to end, which they do when they are to stop.
+    pub async fn wait(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    fn own<Task>(
+        &self,
+        name: &'static str,
+        weight: Weight,
+        returning: Returning,
+        mut make: impl FnMut() -> Task + Send + 'static,
+    ) where
+        Task: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let state = State {
+            weight,
+            running: None,
+            ended: None,
+            restarts: 0,
+        };
+        inner.table().insert(name, state);
+        self.0.tasks.spawn(async move {
+            let mut pause = SHORTEST_PAUSE;
+            loop {
+                let begun = Instant::now();
+                let task = tokio::spawn(make());
+                inner.started(name, task.abort_handle());
+                // The task itself knows when to stop.
+                let reason = match task.await {
+                    Ok(Ok(())) if returning == Returning::IsDone => return,
+                    Ok(Ok(())) => "it returned".to_owned(),
+                    Ok(Err(reason)) => reason,
+                    Err(error) => how_it_ended(error),
+                };
+                if inner.stop.is_cancelled() {
+                    return;
+                }
+                if begun.elapsed() >= LONGEST_PAUSE {
+                    pause = SHORTEST_PAUSE;
+                }
+                tracing::error!(
+                    task = name,
+                    reason,
+                    ?pause,
+                    "task failed, starting it again"
+                );
+                inner.ended(name, reason);
+                tokio::select! {
+                    () = inner.stop.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        });
+    }
+}
+
+/// Runs a task that belongs to what starts it, again and again until this is dropped or the task
+/// returns: a panic ends neither its owner nor what the task is for.
+pub async fn survive_panics<Task>(name: &'static str, mut make: impl FnMut() -> Task)
+where
+    Task: Future<Output = ()> + Send + 'static,
+{
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        let begun = Instant::now();
+        let task = AbortOnDrop(tokio::spawn(make()));
+        let Err(reason) = task.ended().await else {
+            return;
+        };
+        if begun.elapsed() >= LONGEST_PAUSE {
+            pause = SHORTEST_PAUSE;
+        }
+        tracing::error!(
+            task = name,
+            reason,
+            ?pause,
+            "task failed, starting it again"
+        );
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// A task that does not outlive its owner.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl AbortOnDrop {
+    async fn ended(mut self) -> Result<(), String> {
+        (&mut self.0).await.map_err(how_it_ended)
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What it means that a task returns without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Returning {
+    IsFailure,
+    IsDone,
+}
+
+impl Inner {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<&'static str, State>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn started(self: &Arc<Inner>, name: &'static str, running: AbortHandle) {
+        let mut table = self.table();
+        let Some(state) = table.get_mut(name) else {
+            return;
+        };
+        state.running = Some(running);
+        if let Some((_, restarted)) = &mut state.ended {
+            *restarted = Some(Instant::now());
+            let inner = Arc::clone(self);
+            // It is said that it is well again as soon as it is.
+            self.tasks.spawn(async move {
+                tokio::select! {
+                    () = inner.stop.cancelled() => {}
+                    () = tokio::time::sleep(STEADY) => inner.changed.notify_one(),
+                }
+            });
+        }
+    }
+
+    fn ended(&self, name: &'static str, reason: String) {
+        if let Some(state) = self.table().get_mut(name) {
+            state.running = None;
+            state.ended = Some((reason, None));
+            state.restarts = state.restarts.saturating_add(1);
+        }
+        self.changed.notify_one();
+    }
+}
+
+fn how_it_ended(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            format!("it panicked: {}", text.unwrap_or_default())
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn supervisor() -> Supervisor {
+        Supervisor::new(CancellationToken::new(), Arc::default())
+    }
+
+    async fn stop(supervisor: &Supervisor) {
+        supervisor.0.stop.cancel();
+        supervisor.wait().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_started_again_and_is_a_problem_meanwhile() {
+        let supervisor = supervisor();
+        let (count, until) = (Arc::new(AtomicU32::new(0)), supervisor.0.stop.clone());
+        let runs = Arc::clone(&count);
+        supervisor.keep("podWatch", Weight::Vital, move || {
+            let (run, until) = (runs.fetch_add(1, Ordering::Relaxed), until.clone());
+            async move {
+                assert!(run > 0, "the first object is bad");
+                until.cancelled().await;
+                Ok(())
+            }
+        });
+        supervisor.0.changed.notified().await;
+        let problem = Problem {
+            task: "podWatch",
+            reason: "it panicked: the first object is bad".to_owned(),
+        };
+        assert_eq!(supervisor.problems(), [problem.clone()]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert_eq!(supervisor.problems(), [problem], "it has only just begun");
+        assert_eq!(supervisor.checks(), [("podWatch", false)]);
+        tokio::time::sleep(STEADY).await;
+        assert_eq!(supervisor.problems(), []);
+        assert_eq!(supervisor.checks(), [("podWatch", true)]);
+        stop(&supervisor).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_neither_a_task_nor_its_owner() {
+        let (runs, until) = (Arc::new(AtomicU32::new(0)), CancellationToken::new());
+        let (counted, stopped) = (Arc::clone(&runs), until.clone());
+        let surviving = tokio::spawn(survive_panics("feed", move || {
+            let (run, stopped) = (counted.fetch_add(1, Ordering::Relaxed), stopped.clone());
+            async move {
+                assert!(run > 1, "a bad object");
+                stopped.cancelled().await;
+            }
+        }));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(runs.load(Ordering::Relaxed), 3);
+        until.cancel();
+        surviving.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_fails_again_and_again_is_tried_less_and_less_often() {
+        let supervisor = supervisor();
+        let count = Arc::new(AtomicU32::new(0));
+        let runs = Arc::clone(&count);
+        supervisor.keep("eviction", Weight::Vital, move || {
+            runs.fetch_add(1, Ordering::Relaxed);
+            async { Err("cannot keep records of decisions".to_owned()) }
+        });
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        // 0.1, 0.2, ... 25.6 s, then every 30 s.
+        let tried = count.load(Ordering::Relaxed);
+        assert!((25..35).contains(&tried), "{tried}");
+        let problems = supervisor.problems();
+        assert_eq!(problems[0].reason, "cannot keep records of decisions");
+        stop(&supervisor).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_is_ended_is_started_again() {
+        let supervisor = supervisor();
+        let until = supervisor.0.stop.clone();
+        supervisor.keep("nodeLease", Weight::Vital, move || {
+            let until = until.clone();
+            async move {
+                until.cancelled().await;
+                Ok(())
+            }
+        });
+        tokio::time::sleep(STEADY).await;
+        assert!(supervisor.end("nodeLease"));
+        assert!(!supervisor.end("nodeLaese"), "there is none of that name");
+        tokio::time::sleep(SHORTEST_PAUSE * 2).await;
+        assert_eq!(supervisor.restarts("nodeLease"), 1);
+        stop(&supervisor).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_returns_is_started_again_unless_it_may_be_done() {
+        let supervisor = supervisor();
+        let count = Arc::new(AtomicU32::new(0));
+        let runs = Arc::clone(&count);
+        supervisor.complete("limits", Weight::Minor, move || {
+            let run = runs.fetch_add(1, Ordering::Relaxed);
+            async move {
+                if run == 0 {
+                    Err("not yet".to_owned())
+                } else {
+                    Ok(())
+                }
+            }
+        });
+        supervisor.keep("statuses", Weight::Minor, || async { Ok(()) });
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert!(supervisor.restarts("statuses") > 5);
+        assert_eq!(supervisor.problems(), [], "the process goes on");
+        stop(&supervisor).await;
+    }
+}

@@ -207,6 +207,12 @@ impl Host for NodeHost {
         }
     }
 
+    async fn thaw(&self, pod: &Pod) -> Result<(), HostError> {
+        let uid = PodUid::from(uid(pod));
+        self.with_cgroups(move |cgroups| cgroups.cgroups().thaw_pod(&uid))
+            .await
+    }
+
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
         let failed = |error: VolumeError| HostError::new(chain(&error));
         self.volumes

@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::Error;
 use super::tree::Cgroups;
-use super::walk::each_pid;
+use super::walk::{each_cgroup, each_pid};
 
 /// The file that kills.
 const KILL: &str = "cgroup.kill";
@@ -35,6 +35,12 @@ impl Cgroups {
     /// such cgroup. Does not wait for the processes to be gone.
     pub fn kill(&self, cgroup: &CgroupPath) -> Result<(), Error> {
         self.blade(cgroup).strike()
+    }
+
+    /// Has everything in the cgroup and below go on that is frozen there. What is frozen because of a
+    /// cgroup above stays so.
+    pub fn thaw(&self, cgroup: &CgroupPath) {
+        self.blade(cgroup).thaw_all();
     }
 
     /// All that it takes to kill everything in the cgroup, for later.
@@ -129,10 +135,17 @@ impl Blade {
         freezes && self.freezer.as_ref().is_some_and(Freezer::is_asked_to)
     }
 
-    /// Has its cgroup go on.
+    /// Has its cgroup go on, but for what is frozen below it.
     pub(super) fn thaw(&self) {
         if let Some(freezer) = &self.freezer {
             freezer.thaw();
+        }
+    }
+
+    /// Has its cgroup go on with all below it.
+    fn thaw_all(&self) {
+        if let Some(freezer) = &self.freezer {
+            freezer.thaw_all();
         }
     }
 
@@ -141,8 +154,9 @@ impl Blade {
             freezer.freeze();
         }
         let killed = self.signal_all();
-        // A frozen process of cgroup v1 dies only when it goes on.
-        self.thaw();
+        // A frozen process of cgroup v1 dies only when it goes on, and a container may have frozen
+        // itself in a cgroup below. Nothing can freeze again: all die before they run.
+        self.thaw_all();
         killed
     }
 
@@ -196,9 +210,10 @@ fn c_path(path: &Path) -> CString {
 }
 
 fn open_to_write(path: &CStr) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TRUNC;
-    openat(CWD, path, flags, Mode::empty())
+    openat(CWD, path, TO_WRITE, Mode::empty())
 }
+
+const TO_WRITE: OFlags = OFlags::WRONLY.union(OFlags::CLOEXEC).union(OFlags::TRUNC);
 
 /// The directories in a directory; none if it is not there.
 pub(super) fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -233,7 +248,10 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 /// same, only not at once.
 #[derive(Debug)]
 struct Freezer {
+    directory: CString,
     file: CString,
+    /// The name of that file in each directory.
+    name: &'static CStr,
     frozen: &'static str,
     thawed: &'static str,
     /// Where the state is read, and the line that means frozen.
@@ -246,6 +264,8 @@ impl Freezer {
     fn v1(directory: &Path) -> Freezer {
         let file = c_path(&directory.join("freezer.state"));
         Freezer {
+            directory: c_path(directory),
+            name: c"freezer.state",
             state: (file.clone(), "FROZEN"),
             asked: (c_path(&directory.join("freezer.self_freezing")), "1"),
             file,
@@ -257,6 +277,8 @@ impl Freezer {
     fn v2(directory: &Path) -> Freezer {
         let file = c_path(&directory.join("cgroup.freeze"));
         Freezer {
+            directory: c_path(directory),
+            name: c"cgroup.freeze",
             asked: (file.clone(), "1"),
             file,
             frozen: "1",
@@ -279,6 +301,14 @@ impl Freezer {
 
     fn thaw(&self) {
         let _ = self.write(self.thawed);
+    }
+
+    fn thaw_all(&self) {
+        let _ = each_cgroup(&self.directory, &mut |cgroup| {
+            let file = openat(cgroup, self.name, TO_WRITE, Mode::empty());
+            let _ = file.and_then(|file| write(&file, self.thawed.as_bytes()));
+            Ok(())
+        });
     }
 
     fn write(&self, word: &str) -> rustix::io::Result<()> {

@@ -76,6 +76,15 @@ impl Cgroups {
         Ok(found)
     }
 
+    /// Has a pod go on that was frozen or has frozen itself, whatever class it is of.
+    pub fn thaw_pod(&self, uid: &PodUid) -> Result<(), Error> {
+        for class in CLASSES {
+            let name = CgroupName::pod(&self.kubepods(), class, uid)?;
+            self.thaw(&self.path(&name));
+        }
+        Ok(())
+    }
+
     /// Removes the cgroup of a pod, whatever class it was of, and whoever runs in it.
     pub fn remove_pod(&self, uid: &PodUid) -> Result<(), Error> {
         for class in CLASSES {

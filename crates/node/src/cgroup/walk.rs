@@ -19,6 +19,18 @@ const PIECE: usize = 1024;
 /// Visits every process in a cgroup, given by its directory, and below. Nobody is there if the
 /// cgroup is not.
 pub(super) fn each_pid(directory: &CStr, visit: &mut dyn FnMut(Pid)) -> io::Result<()> {
+    // Threads only have no such list.
+    each_cgroup(directory, &mut |cgroup| {
+        read_list(cgroup, visit).or_else(unless_gone)
+    })
+}
+
+/// Visits the directory of a cgroup and those below it, the outer ones first. None is visited if the
+/// cgroup is not there.
+pub(super) fn each_cgroup(
+    directory: &CStr,
+    visit: &mut dyn FnMut(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<()> {
     match open_directory(CWD, directory) {
         Ok(directory) => walk(directory.as_fd(), DEEPEST, visit),
         Err(errno) => unless_gone(errno),
@@ -35,9 +47,12 @@ fn unless_gone(errno: Errno) -> io::Result<()> {
     if is_gone(&error) { Ok(()) } else { Err(error) }
 }
 
-fn walk(directory: BorrowedFd<'_>, depth: usize, visit: &mut dyn FnMut(Pid)) -> io::Result<()> {
-    // Threads only have no such list.
-    read_list(directory, visit).or_else(unless_gone)?;
+fn walk(
+    directory: BorrowedFd<'_>,
+    depth: usize,
+    visit: &mut dyn FnMut(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    visit(directory)?;
     if depth == 0 {
         return Ok(());
     }

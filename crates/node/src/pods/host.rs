@@ -85,6 +85,9 @@ pub trait Host: Debug + Send + Sync {
 
     /// Makes the pod's cgroup, directories and volumes, or brings them up to date.
     async fn prepare(&self, pod: &Pod) -> Result<(), PrepareError>;
+    /// Has a pod go on that was frozen or has frozen itself, so that it can end: frozen processes
+    /// answer no signal.
+    async fn thaw(&self, pod: &Pod) -> Result<(), HostError>;
     /// Undoes [`Host::prepare`] for a pod of which nothing runs any more.
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError>;
     /// The uids of pods other than these of which [`Host::prepare`] has left something, and nothing

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_node::runtime::Runtime;
 use plimsoll_node::runtime::wire::{
@@ -12,7 +13,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
 };
 
-use crate::scene::{Scene, namespaces, pid_in, shell, trees, until};
+use crate::scene::{Scene, alive, namespaces, pid_in, shell, trees, until};
 
 pub(crate) async fn processes_stand_in_their_cgroups(scene: &mut Scene) {
     let pod = scene.pod();
@@ -115,7 +116,7 @@ pub(crate) async fn a_container_may_join_the_processes_of_another(scene: &mut Sc
     // It ends with its target's processes, and all of its own end with it.
     scene
         .runtime()
-        .stop_container(&target, std::time::Duration::ZERO)
+        .stop_container(&target, Duration::ZERO)
         .await
         .unwrap();
     assert_eq!(scene.wait_for_exit(&debugger).await.exit_code, 137);
@@ -143,6 +144,40 @@ pub(crate) async fn many_pods_start_and_end_at_once(scene: &mut Scene) {
     });
     let codes = futures::future::join_all(work).await;
     assert_eq!(codes, vec![3; 12]);
+}
+
+pub(crate) async fn a_container_with_frozen_processes_can_be_stopped(scene: &mut Scene) {
+    let pod = scene.pod();
+    let sandbox = scene.runtime().run_pod_sandbox(&pod).await.unwrap();
+    let id = scene
+        .run(&sandbox, &pod, shell("main", "exec sleep 1000"))
+        .await;
+    let pid = pid_in(
+        &scene
+            .root()
+            .join("containers")
+            .join(&id)
+            .join("started.json"),
+    );
+    // What a container with cgroups of its own could do, deep below the cgroup that is known.
+    let freezer = trees().into_iter().find(|tree| tree.ends_with("freezer"));
+    let (tree, file, frozen) = match freezer {
+        Some(tree) => (tree, "freezer.state", "FROZEN"),
+        None => (PathBuf::from("/sys/fs/cgroup"), "cgroup.freeze", "1"),
+    };
+    let own = tree.join(&scene.name).join(&id).join("a/b/c");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("cgroup.procs"), pid.to_string()).unwrap();
+    for cgroup in own.ancestors().take(2) {
+        fs::write(cgroup.join(file), frozen).unwrap();
+    }
+    let stopped = scene.runtime().stop_container(&id, Duration::from_secs(1));
+    tokio::time::timeout(Duration::from_secs(10), stopped)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(scene.wait_for_exit(&id).await.exit_code, 137);
+    assert!(!alive(pid));
 }
 
 fn share_processes(pod: &mut PodSandboxConfig) {

@@ -79,6 +79,7 @@ fn main() -> ExitCode {
             the_first_process_of_a_shared_pod_leads_nowhere,
             a_container_may_join_the_processes_of_another,
             many_pods_start_and_end_at_once,
+            a_container_with_frozen_processes_can_be_stopped,
             the_binary_cannot_be_written_through_a_process;
         streams:
             a_command_has_three_streams,

@@ -83,6 +83,10 @@ impl Host for FakeHost {
         Ok(())
     }
 
+    async fn thaw(&self, _pod: &Pod) -> Result<(), HostError> {
+        Ok(())
+    }
+
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
         let name = pod.metadata.name.clone().unwrap_or_default();
         self.cleaned.lock().unwrap().push(name);

@@ -92,6 +92,50 @@ pub(crate) async fn paths_are_masked_and_read_only(scene: &Scene) {
     assert!(tried.contains("Read-only file system"), "{tried}");
 }
 
+/// Root with the default capabilities would lift its own limits.
+pub(crate) async fn cgroups_cannot_be_written(scene: &Scene) {
+    let id = scene.start_alone(&lasting()).await;
+    // Opened for writing, and nothing written.
+    let writable = "find /sys/fs/cgroup -type f | while read file; do \
+                    (: >> $file) 2> /dev/null && echo $file; done; true";
+    assert_eq!(scene.shell(&id, writable).await, "");
+    for attempt in [
+        "echo -1 > $cgroup/memory.limit_in_bytes",
+        "echo max > $cgroup/memory.max",
+        "echo 1 > $cgroup/cgroup.procs",
+        "echo /bin/sh > $cgroup/release_agent",
+        "mkdir $cgroup/own",
+        "mount -o remount,rw $cgroup",
+        "mount -o remount,bind,rw $cgroup",
+        "umount $cgroup",
+    ] {
+        let cgroup = "cgroup=/sys/fs/cgroup/memory; [ -d $cgroup ] || cgroup=/sys/fs/cgroup";
+        let refused = format!("{cgroup}; ! ({attempt}) 2>&1");
+        let told = scene.shell(&id, &refused).await;
+        let is_refused = [
+            "Read-only file system",
+            "permission denied",
+            "not permitted",
+        ];
+        let is_refused = is_refused.iter().any(|reason| told.contains(reason));
+        let is_missing = told.contains("nonexistent directory");
+        assert!(is_refused || is_missing, "{attempt}: {told}");
+    }
+}
+
+pub(crate) async fn cgroups_can_be_written_by_a_privileged_container(scene: &Scene) {
+    let mut pod = scene.pod();
+    let linux = pod.linux.as_mut().unwrap();
+    linux.security_context.as_mut().unwrap().privileged = true;
+    let sandbox = scene.run(pod).await;
+    let mut config = lasting();
+    security(&mut config).privileged = true;
+    let id = scene.start(&sandbox, &config).await;
+    let own = "cgroup=/sys/fs/cgroup/memory; [ -d $cgroup ] || cgroup=/sys/fs/cgroup; \
+               : >> $cgroup/cgroup.procs";
+    scene.shell(&id, own).await;
+}
+
 pub(crate) async fn kernel_settings_are_the_pods_own(scene: &Scene) {
     let setting = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let mut pod = scene.pod();

@@ -93,6 +93,8 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             processes_of_another_container_can_be_joined,
             processes_of_the_node_can_be_shared,
             paths_are_masked_and_read_only,
+            cgroups_cannot_be_written,
+            cgroups_can_be_written_by_a_privileged_container,
             kernel_settings_are_the_pods_own,
             devices_are_given_by_name,
             later_mounts_are_seen_only_where_asked_for,

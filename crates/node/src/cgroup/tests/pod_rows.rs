@@ -207,6 +207,37 @@ fn a_frozen_cgroup_of_v1_is_signalled_and_thawed() {
     assert_eq!(machine.read(&name, "freezer.state"), "THAWED");
 }
 
+#[test]
+fn what_is_frozen_below_a_pod_goes_on_when_it_is_killed_or_thawed() {
+    type Release = fn(&Machine, &CgroupPath);
+    let killed: Release = |machine, path| machine.cgroups.kill(path).unwrap();
+    let thawed: Release = |machine, _| machine.cgroups.thaw_pod(&"frozen".into()).unwrap();
+    for (version, file, frozen, expected, release) in [
+        (Version::V1, "freezer.state", "FROZEN", "THAWED", killed),
+        (Version::V1, "freezer.state", "FROZEN", "THAWED", thawed),
+        (Version::V2, "cgroup.freeze", "1", "0", thawed),
+    ] {
+        let machine = Machine::folder(version);
+        let made = machine
+            .cgroups
+            .ensure_pod(&pod("frozen", &[json!({})]), &SETTINGS);
+        let path = machine.cgroups.path(&made.unwrap());
+        let below = CgroupPath::parse(&format!("{path}/container/own/deeper")).unwrap();
+        machine.cgroups.create(&below).unwrap();
+        let layout = machine.cgroups.layout();
+        let directory = layout.directory(file.split('.').next().unwrap(), &below);
+        let directory = directory.unwrap_or_else(|| layout.directories(&below).remove(0));
+        for cgroup in directory.ancestors().take(2) {
+            std::fs::write(cgroup.join(file), frozen).unwrap();
+        }
+        release(&machine, &path);
+        for cgroup in directory.ancestors().take(2) {
+            let state = std::fs::read_to_string(cgroup.join(file)).unwrap();
+            assert_eq!(state, expected, "{}", cgroup.display());
+        }
+    }
+}
+
 /// Freezes a pod's cgroup as a strike does; on a folder nobody else says that it was asked for.
 fn freeze(machine: &Machine, path: &CgroupPath) {
     let files = match machine.cgroups.version() {

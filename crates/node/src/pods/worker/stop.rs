@@ -37,6 +37,9 @@ impl Worker {
             let seen = self.observe(&pod).await;
             self.take_over_end();
             self.record.publish();
+            if let Err(error) = self.shared().host.thaw(&pod).await {
+                tracing::warn!(%error, "cannot thaw the pod");
+            }
             let stopped = match seen {
                 Ok(()) => self.stop_for_good(&pod, begun).await,
                 Err(_) => Err("its state cannot be read".to_owned()),

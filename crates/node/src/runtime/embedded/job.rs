@@ -51,6 +51,8 @@ pub(super) struct MonitorJob {
     pub(super) has_pid_namespace: bool,
     /// Mounts whose propagation is narrower than that of the container's root.
     pub(super) narrowed: Vec<Narrowed>,
+    /// Mounts that are made read-only with all below them.
+    pub(super) read_only: Vec<PathBuf>,
 }
 
 /// A mount in a container, and how it is joined to the machine's.

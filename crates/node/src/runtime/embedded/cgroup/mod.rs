@@ -124,11 +124,16 @@ impl Cgroup {
         usage::field(&text, "oom_kill").unwrap_or(0)
     }
 
+    /// Kills all that run in it, frozen or not, and does not wait.
+    pub(super) fn kill(&self) -> Result<(), Error> {
+        self.all.kill(&self.path)
+    }
+
     /// Kills all that run in it and waits until they are gone; false if time is up before.
     pub(super) fn kill_all(&self, patience: Duration) -> Result<bool, Error> {
         let deadline = Instant::now() + patience;
         while !self.all.pids(&self.path)?.is_empty() {
-            self.all.kill(&self.path)?;
+            self.kill()?;
             if Instant::now() >= deadline {
                 return Ok(false);
             }

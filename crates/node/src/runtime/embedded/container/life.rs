@@ -20,6 +20,9 @@ use crate::runtime::wire::LinuxContainerResources;
 /// How long a container that was killed may take to be gone.
 const KILL: Duration = Duration::from_secs(30);
 
+/// How long its first process has to die of the signal alone.
+const STUCK: Duration = Duration::from_millis(500);
+
 impl Embedded {
     pub(in super::super) async fn run_container(
         &self,
@@ -92,6 +95,7 @@ impl Embedded {
             stdin_once: config.stdin_once,
             has_pid_namespace: container.record.has_pid_namespace,
             narrowed: spec::narrowed(&config),
+            read_only: spec::read_only(&config),
         };
         self.inner
             .forker
@@ -138,11 +142,33 @@ impl Embedded {
             }
         }
         started.process.signal(Signal::KILL).map_err(failed)?;
-        let gone = tokio::time::timeout(KILL, container.wait_for_exit()).await;
+        let gone = tokio::time::timeout(KILL, self.until_killed(container)).await;
         gone.map_err(|_| Error::TimedOut {
             verb: "killing a container",
             after: KILL,
         })
+    }
+
+    /// Waits until a container is gone whose first process was killed. On cgroup v1 a frozen process
+    /// does not die: what is frozen in the container's cgroup or below is killed and thawed.
+    async fn until_killed(&self, container: &Container) {
+        while tokio::time::timeout(STUCK, container.wait_for_exit())
+            .await
+            .is_err()
+        {
+            let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
+            let killed = blocking("kill a container", move || {
+                let doing = || format!("kill cgroup {}", cgroup.path);
+                cgroup.kill().map_err(|error| Error::failed(doing(), error))
+            });
+            if let Err(error) = killed.await {
+                tracing::warn!(
+                    container = container.id,
+                    error = error.chain(),
+                    "cannot kill what is left of the container"
+                );
+            }
+        }
     }
 
     pub(in super::super) async fn delete_container(

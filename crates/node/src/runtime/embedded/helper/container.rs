@@ -13,7 +13,7 @@ use super::super::layout::ContainerDir;
 use super::causes::Causes;
 use super::executor::Program;
 use super::log::Stream;
-use super::propagation;
+use super::mounts;
 use super::terminal::ConsoleSocket;
 
 /// A container that runs, and our ends of its streams.
@@ -75,7 +75,7 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
         stdin = job.stdin.then(copy).transpose()?;
         terminal = Some(master);
     }
-    propagation::narrow(pid, &job.narrowed)?;
+    mounts::finish(pid, &job.narrowed, &job.read_only)?;
     container.start().map_err(|error| chain(&error))?;
     match failures.wait() {
         Some(message) => Err(message),

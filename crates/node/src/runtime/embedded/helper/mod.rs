@@ -17,8 +17,8 @@ mod executor;
 mod fork;
 mod log;
 mod monitor;
+mod mounts;
 mod pause;
-mod propagation;
 mod terminal;
 
 use std::fs::{self, File};

@@ -25,7 +25,7 @@ use crate::runtime::wire::{ContainerConfig, LinuxContainerSecurityContext, PodSa
 
 pub(super) use accounts::Accounts;
 pub(super) use device::{HostDevice, all_devices, host_devices};
-pub(super) use mounts::{ImageVolume, narrowed};
+pub(super) use mounts::{ImageVolume, narrowed, read_only};
 pub(super) use namespaces::{is_host_network, sandbox_options};
 
 /// All that a specification is made of.

@@ -10,6 +10,9 @@ use crate::runtime::wire::{
     ContainerConfig, LinuxContainerSecurityContext, Mount, MountPropagation, NamespaceMode,
 };
 
+/// Where a container sees its cgroup.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
 /// An image that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct ImageVolume {
@@ -88,7 +91,7 @@ fn kernel_mounts(is_privileged: bool) -> Vec<Value> {
         mount("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", access]),
         mount(
-            "/sys/fs/cgroup",
+            CGROUPS,
             "cgroup",
             &["nosuid", "noexec", "nodev", "relatime", access],
         ),
@@ -168,4 +171,16 @@ pub(in super::super) fn narrowed(config: &ContainerConfig) -> Vec<Narrowed> {
             follows: mount.propagation() == MountPropagation::PropagationHostToContainer,
         })
         .collect()
+}
+
+/// Mounts that libcontainer may have made for writing although they are not to be: cgroups, unless the
+/// container may do anything, or has brought its own in their place.
+pub(in super::super) fn read_only(config: &ContainerConfig) -> Vec<PathBuf> {
+    let cgroups = Path::new(CGROUPS);
+    let is_own = |mount: &Mount| cgroups.starts_with(&mount.container_path);
+    let is_exempt = super::security_context(config).privileged || config.mounts.iter().any(is_own);
+    match is_exempt {
+        true => Vec::new(),
+        false => vec![cgroups.to_owned()],
+    }
 }

@@ -290,6 +290,28 @@ fn mounts_lie_in_the_order_of_their_depth_and_replace_the_usual_ones() {
 }
 
 #[test]
+fn cgroups_are_made_read_only_unless_they_are_the_containers_own_choice() {
+    let usual = with_security(|_| {});
+    assert_eq!(read_only(&usual), [PathBuf::from("/sys/fs/cgroup")]);
+    let privileged = with_security(|security| security.privileged = true);
+    assert!(read_only(&privileged).is_empty());
+    for (target, is_own) in [
+        ("/sys", true),
+        ("/sys/fs/cgroup/", true),
+        ("/sys/fs/cgroup/memory", false),
+        ("/system", false),
+    ] {
+        let mut config = usual.clone();
+        config.mounts.push(Mount {
+            container_path: target.to_owned(),
+            host_path: "/anything".to_owned(),
+            ..Mount::default()
+        });
+        assert_eq!(read_only(&config).is_empty(), is_own, "{target}");
+    }
+}
+
+#[test]
 fn directories_that_must_be_there_are_named() {
     let made = try_make(&with_security(|_| {}), &pod(), &image()).unwrap();
     assert_eq!(made.directories, [Path::new("/data"), Path::new("/srv")]);

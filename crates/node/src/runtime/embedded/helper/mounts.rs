@@ -1,0 +1,77 @@
+//! What libcontainer leaves to be done to the mounts of a container, between making and starting it.
+//!
+//! It gives all mounts the propagation of the container's root: those that asked for less are cut
+//! off. On cgroup v1 it mounts each controller for writing, whatever the specification says, which
+//! would let root in a container lift its own limits: what has to be read-only is made so here.
+
+use std::fs::File;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use libcontainer::syscall::SyscallError;
+use libcontainer::syscall::linux::{AT_RECURSIVE, MOUNT_ATTR_RDONLY, MountAttr};
+use libcontainer::syscall::syscall::SyscallType;
+use rustix::fs::CWD;
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::super::job::Narrowed;
+use super::fork::fork;
+
+/// Finishes the mounts of a container that was made but not started: narrows the propagation of
+/// some, and makes others read-only with all that is mounted below them.
+pub(super) fn finish(pid: i32, narrowed: &[Narrowed], read_only: &[PathBuf]) -> Result<(), String> {
+    if narrowed.is_empty() && read_only.is_empty() {
+        return Ok(());
+    }
+    // A process of its own enters the container's mounts: there is no way back.
+    let child = fork(|| match change(pid, narrowed, read_only) {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(1),
+    });
+    let wait = || {
+        let child = Pid::from_raw(child?).ok_or(io::ErrorKind::NotFound)?;
+        let status = waitpid(Some(child), WaitOptions::empty())?;
+        match status.and_then(|(_, status)| status.exit_status()) {
+            Some(0) => Ok(()),
+            Some(number) => Err(io::Error::from_raw_os_error(number)),
+            None => Err(io::Error::other("it was killed")),
+        }
+    };
+    wait().map_err(|error: io::Error| format!("finish the mounts: {error}"))
+}
+
+fn change(pid: i32, narrowed: &[Narrowed], read_only: &[PathBuf]) -> io::Result<()> {
+    let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    for mount in narrowed {
+        let kind = if mount.follows {
+            MountPropagationFlags::DOWNSTREAM
+        } else {
+            MountPropagationFlags::PRIVATE
+        };
+        mount_change(&mount.path, kind | MountPropagationFlags::REC)?;
+    }
+    read_only.iter().try_for_each(|path| make_read_only(path))
+}
+
+/// Makes the mount at a path read-only, and all below it.
+fn make_read_only(path: &Path) -> io::Result<()> {
+    let attributes = MountAttr {
+        attr_set: MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let size = size_of::<MountAttr>();
+    let kernel = SyscallType::Linux.create_syscall();
+    kernel
+        .mount_setattr(CWD, path, AT_RECURSIVE, &attributes, size)
+        .map_err(|error| match error {
+            SyscallError::Nix(errno) => io::Error::from(errno),
+            error => io::Error::other(error),
+        })
+}

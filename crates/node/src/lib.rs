@@ -9,6 +9,7 @@
 //! [`eviction`] (which of them goes when the node runs short), [`shutdown`] (all of them in order), [`server`] (the kubelet's face), [`identity`] (its certificates), [`sysctl`] (kernel settings, and what they were), [`teardown`] (what all of it leaves on the machine, taken away), [`agent`] (all of it together).
 
 pub mod agent;
+mod beneath;
 pub mod cgroup;
 pub mod eviction;
 mod folder;

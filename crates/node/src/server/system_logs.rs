@@ -13,12 +13,13 @@ use std::path::Path;
 use futures::StreamExt;
 use http::header::LOCATION;
 use http::{HeaderValue, Response, StatusCode};
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::fs::{Dir, FileType};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use super::answer;
 use super::body::{self, Body};
+use crate::beneath::{self, Opened};
 
 /// Names in one listing.
 const MAX_NAMES: usize = 10_000;
@@ -56,33 +57,11 @@ pub(super) async fn show(root: &Path, below: &str, ends_open: bool) -> Response<
     }
 }
 
-/// Opens without following a link out of the folder, even one that is made meanwhile.
 fn find(root: &Path, below: &str) -> io::Result<Found> {
-    let root = root.canonicalize()?;
-    let target = root.join(below).canonicalize()?;
-    let inside = target.strip_prefix(&root).map_err(|_| outside())?;
-    let inside = if inside.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        inside
-    };
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let folder = openat(CWD, &root, flags | OFlags::DIRECTORY, Mode::empty())?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let opened = openat2(&folder, inside, flags, Mode::empty(), resolve)?;
-    let stat = fstat(&opened)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {
-            let length = u64::try_from(stat.st_size).unwrap_or(0);
-            Ok(Found::File(File::from(opened), length))
-        }
-        FileType::Directory => names(&opened).map(Found::Folder),
-        _ => Err(outside()),
+    match beneath::open(root, Path::new(below))? {
+        Opened::File(file, length) => Ok(Found::File(file, length)),
+        Opened::Directory(folder) => names(&folder).map(Found::Folder),
     }
-}
-
-fn outside() -> io::Error {
-    ErrorKind::NotFound.into()
 }
 
 fn names(folder: &OwnedFd) -> io::Result<Vec<String>> {

@@ -4,7 +4,7 @@
 //! one; older ones are compressed, the oldest go. Matches v1.36
 //! pkg/kubelet/logs/container_log_manager.go.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +13,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
+use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
 
+use crate::beneath;
 use crate::runtime::wire::{ContainerFilter, ContainerState, ContainerStateValue};
 use crate::runtime::{Error, Runtime};
 
@@ -85,7 +87,7 @@ async fn rotate(
         let opened = runtime.reopen_container_log(id).await;
         opened.map_err(|error| RotateError::Reopen(error.chain()))
     };
-    let size = match fs::metadata(log) {
+    let size = match fs::symlink_metadata(log) {
         Ok(metadata) => metadata.len(),
         // It was renamed and the runtime has not been told.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return reopen().await,
@@ -147,8 +149,16 @@ fn rotated_logs(log: &Path) -> io::Result<Vec<PathBuf>> {
 fn compress(path: &Path) -> io::Result<()> {
     let compressed = with_suffix(path, COMPRESSED);
     let unfinished = with_suffix(path, UNFINISHED);
-    let mut encoder = GzEncoder::new(File::create(&unfinished)?, Compression::default());
-    io::copy(&mut File::open(path)?, &mut encoder)?;
+    // A pod that may write into the directories of logs could have put links there.
+    let open = |path: &Path, flags: OFlags, mode: Mode| {
+        let (pod, below) = beneath::in_pod(path)?;
+        beneath::open_file(pod, below, flags, mode)
+    };
+    let mut log = open(path, OFlags::RDONLY, Mode::empty())?;
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let made = open(&unfinished, new, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
+    let mut encoder = GzEncoder::new(made, Compression::default());
+    io::copy(&mut log, &mut encoder)?;
     encoder.finish()?;
     fs::rename(unfinished, compressed)?;
     fs::remove_file(path)
@@ -173,7 +183,9 @@ fn stamp(now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs::File;
     use std::io::Read;
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -215,6 +227,19 @@ mod tests {
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "0.log.20260101-000004");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_log_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        let container = folder.path().join("pod/app");
+        fs::create_dir_all(&container).unwrap();
+        symlink(&secret, container.join("0.log.20260101-000001")).unwrap();
+        assert!(make_room(&container.join("0.log"), 5).is_err());
+        assert!(!container.join("0.log.20260101-000001.gz").exists());
+        assert_eq!(fs::read_to_string(secret).unwrap(), "secret");
     }
 
     #[test]

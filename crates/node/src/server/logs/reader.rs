@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::options::LogOptions;
 use super::printer::{Next, Printer};
 use super::tail::start_of_last;
+use crate::beneath::{self, Opened};
 use crate::folder::{Changes, Watch};
 use crate::runtime::wire::ContainerState;
 use crate::runtime::{Error, Runtime};
@@ -34,7 +35,7 @@ pub(super) enum ReadError {
     #[error("unable to retrieve container logs for {id}")]
     NoContainer { id: String },
     #[error("failed to try resolving symlinks in path {path:?}: {source}")]
-    Resolve { path: String, source: io::Error },
+    Resolve { path: PathBuf, source: io::Error },
     #[error("failed to open log file {path:?}: {source}")]
     Open { path: PathBuf, source: io::Error },
     #[error("failed to read log file {path:?}: {source}")]
@@ -87,11 +88,7 @@ impl LogReader {
             tracing::debug!(id, error = error.chain(), "a log's container is not there");
             ReadError::NoContainer { id: id.to_owned() }
         })?;
-        let path = status.log_path;
-        let path = match tokio::fs::canonicalize(&path).await {
-            Ok(path) => path,
-            Err(source) => return Err(ReadError::Resolve { path, source }),
-        };
+        let path = PathBuf::from(status.log_path);
         let mut file = open(&path).await?;
         if let Some(lines) = options.tail_lines {
             let start = start_of_last(&mut file, lines).await;
@@ -251,10 +248,23 @@ impl LogReader {
     }
 }
 
+/// Opens a log (`POD/CONTAINER/0.log`). A pod that may write into the directories of logs could have
+/// put a link there: none is followed out of the pod's directory.
 async fn open(path: &Path) -> Result<File, ReadError> {
-    File::open(path).await.map_err(|source| ReadError::Open {
-        path: path.to_owned(),
-        source,
+    let place = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || {
+        let (pod, below) = beneath::in_pod(&place)?;
+        match beneath::open(pod, below)? {
+            Opened::File(file, _) => Ok(File::from_std(file)),
+            Opened::Directory(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    })
+    .await;
+    let opened = opened.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let path = path.to_owned();
+    opened.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => ReadError::Resolve { path, source },
+        _ => ReadError::Open { path, source },
     })
 }
 

@@ -25,7 +25,8 @@ struct Log {
 impl Log {
     async fn new(text: &str) -> Log {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("0.log");
+        let path = folder.path().join("pod/app/0.log");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         let runtime = FakeRuntime::with_app(path.to_str().unwrap());
         Log {
@@ -115,6 +116,23 @@ async fn a_missing_file_is_told_of_in_the_text() {
         text.starts_with("failed to try resolving symlinks in path"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_link_out_of_the_pods_directory_is_not_followed() {
+    let log = Log::new("").await;
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, line(1, "secret")).unwrap();
+    for target in [secret.as_path(), std::path::Path::new("/etc/hostname")] {
+        std::fs::remove_file(&log.path).unwrap();
+        std::os::unix::fs::symlink(target, &log.path).unwrap();
+        let text = log.get("").await;
+        assert!(
+            text.ends_with("a link leads out of its directory"),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]

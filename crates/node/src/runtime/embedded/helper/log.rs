@@ -1,11 +1,13 @@
 //! Container logs in CRI's format: `<time> <stream> <F|P> <text>` per line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
+
+use crate::beneath;
 
 /// Longest line; a longer one is split into partial lines, as containerd does.
 const MAX_LINE: usize = 16 * 1024;
@@ -107,11 +109,9 @@ impl LogFile {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir)?;
         }
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o640)
-            .open(path)?;
+        let (pod, below) = beneath::in_pod(path)?;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let file = beneath::open_file(pod, below, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
         Ok(LogFile {
             path: path.to_owned(),
             file,

@@ -17,6 +17,7 @@ use plimsoll_node::runtime::wire::AuthConfig;
 
 use crate::exit::Exit;
 use crate::failure::Advise;
+use crate::node::{image_size, parse_image_size};
 use crate::print::Table;
 
 /// Arguments of `plimsoll image`.
@@ -66,7 +67,18 @@ struct Import {
     pin: bool,
 
     #[command(flatten)]
+    size: SizeArguments,
+
+    #[command(flatten)]
     start: StartArguments,
+}
+
+#[derive(Debug, Args)]
+struct SizeArguments {
+    /// How much one image may unpack to, as a quantity; half of the disk that holds images if not
+    /// given.
+    #[arg(long, value_name = "QUANTITY", value_parser = parse_image_size)]
+    max_image_size: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +127,9 @@ struct Pull {
     /// Never remove the images as unused.
     #[arg(long)]
     pin: bool,
+
+    #[command(flatten)]
+    size: SizeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -131,7 +146,12 @@ struct Remove {
 /// Does what is asked, up to what cannot be done.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let directory = arguments.data_dir.join(image::DIRECTORY);
-    let done = Store::open(&directory)
+    let max_image_size = match &arguments.command {
+        Command::Import(arguments) => arguments.size.max_image_size,
+        Command::Pull(arguments) => arguments.size.max_image_size,
+        Command::Ls | Command::Rm(_) => None,
+    };
+    let done = Store::open_with(&directory, image_size(max_image_size))
         .context("cannot use the image store")
         .and_then(|store| match &arguments.command {
             Command::Import(arguments) => import(&store, arguments),

@@ -11,7 +11,7 @@ use plimsoll_core::eviction::MemorySource;
 use crate::eviction::Waking;
 use crate::eviction::protect::Protection;
 use crate::identity::request::KeyedCertificate;
-use crate::image::BuiltinImage;
+use crate::image::{BuiltinImage, MaxImageSize};
 use crate::sysctl::Sysctls;
 use crate::teardown::footprint::{self, Footprint};
 
@@ -165,6 +165,8 @@ pub struct EmbeddedChoice {
     pub cni_plugins: PathBuf,
     /// Registries that are spoken to without TLS.
     pub insecure_registries: Vec<String>,
+    /// How much an image may take of the disk.
+    pub max_image_size: MaxImageSize,
     /// An image that is there from the start.
     pub builtin_image: Option<BuiltinImage>,
 }

@@ -248,7 +248,7 @@ fn embedded_options(
     options: &Options,
     choice: &EmbeddedChoice,
 ) -> Result<embedded::Options, StartError> {
-    let store = Store::open(&options.directories.images);
+    let store = Store::open_with(&options.directories.images, choice.max_image_size);
     let store = store.map_err(|error| StartError::Runtime(chain(&error)))?;
     if let Some(image) = &choice.builtin_image {
         let installed = store.install_builtin(image);

@@ -9,7 +9,9 @@ use super::configuration::Configuration;
 use super::digest::Digest;
 use super::file;
 use super::layers::{self, Unpacked};
+use super::room::{Room, Rule};
 use super::store::Store;
+use super::unpack::{self, Limits};
 use super::workspace::Workspace;
 
 /// Why an image did not get into the store.
@@ -21,6 +23,14 @@ pub enum Error {
     /// A layer.
     #[error(transparent)]
     Layer(#[from] layers::Error),
+    /// It takes more than an image may.
+    #[error("its layers take more than {limit} bytes, {rule}")]
+    TooLarge {
+        /// What it may take.
+        limit: u64,
+        /// What says so.
+        rule: Rule,
+    },
     /// Its configuration is none.
     #[error("its configuration cannot be understood")]
     Configuration(#[source] serde_json::Error),
@@ -59,6 +69,8 @@ pub struct Installation {
     chains: Vec<Digest>,
     /// Layers unpacked here, by their position.
     unpacked: Vec<Option<Unpacked>>,
+    /// Bytes of those layers.
+    taken: u64,
 }
 
 impl Installation {
@@ -96,6 +108,7 @@ impl Installation {
             id,
             manifest,
             chains,
+            taken: 0,
         })
     }
 
@@ -110,18 +123,47 @@ impl Installation {
         self.workspace.path(name)
     }
 
+    /// Whether there is room for content on its way, which is so long before it is unpacked.
+    pub fn expect(&self, bytes: u64) -> Result<(), Error> {
+        let room = self.store.room(self.taken)?;
+        match bytes <= room.bytes {
+            true => Ok(()),
+            false => Err(self.too_large(room)),
+        }
+    }
+
     /// Unpacks the layer at a position; all missing ones below it must have been.
     pub fn unpack_layer(&mut self, at: usize, content: impl Read) -> Result<(), Error> {
         let below: Vec<PathBuf> = (0..at).rev().map(|below| self.files(below)).collect();
+        let room = self.store.room(self.taken)?;
+        let limits = Limits {
+            bytes: room.bytes,
+            ..Limits::default()
+        };
         let layer = layers::unpack_into(
             self.workspace.path(&format!("layer-{at}")),
             content,
             self.configuration.rootfs.diff_ids[at],
             &below,
-            self.store.limits(),
-        )?;
+            limits,
+        );
+        let layer = layer.map_err(|error| match error {
+            layers::Error::Unpack {
+                source: unpack::Error::TooLarge { .. },
+                ..
+            } => self.too_large(room),
+            error => error.into(),
+        })?;
+        self.taken = self.taken.saturating_add(layer.tar_bytes);
         self.unpacked[at] = Some(layer);
         Ok(())
+    }
+
+    fn too_large(&self, room: Room) -> Error {
+        Error::TooLarge {
+            limit: self.taken.saturating_add(room.bytes),
+            rule: room.rule,
+        }
     }
 
     /// Makes the image part of the store, under its names. Returns its record.

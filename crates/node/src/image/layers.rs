@@ -69,6 +69,8 @@ pub struct Layers {
 #[derive(Debug)]
 pub struct Unpacked {
     directory: PathBuf,
+    /// How long its tar was.
+    pub tar_bytes: u64,
 }
 
 impl Unpacked {
@@ -143,7 +145,7 @@ pub fn unpack_into(
     let decompress = |source| Error::Decompress { diff_id, source };
     let tar = decompressed(BufReader::with_capacity(BUFFER, content)).map_err(decompress)?;
     let mut tar = Hashing::new(tar);
-    unpack(
+    let tar_bytes = unpack(
         BufReader::with_capacity(BUFFER, &mut tar),
         &files,
         below,
@@ -160,7 +162,10 @@ pub fn unpack_into(
         inodes: usage.inodes,
     };
     file::write_json(&directory.join(FACTS), &facts)?;
-    Ok(Unpacked { directory })
+    Ok(Unpacked {
+        directory,
+        tar_bytes,
+    })
 }
 
 /// Waits until all that was written to the file system of a path has reached the disk.

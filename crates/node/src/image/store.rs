@@ -24,9 +24,9 @@ use super::file::{self, Doing, Error};
 use super::layers::Layers;
 use super::lock::Lock;
 use super::reference::Reference;
+use super::room::{Disk, MaxImageSize, Room};
 use super::roots::Roots;
 use super::tree::{self, Usage};
-use super::unpack::Limits;
 use super::workspace::{self, Workspace};
 
 /// Images and root file systems under one directory. Cheap to clone; several may be open on one
@@ -34,7 +34,7 @@ use super::workspace::{self, Workspace};
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: Arc<Path>,
-    limits: Limits,
+    max_image_size: MaxImageSize,
     pub(super) layers: Layers,
     pub(super) roots: Roots,
 }
@@ -42,18 +42,18 @@ pub struct Store {
 impl Store {
     /// Opens the store in a directory, making it if need be, and sweeps away what crashes left.
     pub fn open(directory: &Path) -> Result<Store, Error> {
-        Store::open_with(directory, Limits::default())
+        Store::open_with(directory, MaxImageSize::default())
     }
 
-    /// As [`Self::open`], with other bounds on what is unpacked.
-    pub fn open_with(directory: &Path, limits: Limits) -> Result<Store, Error> {
+    /// As [`Self::open`], with another bound on what an image unpacks to.
+    pub fn open_with(directory: &Path, max_image_size: MaxImageSize) -> Result<Store, Error> {
         std::fs::create_dir_all(directory).doing("make the directory", directory)?;
         // Mounts are remembered by path, so it has to be one that stays true.
         let directory = directory
             .canonicalize()
             .doing("resolve the path of", directory)?;
         let store = Store {
-            limits,
+            max_image_size,
             layers: Layers::new(directory.join("layers")),
             roots: Roots::new(directory.join("roots")),
             directory: directory.into(),
@@ -70,9 +70,10 @@ impl Store {
         &self.directory
     }
 
-    /// Bounds on what is unpacked.
-    pub fn limits(&self) -> Limits {
-        self.limits
+    /// What is left for an image that has taken so many bytes already.
+    pub(super) fn room(&self, taken: u64) -> Result<Room, Error> {
+        let disk = Disk::of(&self.directory).doing("measure the disk of", &self.directory)?;
+        Ok(Room::left(self.max_image_size, disk, taken))
     }
 
     /// Root file systems of containers.

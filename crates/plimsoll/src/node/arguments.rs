@@ -11,7 +11,9 @@ use plimsoll_client::process::hostname;
 use plimsoll_core::allocatable::Machine;
 use plimsoll_core::config::{NodeConfig, Profile, parse_taint, read_file};
 use plimsoll_core::object::syntax::check_dns_subdomain;
+use plimsoll_core::quantity::Quantity;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+use plimsoll_node::image::MaxImageSize;
 use plimsoll_node::preflight::Subject;
 
 use super::eviction::EvictionArguments;
@@ -98,6 +100,11 @@ pub(crate) struct NodeArguments {
     /// Registries to be spoken to without TLS (embedded runtime); those on this machine always are.
     #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',')]
     insecure_registry: Vec<String>,
+
+    /// How much one image may unpack to, as a quantity (embedded runtime); half of the disk that
+    /// holds images if not given.
+    #[arg(long, value_name = "QUANTITY", value_parser = parse_image_size)]
+    max_image_size: Option<u64>,
 
     /// Leave kernel settings (vm.overcommit_memory and others) as they are.
     #[arg(long)]
@@ -215,6 +222,7 @@ impl NodeArguments {
             cni_config: self.cni_conf_dir.clone(),
             cni_plugins: self.cni_bin_dir.clone(),
             insecure_registries: self.insecure_registry.clone(),
+            max_image_size: image_size(self.max_image_size),
             builtin_image: Some(demo_image::IMAGE),
         }))
     }
@@ -237,6 +245,19 @@ fn parse_healthz(text: &str) -> Result<Healthz, String> {
     let address = listen::parse(10248)(text);
     let address = address.map_err(|error| format!("{error}, or off"))?;
     Ok(Healthz(Some(address)))
+}
+
+/// What one image may unpack to.
+pub(crate) fn image_size(bytes: Option<u64>) -> MaxImageSize {
+    bytes.map_or(MaxImageSize::default(), MaxImageSize::Bytes)
+}
+
+pub(crate) fn parse_image_size(text: &str) -> Result<u64, String> {
+    let quantity: Quantity = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(quantity.value()) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("the size of an image is above zero, as 20Gi".to_owned()),
+    }
 }
 
 /// The kernel's rules for the name of a network link, and `%`, which it would fill in.

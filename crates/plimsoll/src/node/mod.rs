@@ -25,7 +25,8 @@ use crate::exit::Exit;
 use crate::failure::{Advise, usage};
 use crate::{logging, signals};
 pub(crate) use arguments::{
-    DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, absolute, helper_command, subject,
+    DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, absolute, helper_command, image_size,
+    parse_image_size, subject,
 };
 pub(crate) use preflight::{refuse_by, refuse_unfit};
 

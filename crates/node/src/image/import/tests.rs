@@ -5,6 +5,7 @@ use plimsoll_testkit::images::{Image, Layer, Tree, gzip};
 use tempfile::TempDir;
 
 use super::*;
+use crate::image::MaxImageSize;
 
 /// A store in a folder, and files beside it.
 struct Bench {
@@ -75,6 +76,35 @@ fn both_kinds_of_archive_give_the_same_image() {
         assert_eq!(fs::read_to_string(&motd).unwrap(), "hello");
         assert_eq!(bench.store.catalogue().unwrap().images(), records);
     }
+}
+
+#[test]
+fn an_image_that_unpacks_to_more_than_allowed_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let layer = |name: &str| {
+        let content = vec![0; 600 << 10];
+        Layer::gzip(Tree::new().file(name, 0o644, &content).into_tar())
+    };
+    // Each layer would fit.
+    let archive = Image::new(vec![layer("a"), layer("b")]).docker_archive(&["bomb"]);
+    let path = folder.path().join("archive.tar");
+    fs::write(&path, archive).unwrap();
+    let import = |max: u64| {
+        let directory = folder.path().join("images");
+        let store = Store::open_with(&directory, MaxImageSize::Bytes(max)).unwrap();
+        let imported = store.import(&Source::Path(path.clone()), &Options::default());
+        imported.map(|_| ()).map_err(|error| {
+            let left = file::names(&directory.join("work")).unwrap();
+            assert_eq!(left, Vec::<String>::new());
+            crate::agent::chain(&error)
+        })
+    };
+    assert_eq!(
+        import(1 << 20).unwrap_err(),
+        "cannot import image bomb: its layers take more than 1048576 \
+         bytes, which is the maximum size of an image (--max-image-size)"
+    );
+    import(2 << 20).unwrap();
 }
 
 /// A directory that a layer does not describe looks as it does in the layer below.

@@ -181,8 +181,14 @@ impl Pull {
         manifest: &Manifest,
         downloads: &Arc<Downloads>,
     ) -> Result<Installation, Error> {
+        let missing = installation.missing_layers();
+        let sizes = missing.iter().map(|at| manifest.layers[*at].size);
+        let expected = sizes.fold(0, u64::saturating_add);
+        installation
+            .expect(expected)
+            .map_err(|source| Error::install(&self.name, source))?;
         let mut arriving = Vec::new();
-        for at in installation.missing_layers() {
+        for at in missing {
             let path = installation.path(&format!("download-{at}"));
             let layer = manifest.layers[at].clone();
             arriving.push((at, downloads.start(layer, path)));

@@ -93,7 +93,13 @@ pub enum Error {
 
 /// Unpacks a tar that is not compressed into an empty directory. `below` are the layers it will
 /// lie on, the uppermost first: a directory that the tar does not mention looks as it does there.
-pub fn unpack(tar: impl Read, into: &Path, below: &[PathBuf], limits: Limits) -> Result<(), Error> {
+/// Returns how long the tar was.
+pub fn unpack(
+    tar: impl Read,
+    into: &Path,
+    below: &[PathBuf],
+    limits: Limits,
+) -> Result<u64, Error> {
     let reader = Bounded {
         inner: tar,
         left: limits.bytes,
@@ -115,7 +121,7 @@ pub fn unpack(tar: impl Read, into: &Path, below: &[PathBuf], limits: Limits) ->
     }
     // The digest of a layer covers what follows the last entry too.
     match io::copy(&mut reader, &mut io::sink()) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(limits.bytes - reader.left),
         Err(_) if reader.left == 0 => Err(too_large),
         Err(error) => Err(tarball::Error::Read(error).into()),
     }

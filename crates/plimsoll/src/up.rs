@@ -19,9 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::{self, Part};
 use crate::exit::Exit;
 use crate::next_steps::print_when_ready;
-use crate::node::{DEFAULT_DATA_DIR, NodeArguments, refuse_unfit};
+use crate::node::{DEFAULT_DATA_DIR, DefaultConfinement, NodeArguments, refuse_unfit};
 use crate::server::{self, Opened};
 use crate::{logging, signals};
+
+/// A cluster of one machine has no history of pods that rely on upstream's defaults.
+const CONFINEMENT: DefaultConfinement = DefaultConfinement::Hardened;
 
 /// Arguments of `plimsoll up`: those of the server, and those of the node.
 #[derive(Debug, Args)]
@@ -48,7 +51,7 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let data_dir = arguments.server.data_dir();
     let trial = arguments
         .node
-        .options(data_dir, Serving::SelfSigned, None)?;
+        .options(CONFINEMENT, data_dir, Serving::SelfSigned, None)?;
     refuse_unfit(&trial, data_dir)?;
     run_parts(arguments).await?;
     Ok(Exit::Success.into())
@@ -123,7 +126,9 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
         key_pem: serving.key_pem,
     });
     let ca_pem = Some(authority.certificate_pem().to_owned());
-    arguments.node.options(&opened.directory, serving, ca_pem)
+    arguments
+        .node
+        .options(CONFINEMENT, &opened.directory, serving, ca_pem)
 }
 
 async fn run_scheduler(server: Arc<Server>, stop: CancellationToken) -> Result<()> {

@@ -11,7 +11,7 @@ use plimsoll_node::preflight::{Finding, Level, judge, observe};
 use super::{Arguments, Format};
 use crate::exit::Exit;
 use crate::failure::usage;
-use crate::node::{NodeArguments, subject};
+use crate::node::{DefaultConfinement, NodeArguments, subject};
 use crate::print::Table;
 
 /// The arguments of a node as if they stood on a command line of their own.
@@ -35,7 +35,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     let node = AsNode::try_parse_from(line)?.node;
-    let options = node.options(&arguments.data_dir, Serving::SelfSigned, None)?;
+    let options = node.options(
+        DefaultConfinement::Upstream,
+        &arguments.data_dir,
+        Serving::SelfSigned,
+        None,
+    )?;
     let findings = judge(&observe(&subject(&options)), &options.config);
     let text = match arguments.output {
         Format::Table => render(&findings),

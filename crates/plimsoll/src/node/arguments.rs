@@ -16,6 +16,7 @@ use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, 
 use plimsoll_node::image::MaxImageSize;
 use plimsoll_node::preflight::Subject;
 
+use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
 use crate::check::overridden_machine;
 use crate::demo_image;
@@ -112,11 +113,14 @@ pub(crate) struct NodeArguments {
 
     #[command(flatten)]
     eviction: EvictionArguments,
+
+    #[command(flatten)]
+    confinement: ConfinementArguments,
 }
 
 impl NodeArguments {
     /// The configuration with what the command line adds. All mistakes are told at once.
-    pub(crate) fn node_config(&self) -> Result<NodeConfig> {
+    fn node_config(&self, confinement: DefaultConfinement) -> Result<NodeConfig> {
         let mut config = match &self.config {
             None => NodeConfig::defaults(Profile::Kubernetes136),
             Some(file) => {
@@ -127,6 +131,7 @@ impl NodeArguments {
                 reading.config
             }
         };
+        self.confinement.apply(confinement, &mut config);
         if let Some(root) = &self.cgroup_root {
             config.cgroup_root.value.clone_from(root);
         }
@@ -158,11 +163,12 @@ impl NodeArguments {
     /// Everything an agent is told. `serving` and `client_ca_pem` depend on how it joins.
     pub(crate) fn options(
         &self,
+        confinement: DefaultConfinement,
         data_dir: &Path,
         serving: Serving,
         client_ca_pem: Option<String>,
     ) -> Result<Options> {
-        let config = self.node_config()?;
+        let config = self.node_config(confinement)?;
         let node_name = self.node_name()?;
         let capacity = self.capacity.as_deref().map(|text| machine(text, &config));
         Ok(Options {

@@ -1,6 +1,7 @@
 //! `plimsoll node`: the node agent, joined to any Kubernetes API.
 
 mod arguments;
+mod confinement;
 mod eviction;
 mod preflight;
 
@@ -28,7 +29,11 @@ pub(crate) use arguments::{
     DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, absolute, helper_command, image_size,
     parse_image_size, subject,
 };
+pub(crate) use confinement::DefaultConfinement;
 pub(crate) use preflight::{refuse_by, refuse_unfit};
+
+/// A node may join any cluster, whose pods expect what upstream gives them.
+const CONFINEMENT: DefaultConfinement = DefaultConfinement::Upstream;
 
 /// Arguments of `plimsoll node`.
 #[derive(Debug, Args)]
@@ -86,7 +91,7 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     // Looked at before joining, so that a machine that cannot be a node does not become one.
     let trial = arguments
         .node
-        .options(&data_dir, Serving::SelfSigned, None)?;
+        .options(CONFINEMENT, &data_dir, Serving::SelfSigned, None)?;
     refuse_unfit(&trial, &data_dir)?;
     run_agent(arguments, &data_dir).await?;
     Ok(Exit::Success.into())
@@ -108,7 +113,9 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
         pems.collect::<String>()
     });
     let client = kube::Client::try_from(config).context("cannot talk to the cluster")?;
-    let options = arguments.node.options(data_dir, serving, authority)?;
+    let options = arguments
+        .node
+        .options(CONFINEMENT, data_dir, serving, authority)?;
     let stop = signals::stop_token();
     let exchange = ClientExchange::new(client);
     let client = exchange.client();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -21,7 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use crate::cgroup::NodeCgroups;
-use crate::pods::admission::Facts;
+use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
@@ -50,6 +49,9 @@ pub(super) struct NodeHost {
     /// Pressure conditions that hold.
     pub(super) pressure: watch::Sender<BTreeSet<NodeCondition>>,
     pub(super) pressure_rule: PressureRule,
+    /// `allowedUnsafeSysctls`.
+    pub(super) allowed_unsafe_sysctls: Vec<String>,
+    pub(super) confinement: Confinement,
     /// Whether the machine is about to be switched off.
     pub(super) shutting_down: watch::Sender<bool>,
     /// Tells that the QoS cgroups have to be looked at.
@@ -158,8 +160,8 @@ impl Host for NodeHost {
             pressure: self.pressure.borrow().clone(),
             pressure_rule: self.pressure_rule,
             comparison: ComparisonOperators::Disabled,
-            allowed_unsafe_sysctls: Vec::new(),
-            has_app_armor: Path::new("/sys/kernel/security/apparmor").exists(),
+            allowed_unsafe_sysctls: self.allowed_unsafe_sysctls.clone(),
+            confinement: self.confinement,
             has_strict_groups: false,
             is_shutting_down: *self.shutting_down.borrow(),
         }

@@ -21,6 +21,7 @@ mod prepare;
 mod pressure;
 mod run;
 mod serving;
+mod settings;
 mod system_info;
 mod upkeep;
 

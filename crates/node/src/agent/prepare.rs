@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
+use super::settings;
 use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
 use crate::image::{ImageService, Registries, Store};
 use crate::machine::{self, LocalMachine, read_local_machine};
@@ -303,10 +304,7 @@ fn facts(
         root_dir: options.directories.root.clone(),
         pod_logs_dir: options.directories.pod_logs.clone(),
         hosts_file: "/etc/hosts".into(),
-        seccomp_default: config
-            .carried
-            .get("seccompDefault")
-            .is_some_and(|s| s.value == true),
+        seccomp_default: settings::is_on(config, "seccompDefault", false),
         supports_recursive_read_only: false,
         has_selinux: Path::new("/sys/fs/selinux/enforce").exists(),
         masked_paths: thermal_throttle_paths(Path::new("/sys/devices/system/cpu")),

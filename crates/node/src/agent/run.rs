@@ -27,16 +27,18 @@ use super::heartbeat::Heartbeat;
 use super::host::{NodeHost, chain};
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
-use super::options::{Options, Serving, own_cgroup};
+use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
 use super::precedence::Precedence;
 use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
 use super::serving::keep_serving_certificate;
+use super::settings;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use crate::cgroup::{NodeCgroups, is_unaccounted};
 use crate::eviction::begun_before;
 use crate::identity::request::{KeyedCertificate, self_signed};
+use crate::pods::admission::{Confinement, Support};
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
@@ -56,6 +58,8 @@ const DENIED_LIFE: Duration = Duration::from_secs(30);
 const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
+/// What `/logs/` shows, as upstream.
+const SYSTEM_LOGS: &str = "/var/log";
 /// `fileCheckFrequency`: how often manifests are read without being told of a change.
 const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
@@ -153,6 +157,8 @@ impl Agent {
             node: heartbeat.node.subscribe(),
             pressure: watch::channel(BTreeSet::new()).0,
             pressure_rule: PressureRule::of(config.profile),
+            allowed_unsafe_sysctls: settings::texts(config, "allowedUnsafeSysctls"),
+            confinement: confinement(options),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
         };
@@ -355,15 +361,16 @@ impl Agent {
             .map(|pem| ClientAuthority::new(pem.as_bytes()))
             .transpose()?;
         let reviews = Reviews::new(self.client.clone(), name, ALLOWED_LIFE, DENIED_LIFE);
+        let is_on = |path: &str, default| settings::is_on(&options.config, path, default);
         let server_options = server::Options {
             authenticator: Authenticator {
                 authority: authority.map(Arc::new),
                 tokens: Some(TokenReviews::new(self.client.clone(), TOKEN_LIFE)),
-                anonymous: false,
+                anonymous: is_on("authentication.anonymous.enabled", false),
             },
             authorizer: Authorizer::Webhook(Box::new(reviews)),
-            debugging_handlers: true,
-            system_logs: None,
+            debugging_handlers: is_on("enableDebuggingHandlers", true),
+            system_logs: is_on("enableSystemLogHandler", true).then(|| SYSTEM_LOGS.into()),
             idle: STREAM_IDLE,
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
@@ -413,6 +420,25 @@ impl Agent {
         names.sort();
         names.dedup();
         names
+    }
+}
+
+/// Which profiles and labels of containers can be enforced: what the kernel has, and the runtime
+/// uses. The embedded one has none of its own.
+fn confinement(options: &Options) -> Confinement {
+    let of = |file: &str, is_enabled: fn(&str) -> bool| {
+        let text = std::fs::read_to_string(options.system_root.join(file));
+        match (text.is_ok_and(|text| is_enabled(&text)), &options.runtime) {
+            (false, _) => Support::NotOnHost,
+            (true, RuntimeChoice::Embedded(_)) => Support::NotInRuntime,
+            (true, RuntimeChoice::Cri { .. }) => Support::Full,
+        }
+    };
+    Confinement {
+        app_armor: of("sys/module/apparmor/parameters/enabled", |text| {
+            text.starts_with('Y')
+        }),
+        selinux: of("sys/fs/selinux/enforce", |_| true),
     }
 }
 

@@ -65,7 +65,7 @@ impl Host for FakeHost {
             pressure_rule: PressureRule::V1_36,
             comparison: ComparisonOperators::Disabled,
             allowed_unsafe_sysctls: Vec::new(),
-            has_app_armor: false,
+            confinement: Default::default(),
             has_strict_groups: false,
             is_shutting_down: false,
         }

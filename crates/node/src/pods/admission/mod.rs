@@ -5,13 +5,14 @@
 //! come in upstream's order and the first that fails gives the reason. Matches v1.36
 //! pkg/kubelet/lifecycle/predicate.go. Critical pods drive others away, see `preemption`.
 
+mod confinement;
 mod preemption;
 mod sysctl;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{AppArmorProfile, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::admission::node_admit::{self, PressureRule};
 use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
@@ -28,6 +29,7 @@ use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
 use super::anatomy;
+pub use confinement::{Confinement, Support};
 use preemption::{Running, Shortage};
 
 /// What of the node decides.
@@ -43,8 +45,8 @@ pub struct Facts {
     pub comparison: ComparisonOperators,
     /// Sysctls beyond the safe ones (`allowedUnsafeSysctls`), names or prefixes with `*`.
     pub allowed_unsafe_sysctls: Vec<String>,
-    /// Whether AppArmor profiles can be enforced.
-    pub has_app_armor: bool,
+    /// Which profiles and labels of containers can be enforced.
+    pub confinement: Confinement,
     /// Whether the runtime knows `supplementalGroupsPolicy: Strict`.
     pub has_strict_groups: bool,
     /// Whether the node is about to be switched off.
@@ -147,7 +149,7 @@ fn judge<'a>(
             "node(s) had taints that the pod didn't tolerate",
         );
     }
-    admit_app_armor(pod, facts)?;
+    confinement::admit(pod, facts.confinement)?;
     if facts.is_shutting_down {
         return reject(
             "NodeShutdown",
@@ -276,29 +278,6 @@ fn insufficient(shortage: &Shortage) -> Rejection {
             "Node didn't have enough resource: {name}, requested: {requested}, used: {used}, capacity: {capacity}"
         ),
     }
-}
-
-/// Profiles that cannot be enforced are not ignored. A pod that was admitted once stays.
-fn admit_app_armor(pod: &Pod, facts: &Facts) -> Result<(), Rejection> {
-    let is_new = matches!(anatomy::phase(pod), "" | "Pending");
-    let is_confined = |profile: &AppArmorProfile| profile.type_ != "Unconfined";
-    let of_pod = anatomy::spec(pod).and_then(|spec| {
-        let security = spec.security_context.as_ref()?;
-        security.app_armor_profile.clone()
-    });
-    let wants = of_pod.as_ref().is_some_and(is_confined)
-        || anatomy::parts(pod).any(|part| {
-            let security = part.container.security_context.as_ref();
-            let own = security.and_then(|security| security.app_armor_profile.as_ref());
-            own.is_some_and(is_confined)
-        });
-    if is_new && wants && !facts.has_app_armor {
-        return reject(
-            "AppArmor",
-            "Cannot enforce AppArmor: AppArmor is not enabled on the host",
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]

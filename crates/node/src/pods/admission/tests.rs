@@ -20,7 +20,7 @@ fn facts() -> Facts {
         pressure_rule: PressureRule::V1_36,
         comparison: ComparisonOperators::Disabled,
         allowed_unsafe_sysctls: vec!["net.core.*".to_owned()],
-        has_app_armor: false,
+        confinement: Confinement::default(),
         has_strict_groups: false,
         is_shutting_down: false,
     }
@@ -228,4 +228,49 @@ fn a_profile_that_cannot_be_enforced_is_not_ignored() {
     );
     let free = json!({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}});
     check(&pod(json!({}), free), &[], None);
+}
+
+#[test]
+fn a_label_that_cannot_be_enforced_is_not_ignored() {
+    let labelled = |options: Value| {
+        let spec = json!({"securityContext": {"seLinuxOptions": options}});
+        pod(json!({}), spec)
+    };
+    let refused = "Cannot enforce SELinux: SELinux is not enabled on the host";
+    for options in [
+        json!({"level": "s0:c1,c2"}),
+        json!({"type": "container_t", "user": "system_u"}),
+    ] {
+        check(&labelled(options), &[], Some(("SELinux", refused)));
+    }
+    for options in [json!({}), json!({"level": "s0", "type": "spc_t"})] {
+        check(&labelled(options), &[], None);
+    }
+    let mut running = labelled(json!({"level": "s0"}));
+    let status = json!({"phase": "Running"});
+    running.status = Some(serde_json::from_value(status).unwrap());
+    check(&running, &[], None);
+}
+
+#[test]
+fn what_the_runtime_cannot_enforce_is_refused_and_what_it_can_is_not() {
+    let confined = json!({"securityContext": {
+        "appArmorProfile": {"type": "RuntimeDefault"},
+        "seLinuxOptions": {"level": "s0"},
+    }});
+    let pod = pod(json!({}), confined);
+    let admitted = |app_armor, selinux| {
+        let mut facts = facts();
+        facts.confinement = Confinement { app_armor, selinux };
+        admit(&pod, [], &facts).map_err(|refused| refused.message)
+    };
+    assert_eq!(
+        admitted(Support::NotInRuntime, Support::Full).unwrap_err(),
+        "Cannot enforce AppArmor: the container runtime does not support AppArmor"
+    );
+    assert_eq!(
+        admitted(Support::Full, Support::NotInRuntime).unwrap_err(),
+        "Cannot enforce SELinux: the container runtime does not support SELinux"
+    );
+    assert!(admitted(Support::Full, Support::Full).is_ok());
 }

@@ -8,8 +8,10 @@
 //! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and
 //! [`pipeline`], which runs them in the API server's order. [`priority`],
 //! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`]
-//! and [`node_admit`] stand each on its own.
+//! and [`node_admit`] stand each on its own. [`configuration`] is the file in which plugins are
+//! configured, [`pod_security`] one of them.
 
+pub mod configuration;
 pub mod daemon_set;
 pub mod default_toleration_seconds;
 pub mod draft;
@@ -22,6 +24,7 @@ pub mod node_taints;
 pub mod overcommit;
 pub mod pipeline;
 pub mod pod_defaults;
+pub mod pod_security;
 pub mod pod_validation;
 pub mod priority;
 pub mod quota;

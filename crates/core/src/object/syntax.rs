@@ -19,6 +19,11 @@ pub const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
+/// What a lower-case RFC 1123 label is.
+pub const DNS_LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case \
+    alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. \
+    'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
 /// What is wrong with a label key: an optional DNS prefix and `/`, then a name.
 pub fn check_label_key(key: &str) -> Vec<String> {
     let mut broken = Vec::new();
@@ -71,6 +76,24 @@ pub fn check_dns_subdomain(name: &str) -> Vec<String> {
     }
     if !is_dns_subdomain(name) {
         broken.push(SUBDOMAIN_RULE.to_owned());
+    }
+    broken
+}
+
+/// What is wrong with a lower-case RFC 1123 label, the form of the names of namespaces.
+pub fn check_dns_label(name: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    if name.len() > LABEL_MAX_BYTES {
+        broken.push(at_most(LABEL_MAX_BYTES));
+    }
+    if !is_dns_label(name) {
+        let has_dots = is_dns_subdomain(name);
+        let rule = if has_dots {
+            "must not contain dots"
+        } else {
+            DNS_LABEL_RULE
+        };
+        broken.push(rule.to_owned());
     }
     broken
 }

@@ -4,11 +4,8 @@
 //! apimachinery/pkg/util/validation/validation.go and pkg/api/validation/generic.go. Rules for
 //! label keys and values are core's.
 
-use plimsoll_core::object::syntax::{SUBDOMAIN_RULE, is_dns_label, is_dns_subdomain, is_framed};
+use plimsoll_core::object::syntax::{SUBDOMAIN_RULE, check_dns_label, is_dns_subdomain, is_framed};
 
-const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
-    characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
-    '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const UNDERSCORE_SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower \
     case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric \
     character (e.g. 'example.com', regex used for validation is \
@@ -68,12 +65,7 @@ pub(super) fn dns_subdomain(name: &str) -> Vec<String> {
 }
 
 pub(super) fn dns_label(name: &str) -> Vec<String> {
-    let rule = if is_dns_subdomain(name) {
-        "must not contain dots"
-    } else {
-        LABEL_RULE
-    };
-    broken(name, 63, is_dns_label(name), rule)
+    check_dns_label(name)
 }
 
 /// A subdomain whose labels may hold underscores.
@@ -196,12 +188,14 @@ fn path_segment_characters(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_core::object::syntax::DNS_LABEL_RULE;
+
     use super::*;
 
     #[test]
     fn labels_with_dots_are_told_apart() {
         assert_eq!(dns_label("a.b"), ["must not contain dots"]);
-        assert_eq!(dns_label("A"), [LABEL_RULE]);
+        assert_eq!(dns_label("A"), [DNS_LABEL_RULE]);
         assert_eq!(
             dns_label(&"a".repeat(64)),
             ["must be no more than 63 characters"]

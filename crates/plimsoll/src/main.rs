@@ -3,6 +3,7 @@
 //! One file per command. What they share: `print` (answers), `failure` (errors and hints), `exit`
 //! (exit codes), `logging`, `signals`, `data_dir`, `listen` and `input`.
 
+mod admission;
 mod check;
 mod cluster;
 mod completion;

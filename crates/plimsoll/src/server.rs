@@ -22,7 +22,7 @@ use crate::input::read_bytes;
 use crate::kubeconfig::ADMIN;
 use crate::mistakes::mistakes;
 use crate::store::{self, EtcdFiles};
-use crate::{listen, logging, signals};
+use crate::{admission, listen, logging, signals};
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
@@ -70,6 +70,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     cluster_resource_override: Option<String>,
 
+    /// Configure admission plugins with this AdmissionConfiguration: PodSecurity.
+    #[arg(long, value_name = "FILE")]
+    admission_control_config_file: Option<String>,
+
     /// Let only BestEffort pods be kept away from nodes under memory pressure.
     #[arg(long)]
     add_memory_pressure_toleration: bool,
@@ -116,6 +120,7 @@ pub(crate) struct Opened {
 
 /// Opens the store and listens. Nothing is left half done if that fails.
 pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
+    let plugins = admission::read(arguments.admission_control_config_file.as_deref())?;
     let directory = data_dir::make(&arguments.data_dir)?;
     let lock = data_dir::lock(&directory, Part::Server)?;
     let listener = TcpListener::bind(arguments.listen)
@@ -130,6 +135,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
     }
     let advertised = advertised(address);
     let options = Options {
+        pod_security: plugins.pod_security,
         advertised: advertised.clone(),
         audit_log: arguments.audit_log_path.clone(),
         overcommit: overcommit(arguments)?.map(Arc::new),

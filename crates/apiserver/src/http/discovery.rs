@@ -198,6 +198,9 @@ fn storage_version_hash(kind: &Kind) -> String {
 /// The release of Kubernetes whose API this is.
 pub const KUBERNETES_VERSION: &str = "v1.36.4";
 
+/// The minor version in it.
+pub const KUBERNETES_MINOR: u64 = 36;
+
 /// What this program runs on, as Go names it: `linux/amd64`.
 pub fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
@@ -218,11 +221,12 @@ pub fn version() -> String {
         env!("CARGO_PKG_VERSION")
     );
     let platform = platform();
+    let minor = KUBERNETES_MINOR.to_string();
     let fields = [
         ("major", "1"),
-        ("minor", "36"),
+        ("minor", &minor),
         ("emulationMajor", "1"),
-        ("emulationMinor", "36"),
+        ("emulationMinor", &minor),
         ("minCompatibilityMajor", "1"),
         ("minCompatibilityMinor", "35"),
         ("gitVersion", &git_version),

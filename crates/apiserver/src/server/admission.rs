@@ -27,10 +27,12 @@ const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-criti
 /// The rules for one write.
 #[derive(Debug)]
 pub(crate) struct Gate<'a> {
-    call: &'a Call<'a>,
-    part: Part,
+    pub(super) call: &'a Call<'a>,
+    pub(super) part: Part,
     operation: Operation,
     cluster: Cluster,
+    /// What the caller should be told.
+    pub(super) warnings: Vec<String>,
 }
 
 impl<'a> Gate<'a> {
@@ -45,14 +47,15 @@ impl<'a> Gate<'a> {
             part,
             operation,
             cluster,
+            warnings: Vec::new(),
         }
     }
 
-    fn kind(&self) -> &'static Kind {
+    pub(super) fn kind(&self) -> &'static Kind {
         self.call.kind
     }
 
-    fn forbidden(&self, object: &Value, reason: &str) -> Status {
+    pub(super) fn forbidden(&self, object: &Value, reason: &str) -> Status {
         let meta = &object["metadata"];
         let text = |field: &str| meta[field].as_str().unwrap_or_default();
         let name = match (text("name"), text("generateName")) {
@@ -259,6 +262,11 @@ impl Admission for Gate<'_> {
             None => admission::check_new(kind, object, &self.cluster),
             Some(_) => admission::check_changed(kind, self.part, object, &self.cluster),
         };
-        checked.map_err(|reason| self.forbidden(object, &reason))
+        checked.map_err(|reason| self.forbidden(object, &reason))?;
+        self.check_pod_security(object, old)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 }

@@ -6,6 +6,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::Server;
+use super::annotations::Annotations;
 use super::route::Target;
 use crate::auth::identity::User;
 use crate::body::Body;
@@ -37,6 +38,8 @@ pub(crate) struct Call<'a> {
     pub headers: &'a HeaderMap,
     /// When the request came.
     pub now: Timestamp,
+    /// What admission has to say about it in the audit log.
+    pub annotations: &'a Annotations,
 }
 
 impl Call<'_> {

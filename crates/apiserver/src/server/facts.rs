@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use k8s_openapi::api::core::v1::LimitRange;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use plimsoll_core::admission::overcommit::Override;
+use plimsoll_core::admission::pod_security::{NamespacePolicy, PodSecurity};
 use plimsoll_core::admission::priority::PriorityClasses;
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::namespace::NamespaceView;
@@ -29,6 +30,7 @@ struct Known {
     runtime_classes: Option<(u64, Arc<BTreeMap<String, RuntimeClass>>)>,
     limit_ranges: (u64, BTreeMap<String, Arc<Vec<LimitRangeView>>>),
     accounts: (u64, BTreeMap<String, Arc<Value>>),
+    pod_security: (u64, BTreeMap<String, Arc<NamespacePolicy>>),
 }
 
 impl Facts {
@@ -70,6 +72,33 @@ impl Facts {
         let account = Arc::new(collection.get(&key)?.value());
         known.accounts.1.insert(key, Arc::clone(&account));
         Some(account)
+    }
+}
+
+impl Facts {
+    /// Which pods a namespace takes; `None` if there is no such namespace.
+    pub(crate) fn pod_security(
+        &self,
+        cache: &Cache,
+        namespace: &str,
+        plugin: &PodSecurity,
+    ) -> Option<Arc<NamespacePolicy>> {
+        let collection = collection(cache, "", "namespaces");
+        let version = collection.version();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.pod_security.0 != version {
+            known.pod_security = (version, BTreeMap::new());
+        }
+        if let Some(policy) = known.pod_security.1.get(namespace) {
+            return Some(Arc::clone(policy));
+        }
+        let stored = collection.get(namespace)?;
+        let parsed: Namespace = serde_json::from_slice(stored.json()).ok()?;
+        let labels = parsed.metadata.labels.unwrap_or_default();
+        let policy = Arc::new(plugin.policy_of(&labels));
+        let all = &mut known.pod_security.1;
+        all.insert(namespace.to_owned(), Arc::clone(&policy));
+        Some(policy)
     }
 }
 

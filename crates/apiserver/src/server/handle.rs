@@ -7,6 +7,7 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue, SEC_WEBSOCKET_PROT
 use http::{HeaderMap, Method, Request, Response};
 use plimsoll_core::object::timestamp::Timestamp;
 
+use super::annotations::Annotations;
 use super::call::{Call, header};
 use super::documents::{CUSTOM_RESOURCES, nothing_here};
 use super::journey::{Journey, is_connection};
@@ -59,6 +60,7 @@ impl Server {
             now: respond::now(),
             audit_id,
             user: None,
+            annotations: Annotations::default(),
         };
         let request = Request::from_parts(parts, body);
         let answer = self.answer(&mut journey, request, peer).await;
@@ -203,6 +205,7 @@ impl Server {
             query: &journey.query,
             headers: &journey.headers,
             now: journey.now,
+            annotations: &journey.annotations,
         };
         match subresource {
             None => {

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method};
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::json;
 
+use super::annotations::Annotations;
 use super::call::header;
 use super::metrics::RequestLabels;
 use super::respond;
@@ -45,6 +46,7 @@ pub(super) struct Journey {
     pub(super) now: Timestamp,
     pub(super) audit_id: String,
     pub(super) user: Option<User>,
+    pub(super) annotations: Annotations,
 }
 
 impl Journey {
@@ -247,6 +249,9 @@ impl Journey {
                 "apiVersion": target.version,
                 "subresource": target.subresource,
             });
+        }
+        if let Some(annotations) = self.annotations.to_json() {
+            event["annotations"] = annotations;
         }
         event
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_core::admission::pod_security::{Evaluation, Level, Version};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Server;
+use crate::http::discovery::KUBERNETES_MINOR;
 
 /// What a request was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -72,6 +74,96 @@ struct ResourceLabel {
     resource: String,
 }
 
+/// A request that PodSecurity looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct PodSecurityRequest {
+    pub request_operation: &'static str,
+    pub resource: &'static str,
+    pub subresource: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EvaluationLabels {
+    decision: &'static str,
+    policy_level: &'static str,
+    policy_version: String,
+    mode: &'static str,
+    #[prometheus(flatten)]
+    request: PodSecurityRequest,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PodSecurityErrorLabels {
+    fatal: &'static str,
+    #[prometheus(flatten)]
+    request: PodSecurityRequest,
+}
+
+/// What PodSecurity does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodSecurityMetrics {
+    evaluations: Family<EvaluationLabels, Counter>,
+    exemptions: Family<PodSecurityRequest, Counter>,
+    errors: Family<PodSecurityErrorLabels, Counter>,
+}
+
+impl PodSecurityMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "pod_security_evaluations",
+            "Number of policy evaluations that occurred, not counting ignored or exempt requests",
+            self.evaluations.clone(),
+        );
+        registry.register(
+            "pod_security_exemptions",
+            "Number of exempt requests, not counting ignored or out of scope requests",
+            self.exemptions.clone(),
+        );
+        registry.register(
+            "pod_security_errors",
+            "Number of errors preventing normal evaluation. Non-fatal errors may result in the \
+             latest restricted profile being used for evaluation",
+            self.errors.clone(),
+        );
+    }
+
+    /// A policy was asked.
+    pub(crate) fn evaluation(&self, request: &PodSecurityRequest, evaluation: &Evaluation) {
+        let policy = evaluation.policy;
+        let policy_version = match (policy.level, policy.version) {
+            (Level::Privileged, _) | (_, Version::Latest) => "latest".to_owned(),
+            (_, Version::Minor(minor)) if minor > KUBERNETES_MINOR => "future".to_owned(),
+            (_, version) => version.to_string(),
+        };
+        let labels = EvaluationLabels {
+            decision: if evaluation.is_allowed {
+                "allow"
+            } else {
+                "deny"
+            },
+            policy_level: policy.level.as_str(),
+            policy_version,
+            mode: evaluation.mode.as_str(),
+            request: request.clone(),
+        };
+        self.evaluations.get_or_create(&labels).inc();
+    }
+
+    /// A request was not judged.
+    pub(crate) fn exemption(&self, request: &PodSecurityRequest) {
+        self.exemptions.get_or_create(request).inc();
+    }
+
+    /// A request could not be judged, or only strictly.
+    pub(crate) fn error(&self, request: &PodSecurityRequest, is_fatal: bool) {
+        let labels = PodSecurityErrorLabels {
+            fatal: if is_fatal { "true" } else { "false" },
+            request: request.clone(),
+        };
+        self.errors.get_or_create(&labels).inc();
+    }
+}
+
 /// The counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -82,6 +174,7 @@ pub struct Metrics {
     in_flight: Family<KindLabel, Gauge>,
     objects: Family<ResourceLabel, Gauge>,
     resident: Gauge,
+    pub(crate) pod_security: PodSecurityMetrics,
 }
 
 /// Bounds in seconds, a selection of upstream's.
@@ -132,6 +225,8 @@ impl Default for Metrics {
             "Resident memory size in bytes",
             resident.clone(),
         );
+        let pod_security = PodSecurityMetrics::default();
+        pod_security.register(&mut registry);
         Metrics {
             registry: Arc::new(registry),
             requests,
@@ -140,6 +235,7 @@ impl Default for Metrics {
             in_flight,
             objects,
             resident,
+            pod_security,
         }
     }
 }

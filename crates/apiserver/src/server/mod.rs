@@ -3,13 +3,14 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `journey`
 //! (what it tells of itself), `route` (what its address stands for), `operation` and `call` (what a
 //! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
-//! `service_account`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
+//! `service_account`, `pod_security`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
 //! `subresources`, `documents`. Around it:
 //! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
 //! cluster starts with), `limits`, `metrics`, `audit`.
 
 mod access;
 mod admission;
+mod annotations;
 mod audit;
 mod bootstrap;
 mod call;
@@ -26,6 +27,7 @@ mod listener;
 mod local;
 mod metrics;
 mod operation;
+mod pod_security;
 mod quota;
 mod respond;
 mod route;
@@ -40,6 +42,7 @@ use std::sync::Arc;
 
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::Override;
+use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
@@ -78,6 +81,8 @@ pub struct Options {
     pub overcommit: Option<Arc<Override>>,
     /// Whether pods that are not BestEffort tolerate memory pressure.
     pub memory_pressure: AddMemoryPressureToleration,
+    /// Which pods namespaces take.
+    pub pod_security: PodSecurity,
 }
 
 impl Options {
@@ -92,6 +97,7 @@ impl Options {
             audit_log: None,
             overcommit: None,
             memory_pressure: AddMemoryPressureToleration::No,
+            pod_security: PodSecurity::default(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod namespaces;
 mod nodes;
 mod observed;
 mod overload;
+mod pod_security;
 mod python;
 mod quotas;
 mod slow_watchers;

@@ -52,6 +52,47 @@ fn fails(run: &Run, code: i32, parts: &[&str]) {
 }
 
 #[test]
+fn refuses_an_admission_configuration_that_it_cannot_obey() {
+    let folder = folder();
+    let (main, own) = (folder.path().join("a.yaml"), folder.path().join("b.yaml"));
+    let header = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n";
+    let write = |path: &Path, text: &str| std::fs::write(path, text).expect("a file");
+    let file = main.display().to_string();
+    let arguments = [
+        "server",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        &data(&folder),
+        "--admission-control-config-file",
+        &file,
+    ];
+    write(
+        &main,
+        &format!("{header}plugins: [{{name: ImagePolicyWebhook}}]\n"),
+    );
+    let place = format!("error: {file}:3:18: plugins[0].name: Unsupported value");
+    fails(&plimsoll(&arguments, ""), 1, &[&place]);
+    write(
+        &main,
+        &format!("{header}plugins: [{{name: PodSecurity, path: b.yaml}}]\n"),
+    );
+    write(
+        &own,
+        "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\n\
+         defaults:\n  enforce: strict\n",
+    );
+    let place = format!(
+        "error: {}:4:12: defaults.enforce: Invalid value: \"strict\": must be one of privileged, \
+         baseline, restricted",
+        own.display()
+    );
+    fails(&plimsoll(&arguments, ""), 1, &[&place]);
+    // Nothing was begun.
+    assert!(!folder.path().join("data").exists());
+}
+
+#[test]
 fn says_which_signal_it_received() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
         let folder = folder();

@@ -1,0 +1,26 @@
+//! What admission has to say about a request in the audit log.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// The annotations of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Annotations(Mutex<BTreeMap<String, String>>);
+
+impl Annotations {
+    /// Sets one. A request that is tried anew says it again.
+    pub(crate) fn set(&self, key: String, value: String) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(key, value);
+    }
+
+    /// All of them; `None` if there are none.
+    pub(crate) fn to_json(&self) -> Option<Value> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pairs = all.iter();
+        let pairs = pairs.map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+        (!all.is_empty()).then(|| pairs.collect())
+    }
+}

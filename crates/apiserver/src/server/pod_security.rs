@@ -1,0 +1,300 @@
+//! PodSecurity as the server runs it: the namespace's policy, the pod or template in the request,
+//! and what becomes of the verdict. The rules are core's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use plimsoll_core::admission::pod_security::namespace::{
+    Candidate, MAX_MILLISECONDS, MAX_PODS, NamespaceVerdict, Survey,
+};
+use plimsoll_core::admission::pod_security::{
+    LevelVersion, NamespacePolicy, PREFIX, Subject, Target, Verdict, is_significant_update,
+    template_of,
+};
+use plimsoll_core::problem::quoted;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::admission::Gate;
+use super::metrics::PodSecurityRequest;
+use super::write::{name_of, namespace_of};
+use crate::cache::Object;
+use crate::kinds;
+use crate::machinery::write::Part;
+use crate::status::Status;
+
+/// How long a namespace's pods may be looked at.
+const SURVEY: Duration = Duration::from_millis(MAX_MILLISECONDS);
+
+impl Gate<'_> {
+    /// Refuses pods, warns about workloads, judges the labels of namespaces.
+    pub(super) fn check_pod_security(
+        &mut self,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let kind = self.kind();
+        match (kind.group, kind.kind, self.part) {
+            ("", "Namespace", Part::Main) => self.check_labels(object, old),
+            ("", "Pod", Part::Main | Part::Resize | Part::EphemeralContainers) => {
+                self.check_pod(object, old)
+            }
+            (group, kind, Part::Main) => {
+                if let Some(path) = template_of(group, kind) {
+                    self.check_template(object, path, old.is_some());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_pod(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let request = self.pod_security_request("pod", old.is_some());
+        match self.judge_pod(object, old) {
+            Ok(Some(verdict)) => self.carry_out(object, &request, verdict),
+            Ok(None) => Ok(()),
+            Err(status) => {
+                let metrics = &self.call.server.metrics;
+                metrics.pod_security.error(&request, true);
+                self.annotate("error", status.message.clone());
+                Err(status)
+            }
+        }
+    }
+
+    /// `None` for a change of a pod that does not matter.
+    fn judge_pod(&self, object: &Value, old: Option<&Value>) -> Result<Option<Verdict>, Status> {
+        let plugin = &self.call.server.options.pod_security;
+        let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
+        if let Some(exemption) = plugin.exemption(namespace, user) {
+            return Ok(Some(Verdict::exempt(exemption)));
+        }
+        let Some(policy) = self.namespace_policy(namespace) else {
+            let what = format!("failed to lookup namespace {}", quoted(namespace));
+            return Err(Status::internal_error(&what));
+        };
+        let unseen = plugin.verdict_unseen(Target::Pod, namespace, user, &policy);
+        if unseen.is_some() {
+            return Ok(unseen);
+        }
+        let pod = Pod::deserialize(object);
+        let pod = pod.map_err(|_| Status::bad_request("failed to decode pod"))?;
+        let spec = pod.spec.unwrap_or_default();
+        if let Some(old) = old {
+            let old = PodSpec::deserialize(&old["spec"]);
+            let old = old.map_err(|_| Status::bad_request("failed to decode old pod"))?;
+            if !is_significant_update(&spec, &old) {
+                return Ok(None);
+            }
+        }
+        let subject = Subject {
+            annotations: pod.metadata.annotations.as_ref(),
+            spec: &spec,
+        };
+        Ok(Some(plugin.judge(Target::Pod, &policy, &subject)))
+    }
+
+    /// Whatever is wrong, a workload is stored: its pods are judged when they are created.
+    fn check_template(&mut self, object: &Value, path: &[&str], is_update: bool) {
+        let request = self.pod_security_request("controller", is_update);
+        match self.judge_template(object, path) {
+            Ok(Some(verdict)) => {
+                // No verdict on a template refuses it.
+                let _ = self.carry_out(object, &request, verdict);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let metrics = &self.call.server.metrics;
+                metrics.pod_security.error(&request, true);
+                self.annotate("error", error);
+            }
+        }
+    }
+
+    /// `None` for an object without its template.
+    fn judge_template(&self, object: &Value, path: &[&str]) -> Result<Option<Verdict>, String> {
+        let plugin = &self.call.server.options.pod_security;
+        let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
+        if let Some(exemption) = plugin.exemption(namespace, user) {
+            return Ok(Some(Verdict::exempt(exemption)));
+        }
+        let Some(policy) = self.namespace_policy(namespace) else {
+            let name = quoted(namespace);
+            return Err(format!(
+                "failed to lookup namespace {name}: namespaces {name} not found"
+            ));
+        };
+        let unseen = plugin.verdict_unseen(Target::Template, namespace, user, &policy);
+        if unseen.is_some() {
+            return Ok(unseen);
+        }
+        let template = path
+            .iter()
+            .try_fold(object, |value, field| value.get(field));
+        let Some(template) = template.filter(|template| !template.is_null()) else {
+            return Ok(None);
+        };
+        let template = PodTemplateSpec::deserialize(template);
+        let template = template.map_err(|error| format!("failed to decode object: {error}"))?;
+        let subject = Subject::of_template(&template);
+        Ok(subject.map(|subject| plugin.judge(Target::Template, &policy, &subject)))
+    }
+
+    /// Counts, notes down, warns and refuses.
+    fn carry_out(
+        &mut self,
+        object: &Value,
+        request: &PodSecurityRequest,
+        verdict: Verdict,
+    ) -> Result<(), Status> {
+        let metrics = &self.call.server.metrics.pod_security;
+        if verdict.exemption.is_some() {
+            metrics.exemption(request);
+        }
+        if verdict.has_malformed_policy {
+            metrics.error(request, false);
+        }
+        for evaluation in &verdict.evaluations {
+            metrics.evaluation(request, evaluation);
+        }
+        for (key, value) in verdict.annotations {
+            self.annotate(key, value);
+        }
+        self.warnings.extend(verdict.warnings);
+        match verdict.denial {
+            Some(reason) => Err(self.forbidden(object, &reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_labels(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let name = name_of(object);
+        let old = old.map(labels_of);
+        let plugin = &self.call.server.options.pod_security;
+        match plugin.judge_namespace(name, &labels_of(object), old.as_ref()) {
+            NamespaceVerdict::Allowed => Ok(()),
+            NamespaceVerdict::Invalid(problems) => {
+                Err(Status::invalid(self.kind(), name, &problems))
+            }
+            NamespaceVerdict::Warned(warning) => {
+                self.warnings.push(warning);
+                Ok(())
+            }
+            NamespaceVerdict::Tightened(enforce) => {
+                self.warnings.extend(self.survey(name, enforce));
+                Ok(())
+            }
+        }
+    }
+
+    /// Pods of the namespace that the policy would refuse, as warnings. Bounded in pods and time:
+    /// what was not looked at is said.
+    fn survey(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+        let deadline = Instant::now() + SURVEY;
+        let server = self.call.server;
+        let row = kinds::by_resource("", "v1", "pods");
+        let pods = row.and_then(|row| server.cache.collection(row));
+        let pods = pods.map(|pods| pods.list(&format!("{namespace}/"), None));
+        let pods = pods.unwrap_or_default();
+        let mut candidates = Vec::with_capacity(pods.len());
+        for pod in &pods {
+            if Instant::now() > deadline {
+                return vec![
+                    "failed to list pods while checking new PodSecurity enforce level".to_owned(),
+                ];
+            }
+            candidates.push(candidate(pod));
+        }
+        let order = server.options.pod_security.survey_order(&candidates);
+        let mut survey = Survey::new(enforce);
+        for index in order.iter().take(MAX_PODS) {
+            let pod = &pods[*index];
+            // An object that is no pod runs nowhere.
+            let read: Pod = serde_json::from_slice(pod.json()).unwrap_or_default();
+            let spec = read.spec.unwrap_or_default();
+            let subject = Subject {
+                annotations: read.metadata.annotations.as_ref(),
+                spec: &spec,
+            };
+            survey.look_at(pod.name(), &subject);
+            if Instant::now() > deadline {
+                break;
+            }
+        }
+        survey.warnings(namespace, order.len())
+    }
+
+    fn annotate(&self, key: &str, value: String) {
+        if self.call.server.audit.is_some() {
+            self.call.annotations.set(format!("{PREFIX}{key}"), value);
+        }
+    }
+
+    fn namespace_policy(&self, namespace: &str) -> Option<Arc<NamespacePolicy>> {
+        let server = self.call.server;
+        let plugin = &server.options.pod_security;
+        server.facts.pod_security(&server.cache, namespace, plugin)
+    }
+
+    fn namespace_of<'o>(&'o self, object: &'o Value) -> &'o str {
+        match namespace_of(object) {
+            "" => &self.call.target.namespace,
+            namespace => namespace,
+        }
+    }
+
+    fn pod_security_request(&self, resource: &'static str, is_update: bool) -> PodSecurityRequest {
+        PodSecurityRequest {
+            request_operation: if is_update { "update" } else { "create" },
+            resource,
+            subresource: self.part.subresource(),
+        }
+    }
+}
+
+fn labels_of(object: &Value) -> BTreeMap<String, String> {
+    let labels = object["metadata"]["labels"].as_object();
+    let labels = labels.into_iter().flatten();
+    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    labels.collect()
+}
+
+/// What decides about the order, read without the rest of the pod.
+fn candidate(pod: &Object) -> Candidate {
+    #[derive(Default, Deserialize)]
+    struct Head {
+        #[serde(default)]
+        metadata: Metadata,
+        #[serde(default)]
+        spec: Spec,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        #[serde(default)]
+        owner_references: Vec<Owner>,
+    }
+    #[derive(Deserialize)]
+    struct Owner {
+        #[serde(default)]
+        uid: String,
+        #[serde(default)]
+        controller: Option<bool>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        runtime_class_name: Option<String>,
+    }
+    let head: Head = serde_json::from_slice(pod.json()).unwrap_or_default();
+    let mut owners = head.metadata.owner_references.into_iter();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    Candidate {
+        runtime_class: head.spec.runtime_class_name,
+        controller: controller.map(|owner| owner.uid),
+    }
+}

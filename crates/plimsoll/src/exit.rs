@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::process::ExitCode;
+
+use plimsoll_apiserver::store::catches_panics;
 
 use crate::failure;
 
@@ -46,19 +47,6 @@ pub(crate) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
     catch_unwind(AssertUnwindSafe(command)).unwrap_or(Exit::Internal.into())
 }
 
-thread_local! {
-    static IS_EXPECTED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs something that panics on input which it should refuse; what it says then is an error like
-/// any other.
-pub(crate) fn panic_as_error<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    IS_EXPECTED.set(true);
-    let result = catch_unwind(AssertUnwindSafe(run));
-    IS_EXPECTED.set(false);
-    result.map_err(|payload| message(payload.as_ref()).to_owned())
-}
-
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -66,7 +54,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 }
 
 fn report_panic(panic: &PanicHookInfo<'_>) {
-    if IS_EXPECTED.get() {
+    if catches_panics() {
         return;
     }
     let text = message(panic.payload());
@@ -106,13 +94,6 @@ mod tests {
             shown(guarded(|| Exit::Failed.into())),
             shown(ExitCode::from(1))
         );
-    }
-
-    #[test]
-    fn an_expected_panic_is_an_error() {
-        assert_eq!(panic_as_error(|| 1), Ok(1));
-        let failed = panic_as_error(|| -> u8 { panic!("a page") });
-        assert_eq!(failed, Err("a page".to_owned()));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use plimsoll_apiserver::store::{
 };
 
 use crate::data_dir;
-use crate::exit::panic_as_error;
 use crate::failure::Advise;
 
 /// Changes that the store keeps for the server while it is busy.
@@ -89,28 +88,19 @@ async fn open_file(directory: &Path) -> Result<Arc<dyn Store>> {
         ..RedbOptions::default()
     };
     let opening = path.clone();
-    // The database panics where a page holds what it never writes.
-    let open = move || panic_as_error(|| RedbStore::open(&opening, &options));
-    let opened = tokio::task::spawn_blocking(open).await;
+    let opened = tokio::task::spawn_blocking(move || RedbStore::open(&opening, &options)).await;
     match opened.context("the store did not open")? {
-        Ok(Ok(store)) => Ok(Arc::new(store)),
-        Ok(Err(error)) => Err(advise(error, directory, &path)),
-        Err(panic) => {
-            let error = store::Error::NotAStore {
-                store: path.display().to_string(),
-                source: Arc::new(std::io::Error::other(panic)),
-            };
-            Err(advise(error, directory, &path))
-        }
+        Ok(store) => Ok(Arc::new(store)),
+        Err(error) => Err(advise(error, directory, &path)),
     }
 }
 
 fn advise(error: store::Error, directory: &Path, path: &Path) -> Error {
     let hint = match &error {
         store::Error::InUse { .. } => return data_dir::in_use(directory, path),
-        store::Error::NotAStore { .. } | store::Error::Damaged { .. } => format!(
-            "restore {0} from a backup, or move it away to start with an empty cluster: \
-             mv {0} {0}.damaged",
+        store::Error::NotAStore { .. } | store::Error::Corrupt { .. } => format!(
+            "restore {0} from a snapshot (plimsoll store restore), or move it away to start with \
+             an empty cluster: mv {0} {0}.damaged",
             path.display()
         ),
         store::Error::Full { .. } => format!("free space for {}", directory.display()),

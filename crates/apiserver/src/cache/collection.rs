@@ -319,6 +319,7 @@ mod tests {
                 value: r#"{"metadata":{"name":"p","namespace":"d"}}"#.into(),
                 create_revision: 2,
                 mod_revision: revision,
+                unreadable: None,
             };
             let change = Change {
                 key: entry.key.clone(),

@@ -1,5 +1,7 @@
 //! What reading gives back.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::Revision;
@@ -15,6 +17,9 @@ pub struct Entry {
     pub create_revision: Revision,
     /// When the key was last put.
     pub mod_revision: Revision,
+    /// Why the value cannot be read, if so: it is damaged, or encrypted with a key that is not at
+    /// hand. The value is empty then.
+    pub unreadable: Option<Arc<str>>,
 }
 
 impl Entry {

@@ -124,6 +124,25 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// The file's structure is damaged, not just single values.
+    #[error(
+        "{store} is damaged: {problem}; check it with \"plimsoll store verify\", and restore a \
+         snapshot with \"plimsoll store restore\""
+    )]
+    Corrupt {
+        /// The file.
+        store: String,
+        /// What was found.
+        problem: String,
+    },
+    /// The value of a key is damaged, or encrypted with a key that is not at hand.
+    #[error("the stored value of {key} cannot be read: {problem}")]
+    Unreadable {
+        /// The key.
+        key: String,
+        /// What is wrong with its value.
+        problem: Arc<str>,
+    },
     /// The store does not answer, or not in time.
     #[error("{store} is unavailable")]
     Unavailable {
@@ -167,6 +186,8 @@ impl Error {
             | Self::InUse { .. }
             | Self::NotAStore { .. }
             | Self::Damaged { .. }
+            | Self::Corrupt { .. }
+            | Self::Unreadable { .. }
             | Self::Refused { .. }
             | Self::Closed => false,
         }

@@ -11,6 +11,7 @@
 //! followed; `hub`, how they are handed to many watchers; `redb`, the embedded store; `etcd`, the
 //! same over a real etcd. `tests/store_contract` holds both to one behaviour.
 
+mod caught;
 mod entry;
 mod error;
 mod etcd;
@@ -19,6 +20,7 @@ mod redb;
 mod txn;
 mod watch;
 
+pub use caught::catches_panics;
 pub use entry::{Entry, Found, Page, RangeRequest};
 pub use error::{Cause, Error};
 pub use etcd::{EtcdOptions, EtcdStore, EtcdTls};

@@ -87,6 +87,33 @@ impl Disk {
         self.inner.lock().unwrap()
     }
 
+    /// A disk that has this content for certain.
+    pub(crate) fn with(content: Vec<u8>) -> Self {
+        let disk = Self::default();
+        {
+            let mut inner = disk.lock();
+            let blocks = u64::try_from(content.len()).unwrap().div_ceil(BLOCK);
+            inner.blocks = (0..blocks).collect();
+            inner.durable.clone_from(&content);
+            inner.content = content;
+        }
+        disk
+    }
+
+    /// What reads see.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        self.lock().content.clone()
+    }
+
+    /// Changes one bit of what reads see, and of what survives.
+    pub(crate) fn flip(&self, at: usize, bit: u8) {
+        let mut inner = self.lock();
+        inner.content[at] ^= 1 << bit;
+        if let Some(byte) = inner.durable.get_mut(at) {
+            *byte ^= 1 << bit;
+        }
+    }
+
     /// A handle for a database.
     pub(crate) fn open(&self) -> Box<dyn StorageBackend> {
         let generation = self.lock().generation;

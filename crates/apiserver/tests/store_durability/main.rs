@@ -3,6 +3,7 @@
 //! - [`kill`]: a child process writes under load and is killed; its file is opened and checked.
 //! - [`faults`]: the n-th write, flush or read fails; the disk is full.
 //! - [`power_loss`]: the machine stops and forgets part of what was not flushed.
+//! - [`damage`]: bits of the file change. [`upgrade`]: files of earlier formats.
 //! - [`ledger`] writes so that every loss shows, and checks; [`disk`] is a disk that can fail.
 //!
 //! `PLIMSOLL_CRASH_RUNS` sets how often the process is killed and the power fails.
@@ -10,11 +11,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the numbers of a run are its result")]
 
+mod damage;
 mod disk;
 mod faults;
 mod kill;
 mod ledger;
 mod power_loss;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -54,6 +57,31 @@ fn main() -> ExitCode {
         trial("the_file_is_for_its_owner_only", faults::file_mode),
         trial("a_file_is_opened_by_one_process_only", faults::opened_twice),
         trial("a_file_that_is_no_store_is_refused", faults::not_a_store),
+        trial(
+            "a_flipped_bit_is_an_error_of_its_object_alone",
+            damage::one_value,
+        ),
+        trial(
+            "a_flipped_bit_in_a_key_is_an_error_of_its_object",
+            damage::one_key,
+        ),
+        trial(
+            "bits_flipped_anywhere_show_no_wrong_value_and_end_no_process",
+            damage::anywhere,
+        ),
+        trial(
+            "a_page_damaged_while_the_store_is_open_loses_nothing",
+            damage::while_open,
+        ),
+        trial(
+            "a_store_of_format_1_opens_with_every_object",
+            upgrade::opens,
+        ),
+        trial(
+            "a_migration_cut_off_anywhere_leaves_one_format_or_the_other",
+            upgrade::cut_off,
+        ),
+        trial("a_store_of_a_newer_format_is_refused", upgrade::newer),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -158,5 +158,6 @@ pub(super) fn entry(kv: KeyValue) -> Entry {
         value: kv.value,
         create_revision: unsigned(kv.create_revision),
         mod_revision: unsigned(kv.mod_revision),
+        unreadable: None,
     }
 }

@@ -46,6 +46,7 @@ impl Staged {
             value: value.clone(),
             create_revision: self.version.put.map_or(0, |put| put.create_revision),
             mod_revision: self.version.row.revision(),
+            unreadable: None,
         };
         Change {
             key: self.key.clone(),

@@ -4,25 +4,16 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ::redb::{
-    Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, WriteTransaction,
-};
+use ::redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 use bytes::Bytes;
 
 use super::super::hub::Hub;
 use super::super::{Change, Error};
 use super::file::FlushGuard;
+use super::format::{self, COMPACTED, META};
 use super::index::{Index, Put, Version};
-use super::log::{self, LOG, LogReader};
-use super::row::RowId;
-
-/// A few numbers about the store.
-pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-pub(super) const COMPACTED: &str = "compacted";
-const FORMAT: &str = "format";
-
-/// How the tables are laid out. A file of another format is refused, never guessed at.
-const FORMAT_VERSION: u64 = 1;
+use super::log::{self, LogReader, guarded};
+use super::row::{BAD_HEADER, BAD_VALUE, Row, RowId};
 
 /// Gives the storage to open, on every opening anew.
 pub(super) type Opener = dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync;
@@ -61,9 +52,9 @@ impl Shared {
         watch_buffer: usize,
     ) -> Result<Self, Error> {
         let flush_failed = Arc::new(AtomicBool::new(false));
-        let database = open_database(&opener, &flush_failed, cache_bytes);
+        let database = open_database(&opener, &flush_failed, cache_bytes, &name);
         let database = database.map_err(|source| open_error(&name, source))?;
-        let index = load_index(&database, &name)?;
+        let index = load_index(&database, &name).map_err(|source| open_error(&name, source))?;
         Ok(Self {
             hub: Hub::new(index.current(), watch_buffer),
             state: RwLock::new(State {
@@ -96,9 +87,9 @@ impl Shared {
         let state = self.read();
         let found = look(&state.index)?;
         let database = state.database.as_ref().map_err(Clone::clone)?;
-        let txn = database.begin_read();
+        let txn = guarded(|| Ok(database.begin_read()?));
         drop(state);
-        let log = txn.map_err(::redb::Error::from).and_then(log::open);
+        let log = txn.and_then(|txn| guarded(|| log::open(txn)));
         let log = log.map_err(|error| self.read_error(error))?;
         Ok((found, LogReader { shared: self, log }))
     }
@@ -110,8 +101,11 @@ impl Shared {
         }
     }
 
-    /// Remembers that the database has to be opened again.
+    /// Remembers that the database has to be opened again, unless that would not help.
     pub(super) fn read_error(&self, error: ::redb::Error) -> Error {
+        if let ::redb::Error::Corrupted(problem) = error {
+            return self.corrupt(problem);
+        }
         let error = Error::Read {
             store: self.name.clone(),
             source: Arc::new(error),
@@ -120,15 +114,27 @@ impl Shared {
         error
     }
 
+    /// The error of a file whose structure is damaged.
+    pub(super) fn corrupt(&self, problem: String) -> Error {
+        let store = self.name.clone();
+        tracing::error!(store, problem, "the store's file is damaged");
+        Error::Corrupt { store, problem }
+    }
+
     fn read_failure(&self) -> MutexGuard<'_, Option<Error>> {
         self.read_failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the database has to be opened again before it can be used, if it has to.
+    /// Why the database has to be opened again before it can be used, if it has to and that may
+    /// help.
     pub(super) fn trouble(&self) -> Option<Error> {
         let down = self.read().database.as_ref().err().cloned();
+        let down = match down {
+            Some(Error::Corrupt { .. }) => return None,
+            down => down,
+        };
         down.or_else(|| self.read_failure().clone())
     }
 
@@ -140,7 +146,11 @@ impl Shared {
     pub(super) fn reopen(&self, because: &Error, reload: bool) -> Result<Vec<Change>, Error> {
         let mut state = self.write();
         // The file's lock has to be released before it can be taken again.
-        state.database = Err(because.clone());
+        let old = std::mem::replace(&mut state.database, Err(because.clone()));
+        let _ = guarded(|| {
+            drop(old);
+            Ok(())
+        });
         match self.open_again(&mut state.index, reload) {
             Ok((database, missed)) => {
                 state.database = Ok(database);
@@ -148,9 +158,12 @@ impl Shared {
                 Ok(missed)
             }
             Err(error) => {
-                let down = Error::Unavailable {
-                    store: self.name.clone(),
-                    source: Arc::new(error),
+                let down = match error {
+                    Error::NotAStore { source, .. } => self.corrupt(source.to_string()),
+                    error => Error::Unavailable {
+                        store: self.name.clone(),
+                        source: Arc::new(error),
+                    },
                 };
                 state.database = Err(down.clone());
                 Err(down)
@@ -163,17 +176,20 @@ impl Shared {
         index: &mut Index,
         reload: bool,
     ) -> Result<(Database, Vec<Change>), Error> {
-        let database = open_database(&self.opener, &self.flush_failed, self.cache_bytes)
-            .map_err(|source| open_error(&self.name, source))?;
+        let opened = open_database(
+            &self.opener,
+            &self.flush_failed,
+            self.cache_bytes,
+            &self.name,
+        );
+        let database = opened.map_err(|source| open_error(&self.name, source))?;
         if !reload {
             return Ok((database, Vec::new()));
         }
-        let mut loaded = load_index(&database, &self.name)?;
+        let loaded = load_index(&database, &self.name);
+        let mut loaded = loaded.map_err(|error| open_error(&self.name, error))?;
         loaded.compact(index.compacted());
-        let log = database
-            .begin_read()
-            .map_err(::redb::Error::from)
-            .and_then(log::open);
+        let log = guarded(|| log::open(database.begin_read()?));
         let log = log.map_err(|error| open_error(&self.name, error))?;
         let log = LogReader { shared: self, log };
         let unseen = (RowId::first_of(self.hub.published() + 1), RowId(u64::MAX));
@@ -192,40 +208,23 @@ fn open_database(
     opener: &Opener,
     flush_failed: &Arc<AtomicBool>,
     cache_bytes: usize,
+    name: &str,
 ) -> Result<Database, ::redb::Error> {
     let guard = FlushGuard {
         inner: opener()?,
         flush_failed: Arc::clone(flush_failed),
     };
-    let database = Database::builder()
-        .set_cache_size(cache_bytes)
-        .set_repair_callback(|session| {
-            let percent = session.progress() * 100.0;
-            tracing::info!(percent, "checking the store after an unclean stop");
-        })
-        .create_with_backend(guard)?;
-    let txn = database.begin_write()?;
-    {
-        txn.open_table(LOG)?;
-        let mut meta = txn.open_table(META)?;
-        let format = meta.get(FORMAT)?.map(|format| format.value());
-        match format {
-            Some(FORMAT_VERSION) => {}
-            Some(other) => return Err(unknown_format(other)),
-            None => {
-                meta.insert(FORMAT, FORMAT_VERSION)?;
-            }
-        }
-    }
-    txn.commit()?;
-    Ok(database)
-}
-
-fn unknown_format(format: u64) -> ::redb::Error {
-    ::redb::Error::Io(io::Error::new(
-        io::ErrorKind::Unsupported,
-        format!("the file has format {format}, this program reads format {FORMAT_VERSION}"),
-    ))
+    guarded(|| {
+        let database = Database::builder()
+            .set_cache_size(cache_bytes)
+            .set_repair_callback(|session| {
+                let percent = session.progress() * 100.0;
+                tracing::info!(percent, "checking the store after an unclean stop");
+            })
+            .create_with_backend(guard)?;
+        format::bring_up_to_date(&database, name)?;
+        Ok(database)
+    })
 }
 
 /// Why a file does not open, as far as somebody can do something about it.
@@ -262,29 +261,61 @@ pub(super) fn is_full(error: &::redb::Error) -> bool {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-/// Rebuilds the index from the log.
-fn load_index(database: &Database, name: &str) -> Result<Index, Error> {
-    let failed = |error: ::redb::Error| open_error(name, error);
-    let txn = database
-        .begin_read()
-        .map_err(|error| failed(error.into()))?;
-    let meta = txn.open_table(META).map_err(|error| failed(error.into()))?;
-    let compacted = meta.get(COMPACTED).map_err(|error| failed(error.into()))?;
-    let mut index = Index::new(compacted.map_or(0, |compacted| compacted.value()));
-    let log = log::open(txn).map_err(failed)?;
-    for item in log.iter().map_err(|error| failed(error.into()))? {
-        let (row_id, bytes) = item.map_err(|error| failed(error.into()))?;
-        let row_id = RowId(row_id.value());
-        let row = log::parse(name, row_id, bytes.value())?;
-        let version = Version {
-            row: row_id,
-            put: row.value.map(|_| Put {
-                create_revision: row.create_revision,
-                expires_at: row.expires_at,
-            }),
-            size: u32::try_from(bytes.value().len()).unwrap_or(u32::MAX),
-        };
-        index.apply(Bytes::copy_from_slice(row.key), version);
+/// Rebuilds the index from the log. Rows that are damaged are logged, and kept as what their keys
+/// have, so that nothing older appears in their place.
+fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
+    guarded(|| {
+        let txn = database.begin_read()?;
+        let compacted = (txn.open_table(META)?.get(COMPACTED)?).map(|revision| revision.value());
+        let mut index = Index::new(compacted.unwrap_or(0));
+        let mut last = RowId(0);
+        for item in log::open(txn)?.iter()? {
+            let (row_id, bytes) = item?;
+            let (row_id, bytes) = (RowId(row_id.value()), bytes.value());
+            if let Some((key, version)) = indexed(name, row_id, bytes, last) {
+                last = row_id;
+                index.apply(key, version);
+            }
+        }
+        Ok(index)
+    })
+}
+
+/// Revisions between two rows of a store; a number that is further ahead is itself damaged.
+const MAX_GAP: u64 = 1 << 32;
+
+/// What the index keeps of a row; `None` if it is unknown to which key it belongs.
+fn indexed(name: &str, row_id: RowId, bytes: &[u8], last: RowId) -> Option<(Bytes, Version)> {
+    let repaired;
+    let (row, problem) = match Row::parse(row_id, bytes) {
+        Ok((row, true)) => (Some(row), None),
+        Ok((row, false)) => (Some(row), Some(BAD_VALUE)),
+        Err(_) => {
+            repaired = Row::repaired(row_id, bytes);
+            let row = match &repaired {
+                Some(repaired) => Row::parse_unchecked(repaired).ok(),
+                None => {
+                    let gap = row_id.revision().checked_sub(last.revision());
+                    let is_in_place = row_id > last && gap.is_some_and(|gap| gap < MAX_GAP);
+                    Row::parse_unchecked(bytes).ok().filter(|_| is_in_place)
+                }
+            };
+            (row, Some(BAD_HEADER))
+        }
+    };
+    if let Some(problem) = problem {
+        let key = row.map(|row| String::from_utf8_lossy(row.key).into_owned());
+        let (row, key) = (row_id.0, key.as_deref().unwrap_or("unknown"));
+        tracing::error!(store = name, row, key, problem, "a stored row is damaged");
     }
-    Ok(index)
+    let row = row?;
+    let version = Version {
+        row: row_id,
+        put: row.value.map(|_| Put {
+            create_revision: row.create_revision,
+            expires_at: row.expires_at,
+        }),
+        size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+    };
+    Some((Bytes::copy_from_slice(row.key), version))
 }

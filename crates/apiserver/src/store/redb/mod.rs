@@ -5,6 +5,7 @@
 //! - [`log`]: reading rows. [`database`]: file and index together; opening again after a failure.
 //! - [`batch`]: transactions checked and staged. [`writer`]: the thread that commits many of them
 //!   with one flush.
+//! - [`format`]: the tables, and how earlier layouts become this one.
 //! - [`history`]: past changes for a watch. [`compaction`]: how much past there is.
 //! - [`file`]: permissions and failed flushes.
 //!
@@ -15,6 +16,7 @@ mod batch;
 mod compaction;
 mod database;
 mod file;
+mod format;
 mod history;
 mod index;
 mod log;

@@ -2,8 +2,14 @@
 //!
 //! The log is the only large table: row number to change, in the order of history. Appending
 //! touches only its last pages, so a commit writes little more than the new values.
+//!
+//! A row has two checksums (CRC-32): one of its place, numbers and key, one of its value. A value
+//! that does not match is an error of its key alone, since the key is known to be right.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use crc32fast::Hasher;
 
 use super::super::{Entry, Revision};
 
@@ -44,9 +50,23 @@ pub(super) struct Row<'a> {
 }
 
 /// Kind, three numbers, and the length of the key.
-const HEADER: usize = 1 + 3 * 8 + 4;
+const NUMBERS: usize = 1 + 3 * 8 + 4;
+
+/// The numbers and two checksums.
+const HEADER: usize = NUMBERS + 2 * SUM;
+const SUM: usize = 4;
+
+/// No key is longer, as far as putting rows right is concerned.
+const MAX_KEY: usize = 4096;
+
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
+
+/// What is wrong with a row's header: nothing in the row can be trusted.
+pub(super) const BAD_HEADER: &str = "the checksum of the row's header does not match";
+/// What is wrong with a row's value.
+pub(super) const BAD_VALUE: &str = "the checksum of the value does not match";
+const CUT_OFF: &str = "the row is cut off";
 
 impl<'a> Row<'a> {
     pub(super) fn size(&self) -> usize {
@@ -54,66 +74,159 @@ impl<'a> Row<'a> {
     }
 
     /// Writes the row into exactly [`Self::size`] bytes.
-    pub(super) fn write_to(&self, out: &mut [u8]) {
+    pub(super) fn write_to(&self, row_id: RowId, out: &mut [u8]) {
         let kind = if self.value.is_some() { PUT } else { DELETE };
         let key_len = u32::try_from(self.key.len()).expect("transactions are far below 4 GiB");
-        let mut rest = out;
-        for part in [
-            &[kind],
-            &self.create_revision.to_le_bytes()[..],
-            &self.expires_at.to_le_bytes(),
-            &self.previous.map_or(0, |row| row.0).to_le_bytes(),
-            &key_len.to_le_bytes(),
-            self.key,
-            self.value.unwrap_or_default(),
-        ] {
-            let (here, after) = rest.split_at_mut(part.len());
-            here.copy_from_slice(part);
-            rest = after;
-        }
+        let value = self.value.unwrap_or_default();
+        let mut numbers = [0; NUMBERS];
+        fill(
+            &mut numbers,
+            &[
+                &[kind],
+                &self.create_revision.to_le_bytes()[..],
+                &self.expires_at.to_le_bytes(),
+                &self.previous.map_or(0, |row| row.0).to_le_bytes(),
+                &key_len.to_le_bytes(),
+            ],
+        );
+        let value_sum = crc32fast::hash(value).to_le_bytes();
+        let header_sum = header_sum(row_id, &numbers, value_sum, self.key).to_le_bytes();
+        let parts = [&numbers[..], &header_sum, &value_sum, self.key, value];
+        fill(out, &parts);
     }
 
-    /// Reads a row, or says what is wrong with it.
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, &'static str> {
-        let (kind, rest) = bytes.split_first().ok_or("the row is empty")?;
-        let mut rest = rest;
-        let create_revision = take_u64(&mut rest)?;
-        let expires_at = take_u64(&mut rest)?;
-        let previous = take_u64(&mut rest)?;
-        let (key_len, rest) = rest.split_first_chunk().ok_or(CUT_OFF)?;
-        let key_len = usize::try_from(u32::from_le_bytes(*key_len)).map_err(|_| CUT_OFF)?;
-        let (key, value) = rest.split_at_checked(key_len).ok_or(CUT_OFF)?;
-        let value = match *kind {
-            PUT => Some(value),
-            DELETE => None,
-            _ => return Err("the row is neither a put nor a delete"),
-        };
-        Ok(Self {
-            key,
-            value,
-            create_revision,
-            expires_at,
-            previous: (previous != 0).then_some(RowId(previous)),
-        })
+    /// Reads a row, or returns what is wrong with its header. Whether its value is intact comes
+    /// with it.
+    pub(super) fn parse(row_id: RowId, bytes: &'a [u8]) -> Result<(Self, bool), &'static str> {
+        let parts = Parts::split(bytes)?;
+        if header_sum(row_id, parts.numbers, parts.value_sum, parts.key) != parts.header_sum {
+            return Err(BAD_HEADER);
+        }
+        let is_intact = crc32fast::hash(parts.value) == u32::from_le_bytes(parts.value_sum);
+        Ok((parts.row()?, is_intact))
+    }
+
+    /// Reads a row as if its header were right. Used to name the key of a damaged row.
+    pub(super) fn parse_unchecked(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        Parts::split(bytes)?.row()
+    }
+
+    /// The bytes of a row whose header differs from what was written in one bit, put right.
+    pub(super) fn repaired(row_id: RowId, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut bytes = bytes.to_vec();
+        let key_len = Parts::split(&bytes).map_or(0, |parts| parts.key.len());
+        // A length this large is what is wrong.
+        let key_len = if key_len > MAX_KEY { 0 } else { key_len };
+        for bit in 0..(HEADER + key_len) * 8 {
+            let flip = 1 << (bit % 8);
+            *bytes.get_mut(bit / 8)? ^= flip;
+            if Row::parse(row_id, &bytes).is_ok() {
+                return Some(bytes);
+            }
+            bytes[bit / 8] ^= flip;
+        }
+        None
+    }
+
+    /// A row of format 1, which had no checksums.
+    pub(super) fn parse_format_1(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let (numbers, rest) = bytes.split_first_chunk().ok_or(CUT_OFF)?;
+        let (key, value) = rest.split_at_checked(key_len(numbers)?).ok_or(CUT_OFF)?;
+        numbers_and(numbers, key, value)
     }
 
     /// The entry that the row made; `None` for a delete.
-    pub(super) fn entry(&self, key: Bytes, row: RowId) -> Option<Entry> {
+    pub(super) fn entry(&self, key: Bytes, row: RowId, is_intact: bool) -> Option<Entry> {
+        let value = self.value?;
         Some(Entry {
             key,
-            value: Bytes::copy_from_slice(self.value?),
+            value: match is_intact {
+                true => Bytes::copy_from_slice(value),
+                false => Bytes::new(),
+            },
             create_revision: self.create_revision,
             mod_revision: row.revision(),
+            unreadable: (!is_intact).then(|| Arc::from(BAD_VALUE)),
         })
     }
 }
 
-const CUT_OFF: &str = "the row is cut off";
+/// A row's bytes, taken apart.
+struct Parts<'a> {
+    numbers: &'a [u8; NUMBERS],
+    header_sum: u32,
+    value_sum: [u8; SUM],
+    key: &'a [u8],
+    value: &'a [u8],
+}
 
-fn take_u64(bytes: &mut &[u8]) -> Result<u64, &'static str> {
-    let (number, rest) = bytes.split_first_chunk().ok_or(CUT_OFF)?;
-    *bytes = rest;
-    Ok(u64::from_le_bytes(*number))
+impl<'a> Parts<'a> {
+    fn split(bytes: &'a [u8]) -> Result<Self, &'static str> {
+        let (numbers, rest) = bytes.split_first_chunk().ok_or(CUT_OFF)?;
+        let (header_sum, rest) = rest.split_first_chunk().ok_or(CUT_OFF)?;
+        let (value_sum, rest) = rest.split_first_chunk().ok_or(CUT_OFF)?;
+        let (key, value) = rest.split_at_checked(key_len(numbers)?).ok_or(CUT_OFF)?;
+        Ok(Self {
+            numbers,
+            header_sum: u32::from_le_bytes(*header_sum),
+            value_sum: *value_sum,
+            key,
+            value,
+        })
+    }
+
+    fn row(&self) -> Result<Row<'a>, &'static str> {
+        numbers_and(self.numbers, self.key, self.value)
+    }
+}
+
+/// A row of its numbers, key and value.
+fn numbers_and<'a>(
+    numbers: &[u8; NUMBERS],
+    key: &'a [u8],
+    value: &'a [u8],
+) -> Result<Row<'a>, &'static str> {
+    let number = |at: usize| {
+        let bytes = numbers[1..].chunks_exact(8).nth(at).unwrap_or(&[0; 8]);
+        u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+    };
+    let value = match numbers[0] {
+        PUT => Some(value),
+        DELETE => None,
+        _ => return Err("the row is neither a put nor a delete"),
+    };
+    let previous = number(2);
+    Ok(Row {
+        key,
+        value,
+        create_revision: number(0),
+        expires_at: number(1),
+        previous: (previous != 0).then_some(RowId(previous)),
+    })
+}
+
+fn key_len(numbers: &[u8; NUMBERS]) -> Result<usize, &'static str> {
+    let len = numbers.last_chunk().ok_or(CUT_OFF)?;
+    usize::try_from(u32::from_le_bytes(*len)).map_err(|_| CUT_OFF)
+}
+
+/// The place is part of the sum, so that a row at another place is found out.
+fn header_sum(row_id: RowId, numbers: &[u8; NUMBERS], value_sum: [u8; SUM], key: &[u8]) -> u32 {
+    let mut sum = Hasher::new();
+    sum.update(&row_id.0.to_le_bytes());
+    sum.update(numbers);
+    sum.update(&value_sum);
+    sum.update(key);
+    sum.finalize()
+}
+
+fn fill(out: &mut [u8], parts: &[&[u8]]) {
+    let mut rest = out;
+    for part in parts {
+        let (here, after) = rest.split_at_mut(part.len());
+        here.copy_from_slice(part);
+        rest = after;
+    }
 }
 
 #[cfg(test)]
@@ -122,23 +235,71 @@ mod tests {
 
     use super::*;
 
+    fn bytes_of(row: &Row<'_>, row_id: RowId) -> Vec<u8> {
+        let mut bytes = vec![0; row.size()];
+        row.write_to(row_id, &mut bytes);
+        bytes
+    }
+
     proptest! {
         #[test]
         fn rows_read_back_as_written(
             key: Vec<u8>, value: Option<Vec<u8>>, create_revision: u64, expires_at: u64, previous: u64,
+            row_id: u64,
         ) {
             let previous = (previous != 0).then_some(RowId(previous));
             let value = value.as_deref();
             let row = Row { key: &key, value, create_revision, expires_at, previous };
-            let mut bytes = vec![0; row.size()];
-            row.write_to(&mut bytes);
-            prop_assert_eq!(Row::parse(&bytes), Ok(row));
+            let bytes = bytes_of(&row, RowId(row_id));
+            prop_assert_eq!(Row::parse(RowId(row_id), &bytes), Ok((row, true)));
+        }
+
+        #[test]
+        fn a_flipped_bit_is_found_and_the_key_still_known(
+            key in prop::collection::vec(any::<u8>(), 0..60),
+            value in prop::collection::vec(any::<u8>(), 0..60),
+            at: prop::sample::Index,
+            bit in 0_u32..8,
+        ) {
+            let row_id = RowId::new(7, 0);
+            let row = Row {
+                key: &key, value: Some(&value), create_revision: 3, expires_at: 0, previous: None,
+            };
+            let mut bytes = bytes_of(&row, row_id);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            match Row::parse(row_id, &bytes) {
+                Ok((read, is_intact)) => {
+                    prop_assert!(!is_intact);
+                    prop_assert_eq!(read.key, &key[..]);
+                }
+                Err(_) => {
+                    let repaired = Row::repaired(row_id, &bytes).expect("one bit differs");
+                    prop_assert_eq!(Row::parse(row_id, &repaired), Ok((row, true)));
+                }
+            }
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
-            let _ = Row::parse(&bytes);
+            let _ = Row::parse(RowId(1), &bytes);
+            let _ = Row::parse_unchecked(&bytes);
+            let _ = Row::parse_format_1(&bytes);
+            let _ = Row::repaired(RowId(1), &bytes);
         }
+    }
+
+    #[test]
+    fn a_row_at_another_place_is_damaged() {
+        let row = Row {
+            key: b"/a",
+            value: None,
+            create_revision: 0,
+            expires_at: 0,
+            previous: None,
+        };
+        let bytes = bytes_of(&row, RowId::new(7, 0));
+        assert_eq!(Row::parse(RowId::new(8, 0), &bytes), Err(BAD_HEADER));
     }
 
     #[test]

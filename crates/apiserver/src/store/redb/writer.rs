@@ -16,8 +16,9 @@ use super::super::{Change, Error, Revision, Txn};
 use super::RedbOptions;
 use super::batch::{Batch, Reply, Staged};
 use super::compaction::Compactor;
-use super::database::{COMPACTED, META, Shared, is_full};
-use super::log::LOG;
+use super::database::{Shared, is_full};
+use super::format::{COMPACTED, META};
+use super::log::{LOG, guarded};
 use super::row::RowId;
 
 /// Transactions in one commit.
@@ -161,7 +162,7 @@ impl Writer {
         } else {
             (Vec::new(), None)
         };
-        let written = self.write_rows(&batch.staged, &doomed, compacted);
+        let written = guarded(|| self.write_rows(&batch.staged, &doomed, compacted));
         written.map_err(|error| self.recover(error))?;
         let mut state = self.shared.write();
         for staged in &batch.staged {
@@ -196,7 +197,7 @@ impl Writer {
             for staged in staged {
                 let row = staged.row();
                 let mut place = log.insert_reserve(staged.version.row.0, row.size())?;
-                row.write_to(place.as_mut());
+                row.write_to(staged.version.row, place.as_mut());
             }
             for row in doomed {
                 log.remove(row.0)?;
@@ -230,11 +231,16 @@ impl Writer {
     fn recover(&mut self, error: ::redb::Error) -> Error {
         let store = self.shared.name.clone();
         let full = is_full(&error);
-        let source = Arc::new(error);
-        let answer = if full {
-            Error::Full { store, source }
-        } else {
-            Error::Write { store, source }
+        let answer = match error {
+            ::redb::Error::Corrupted(problem) => self.shared.corrupt(problem),
+            error if full => Error::Full {
+                store,
+                source: Arc::new(error),
+            },
+            error => Error::Write {
+                store,
+                source: Arc::new(error),
+            },
         };
         tracing::error!(store = self.shared.name, error = ?answer, "writing to the store failed");
         self.reopen(&answer);

@@ -1,0 +1,87 @@
+//! How the file is laid out, and how files of earlier layouts become files of this one.
+//!
+//! Format 1 had rows without checksums in the table `log`. Format 2 has them in the table `rows`. A
+//! file of another format is refused, never guessed at.
+
+use std::io;
+
+use ::redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
+
+use super::log::LOG;
+use super::row::{Row, RowId};
+
+/// A few numbers about the store.
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Below which revision nothing can be read.
+pub(super) const COMPACTED: &str = "compacted";
+const FORMAT: &str = "format";
+
+/// The format that this program writes.
+const CURRENT: u64 = 2;
+
+/// The log of format 1.
+const LOG_1: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
+
+/// Makes the tables of a new file, or brings those of an earlier format up to date. Both take place
+/// in one transaction: whatever happens, the file has one format or the other.
+pub(super) fn bring_up_to_date(database: &Database, name: &str) -> Result<(), ::redb::Error> {
+    let txn = database.begin_write()?;
+    let format = (txn.open_table(META)?.get(FORMAT)?).map(|format| format.value());
+    match format {
+        Some(CURRENT) => {}
+        None => {}
+        Some(1) => {
+            let rows = migrate_1(&txn)?;
+            tracing::info!(
+                store = name,
+                from = 1,
+                to = CURRENT,
+                rows,
+                "migrated the store"
+            );
+        }
+        Some(other) => return Err(unknown(other)),
+    }
+    txn.open_table(LOG)?;
+    if format != Some(CURRENT) {
+        txn.open_table(META)?.insert(FORMAT, CURRENT)?;
+    }
+    txn.commit()?;
+    Ok(())
+}
+
+/// Writes all rows again, with checksums.
+fn migrate_1(txn: &WriteTransaction) -> Result<u64, ::redb::Error> {
+    let mut count = 0;
+    {
+        let old = txn.open_table(LOG_1)?;
+        let mut new = txn.open_table(LOG)?;
+        for item in old.iter()? {
+            let (row_id, bytes) = item?;
+            let row_id = RowId(row_id.value());
+            match Row::parse_format_1(bytes.value()) {
+                Ok(row) => {
+                    let mut place = new.insert_reserve(row_id.0, row.size())?;
+                    row.write_to(row_id, place.as_mut());
+                }
+                // Kept as it is, for people to look at; it reads as damaged.
+                Err(_) => {
+                    new.insert(row_id.0, bytes.value())?;
+                }
+            }
+            count += 1;
+        }
+    }
+    txn.delete_table(LOG_1)?;
+    Ok(count)
+}
+
+fn unknown(format: u64) -> ::redb::Error {
+    ::redb::Error::Io(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!(
+            "the file has format {format}, this program reads formats 1 to {CURRENT}: \
+             a newer version of Plimsoll wrote it"
+        ),
+    ))
+}

@@ -10,6 +10,7 @@ use super::quota::{Charges, charge};
 use super::service_account;
 use super::signing;
 use super::write::{name_of, namespace_of};
+use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::node::{self, Denial, Operation};
 use crate::auth::rbac::Refusal;
 use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
@@ -35,6 +36,104 @@ pub(crate) struct Gate<'a> {
     pub(super) warnings: Vec<String>,
 }
 
+impl Call<'_> {
+    /// The rules for a body that asks for something to be done with the object that the path names.
+    pub(crate) fn admit_action(&self, body: &Value) -> Result<(), Status> {
+        self.check_namespace(&self.target.namespace, body)?;
+        self.check_node(Operation::Create, body, None)
+    }
+
+    /// The rules for a delete; `old` is the object that would go.
+    pub(crate) fn admit_delete(&self, old: &Value) -> Result<(), Status> {
+        let name = name_of(old);
+        let is = |group, kind| (self.kind.group, self.kind.kind) == (group, kind);
+        if is("", "Namespace") && IMMORTAL.contains(&name) {
+            return Err(self.forbidden(old, "this namespace may not be deleted"));
+        }
+        self.check_node(Operation::Delete, &Value::Null, Some(old))?;
+        if is("scheduling.k8s.io", "PriorityClass") && SYSTEM_CLASSES.contains(&name) {
+            let reason = "this is a system priority class and cannot be deleted";
+            return Err(self.forbidden(old, reason));
+        }
+        Ok(())
+    }
+
+    fn forbidden(&self, object: &Value, reason: &str) -> Status {
+        let meta = &object["metadata"];
+        let text = |field: &str| meta[field].as_str().unwrap_or_default();
+        let name = match (text("name"), text("generateName")) {
+            ("", "") => self.target.name.as_str(),
+            ("", prefix) => prefix,
+            (name, _) => name,
+        };
+        Status::forbidden(self.kind, name, reason)
+    }
+
+    /// NamespaceLifecycle: nothing new in namespaces that are not there or on their way out.
+    fn check_namespace(&self, namespace: &str, object: &Value) -> Result<(), Status> {
+        let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
+        let namespaces = self.server.cache.collection(row);
+        let Some(found) = namespaces.and_then(|all| all.get(namespace)) else {
+            return Err(Status::not_found(row, namespace));
+        };
+        if found.field("status.phase") != Some("Terminating") {
+            return Ok(());
+        }
+        let reason = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut status = self.forbidden(object, &reason);
+        let details = status.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        Err(status)
+    }
+
+    /// NodeRestriction: a node writes about itself and its pods.
+    fn check_node(
+        &self,
+        operation: Operation,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if self.user.node_name().is_none() {
+            return Ok(());
+        }
+        let old = old.unwrap_or(&Value::Null);
+        // A delete has no object of its own.
+        let shown = if object.is_null() { old } else { object };
+        let write = node::Write {
+            operation,
+            group: self.kind.group,
+            resource: self.kind.plural,
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name: match self.target.name.as_str() {
+                "" => name_of(shown),
+                name => name,
+            },
+            object,
+            old,
+        };
+        let denied = self
+            .server
+            .access
+            .with(self.user, &self.server.cache, |authorizer| {
+                node::restrict(self.user, &write, self.server, authorizer)
+            });
+        denied.map_err(|denial| match denial {
+            Denial::Forbidden(reason) => self.forbidden(shown, &reason),
+            Denial::NotFound { resource, name } => {
+                let row = kinds::by_resource("", "v1", resource).unwrap_or(self.kind);
+                Status::not_found(row, &name)
+            }
+        })
+    }
+}
+
 impl<'a> Gate<'a> {
     /// The rules for a request.
     pub(crate) fn new(call: &'a Call<'a>, part: Part, operation: Operation) -> Gate<'a> {
@@ -56,78 +155,27 @@ impl<'a> Gate<'a> {
     }
 
     pub(super) fn forbidden(&self, object: &Value, reason: &str) -> Status {
-        let meta = &object["metadata"];
-        let text = |field: &str| meta[field].as_str().unwrap_or_default();
-        let name = match (text("name"), text("generateName")) {
-            ("", "") => self.call.target.name.as_str(),
-            ("", prefix) => prefix,
-            (name, _) => name,
-        };
-        Status::forbidden(self.kind(), name, reason)
+        self.call.forbidden(object, reason)
     }
 
-    /// NamespaceLifecycle: nothing new in namespaces that are not there or on their way out.
-    fn check_namespace(&self, object: &Value) -> Result<(), Status> {
-        if self.operation != Operation::Create || !self.kind().is_namespaced() {
-            return Ok(());
-        }
-        let namespace = match namespace_of(object) {
-            "" => self.call.target.namespace.as_str(),
-            namespace => namespace,
-        };
-        let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
-        let namespaces = self.call.server.cache.collection(row);
-        let Some(found) = namespaces.and_then(|all| all.get(namespace)) else {
-            return Err(Status::not_found(row, namespace));
-        };
-        if found.field("status.phase") != Some("Terminating") {
-            return Ok(());
-        }
-        let reason = format!(
-            "unable to create new content in namespace {namespace} because it is being terminated"
-        );
-        let mut status = self.forbidden(object, &reason);
-        let details = status.details.get_or_insert_default();
-        details.causes.push(Cause {
-            reason: "NamespaceTerminating",
-            message: format!("namespace {namespace} is being terminated"),
-            field: "metadata.namespace".to_owned(),
-        });
-        Err(status)
-    }
-
-    /// NodeRestriction: a node writes about itself and its pods.
-    fn check_node(&self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
-        if self.call.user.node_name().is_none() {
+    /// Whoever makes an object by PUT or by applying it has to be allowed to create it, too.
+    ///
+    /// Matches v1.36 apiserver/pkg/endpoints/handlers/update.go, `withAuthorization`.
+    fn check_creator(&self) -> Result<(), Status> {
+        if self.operation != Operation::Create || self.call.verb == "create" {
             return Ok(());
         }
         let target = self.call.target;
-        let write = node::Write {
-            operation: self.operation,
-            group: self.kind().group,
-            resource: self.kind().plural,
+        let resource = Resource {
+            group: &target.group,
+            resource: &target.resource,
             subresource: &target.subresource,
             namespace: &target.namespace,
-            name: match target.name.as_str() {
-                "" => name_of(object),
-                name => name,
-            },
-            object,
-            old: old.unwrap_or(&Value::Null),
+            name: &target.name,
+            ..Resource::default()
         };
-        let server = self.call.server;
-        let denied = server
-            .access
-            .with(self.call.user, &server.cache, |authorizer| {
-                node::restrict(self.call.user, &write, server, authorizer)
-            });
-        denied.map_err(|denial| match denial {
-            Denial::Forbidden(reason) => self.forbidden(object, &reason),
-            Denial::NotFound { resource, name } => {
-                let row = kinds::by_resource("", "v1", resource).unwrap_or(self.kind());
-                Status::not_found(row, &name)
-            }
-        })
+        let attributes = Attributes::resource("create", resource);
+        self.call.server.authorize(self.call.user, &attributes)
     }
 
     /// Nobody gives away more than they have.
@@ -165,42 +213,6 @@ impl<'a> Gate<'a> {
         })
     }
 
-    /// The rules for a delete; `old` is the object that would go.
-    pub(crate) fn admit_delete(&self, old: &Value) -> Result<(), Status> {
-        let name = name_of(old);
-        let is_namespace = (self.kind().group, self.kind().kind) == ("", "Namespace");
-        if is_namespace && IMMORTAL.contains(&name) {
-            return Err(self.forbidden(old, "this namespace may not be deleted"));
-        }
-        if self.call.user.node_name().is_some() {
-            let target = self.call.target;
-            let write = node::Write {
-                operation: Operation::Delete,
-                group: self.kind().group,
-                resource: self.kind().plural,
-                subresource: &target.subresource,
-                namespace: &target.namespace,
-                name,
-                object: &Value::Null,
-                old,
-            };
-            let server = self.call.server;
-            let denied = server
-                .access
-                .with(self.call.user, &server.cache, |authorizer| {
-                    node::restrict(self.call.user, &write, server, authorizer)
-                });
-            return denied.map_err(|denial| self.forbidden(old, &denial.to_string()));
-        }
-        let is_class =
-            (self.kind().group, self.kind().kind) == ("scheduling.k8s.io", "PriorityClass");
-        if is_class && SYSTEM_CLASSES.contains(&name) {
-            let reason = "this is a system priority class and cannot be deleted";
-            return Err(self.forbidden(old, reason));
-        }
-        Ok(())
-    }
-
     /// ResourceQuota, always last: what the write adds to the quotas of the namespace, to be stored
     /// with it.
     pub(crate) async fn charge(
@@ -233,8 +245,14 @@ fn is_grown_by_updates(kind: &Kind) -> bool {
 
 impl Admission for Gate<'_> {
     fn admit(&mut self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
-        self.check_namespace(object)?;
         let kind = self.kind();
+        if self.operation == Operation::Create && kind.is_namespaced() {
+            let namespace = match namespace_of(object) {
+                "" => self.call.target.namespace.as_str(),
+                namespace => namespace,
+            };
+            self.call.check_namespace(namespace, object)?;
+        }
         let is_new_pod =
             self.operation == Operation::Create && (kind.group, kind.kind) == ("", "Pod");
         if is_new_pod {
@@ -247,7 +265,7 @@ impl Admission for Gate<'_> {
             signing::admit(self.call, self.part, object, old)
                 .map_err(|reason| self.forbidden(object, &reason))?;
         }
-        self.check_node(object, old)?;
+        self.call.check_node(self.operation, object, old)?;
         let admitted = match old {
             None => admission::admit_new(kind, object, &self.cluster),
             Some(old) => admission::admit_changed(kind, self.part, object, old, &self.cluster),
@@ -257,6 +275,7 @@ impl Admission for Gate<'_> {
     }
 
     fn check(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        self.check_creator()?;
         let kind = self.kind();
         let checked = match old {
             None => admission::check_new(kind, object, &self.cluster),

@@ -26,6 +26,8 @@ pub(crate) struct Call<'a> {
     pub server: &'a Server,
     /// Who asks.
     pub user: &'a User,
+    /// The verb that the request was authorized for.
+    pub verb: &'static str,
     /// What is asked for, as the path names it.
     pub target: &'a Target,
     /// Its row.

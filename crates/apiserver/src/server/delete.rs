@@ -6,11 +6,10 @@ use http::Response;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
-use super::admission::Gate;
 use super::call::{Call, time_text};
 use super::respond;
+use super::route::Target;
 use super::write::Change;
-use crate::auth::node::Operation;
 use crate::body::Body;
 use crate::http::negotiation::Endpoint;
 use crate::http::protobuf;
@@ -60,7 +59,9 @@ impl Call<'_> {
     pub(crate) async fn delete(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
-        let (done, outcome) = self.delete_object(&options).await?;
+        let (done, outcome) = self
+            .delete_object(&options, |old| self.admit_delete(old))
+            .await?;
         let mut response = match outcome {
             Outcome::Gone(object) if !self.kind.strategy.returns_deleted_object => {
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -88,21 +89,22 @@ impl Call<'_> {
         ]
     }
 
-    /// Deletes the object that the path names, as far as the options and the object allow.
-    pub(super) async fn delete_now(&self, options: &DeleteOptions) -> Result<Value, Status> {
-        let (done, _) = self.delete_object(options).await?;
-        Ok(respond::converted(self.kind, &done.json))
+    /// Deletes the object that the path names, as far as the options and the object allow. What
+    /// asked for it has been admitted in place of the delete.
+    pub(super) async fn delete_now(&self, options: &DeleteOptions) -> Result<(), Status> {
+        self.delete_object(options, |_| Ok(())).await.map(drop)
     }
 
     async fn delete_object(
         &self,
         options: &DeleteOptions,
+        admit: impl Fn(&Value) -> Result<(), Status>,
     ) -> Result<(super::write::Done, Outcome), Status> {
         let mut outcome = Outcome::Marked;
         let done = self
             .change(Part::Main, options.is_dry_run, |old, _| {
                 self.check_preconditions(&options.preconditions, old)?;
-                Gate::new(self, Part::Main, Operation::Delete).admit_delete(old)?;
+                admit(old)?;
                 let change = self.mark(old, options);
                 outcome = match &change {
                     Change::Remove(object) | Change::Expire(object) => {
@@ -231,17 +233,23 @@ impl Call<'_> {
         let options = self.delete_options(bytes)?;
         let list = ListOptions::from_query(self.query, self.kind, None)?;
         let page = self.page(&list).await?;
-        for object in &page.objects {
-            let target = super::route::Target {
-                namespace: object.namespace().to_owned(),
-                name: object.name().to_owned(),
-                ..self.target.clone()
-            };
-            let call = Call {
-                target: &target,
-                ..*self
-            };
-            match call.delete_object(&options).await {
+        let targets = page.objects.iter().map(|object| Target {
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            ..self.target.clone()
+        });
+        let targets: Vec<Target> = targets.collect();
+        let call_of = |target| Call { target, ..*self };
+        // All or none: a refusal half way through would leave the rest deleted.
+        for (target, object) in targets.iter().zip(&page.objects) {
+            call_of(target).admit_delete(&object.value())?;
+        }
+        for target in &targets {
+            let call = call_of(target);
+            match call
+                .delete_object(&options, |old| call.admit_delete(old))
+                .await
+            {
                 Ok(_) => {}
                 // Somebody else was faster.
                 Err(status) if status.code == 404 => {}

@@ -14,6 +14,7 @@ use super::journey::{Journey, is_connection};
 use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
+use crate::auth::attributes::Attributes;
 use crate::auth::authorize::impersonate;
 use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
@@ -86,7 +87,7 @@ impl Server {
         let user = self.identify(&journey.headers, peer, journey.now)?;
         let user = self.impersonated(journey, user)?;
         let user = journey.user.insert(user).clone();
-        self.authorize(journey, &user)?;
+        journey.with_attributes(|attributes| self.authorize(&user, attributes))?;
         let is_long = journey.is_long_running();
         let answer = self.dispatch(journey, &user, request);
         if is_long {
@@ -148,15 +149,14 @@ impl Server {
         })
     }
 
-    fn authorize(&self, journey: &Journey, user: &User) -> Result<(), Status> {
-        journey.with_attributes(|attributes| {
-            let checked = self.access.with(user, &self.cache, |authorizer| {
-                authorizer.check(user, attributes)
-            });
-            checked.map_err(|forbidden| {
-                let (group, resource) = (&forbidden.group, &forbidden.resource);
-                Status::denied(group, resource, &forbidden.name, &forbidden.reason)
-            })
+    /// Whether the user may do this; the refusal if not.
+    pub(super) fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let checked = self.access.with(user, &self.cache, |authorizer| {
+            authorizer.check(user, attributes)
+        });
+        checked.map_err(|forbidden| {
+            let (group, resource) = (&forbidden.group, &forbidden.resource);
+            Status::denied(group, resource, &forbidden.name, &forbidden.reason)
         })
     }
 
@@ -199,6 +199,7 @@ impl Server {
         let call = Call {
             server: self,
             user,
+            verb: journey.verb(),
             target,
             kind,
             subresource,
@@ -208,10 +209,7 @@ impl Server {
             annotations: &journey.annotations,
         };
         match subresource {
-            None => {
-                call.on_object(&journey.method, journey.verb(), request)
-                    .await
-            }
+            None => call.on_object(&journey.method, request).await,
             Some(part) => {
                 let mut request = request;
                 if is_connection(part.name) {

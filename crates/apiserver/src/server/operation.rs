@@ -13,7 +13,6 @@ impl Call<'_> {
     pub(super) async fn on_object(
         &self,
         method: &Method,
-        verb: &str,
         request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
         let is_named = !self.target.name.is_empty();
@@ -21,7 +20,7 @@ impl Call<'_> {
             true => Ok(()),
             false => Err(Status::method_not_allowed()),
         };
-        match (verb, is_named) {
+        match (self.verb, is_named) {
             ("watch", _) => {
                 allowed(Verb::Watch)?;
                 self.watch(Some(self.target.name.as_str()).filter(|_| is_named))

@@ -26,6 +26,7 @@ mod overload;
 mod pod_security;
 mod python;
 mod quotas;
+mod refusals;
 mod slow_watchers;
 mod sockets;
 mod tokens;

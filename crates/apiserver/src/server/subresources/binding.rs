@@ -43,6 +43,8 @@ impl Call<'_> {
         let pods = kinds::by_resource("", "v1", "pods").ok_or_else(Status::unknown_path)?;
         let target = Target {
             name: text(&binding, "/metadata/name").to_owned(),
+            resource: "pods".to_owned(),
+            subresource: "binding".to_owned(),
             ..self.target.clone()
         };
         let call = Call {
@@ -55,6 +57,7 @@ impl Call<'_> {
 
     async fn bind_as(&self, binding: &Value, is_dry_run: bool) -> Result<Response<Body>, Status> {
         check_target(binding)?;
+        self.admit_action(binding)?;
         let now = self.now_text();
         self.rewrite(is_dry_run, |old| {
             let Some(mut pod) = Outline::of(old) else {

@@ -48,6 +48,7 @@ impl Call<'_> {
             body => DeleteOptions::from_body(body)?,
         };
         options.is_dry_run |= write.is_dry_run;
+        self.admit_action(&eviction)?;
         for _ in 0..ATTEMPTS {
             match self.evict_once(&options).await {
                 // Without a version of the caller's own, a change meanwhile is no reason to fail.
@@ -93,6 +94,8 @@ impl Call<'_> {
                         _ => status,
                     });
                 }
+                // A budget must not pay for an eviction that is refused afterwards.
+                self.check_preconditions(&options.preconditions, &value)?;
                 self.take_from(budget, options.is_dry_run).await?;
             }
             _ => {
@@ -203,7 +206,7 @@ impl Call<'_> {
                 options.preconditions.resource_version = Some(version);
             }
         }
-        self.delete_now(&options).await.map(|_| ())
+        self.delete_now(&options).await
     }
 }
 

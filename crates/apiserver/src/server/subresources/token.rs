@@ -4,12 +4,9 @@ use http::Response;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use serde_json::Value;
 
-use crate::auth::node::Operation;
 use crate::auth::token::{RequestError, TokenRequestContext};
 use crate::body::Body;
 use crate::kinds::{self, GroupVersionKind};
-use crate::machinery::write::{Admission, Part};
-use crate::server::admission::Gate;
 use crate::server::call::Call;
 use crate::server::{identity, respond};
 use crate::status::{Details, Status};
@@ -23,10 +20,10 @@ const TOKEN_REQUEST: GroupVersionKind = GroupVersionKind {
 impl Call<'_> {
     /// Answers a POST of a TokenRequest.
     pub(crate) async fn issue_token(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
-        let mut body = self.action(bytes, TOKEN_REQUEST)?;
+        let body = self.action(bytes, TOKEN_REQUEST)?;
         // A fresh view: tokens are asked for as soon as the account or the pod is there.
         self.freshen("").await?;
-        Gate::new(self, Part::Main, Operation::Create).admit(&mut body, None)?;
+        self.admit_action(&body)?;
         let request: TokenRequest = serde_json::from_value(body)
             .map_err(|error| Status::bad_request(format!("TokenRequest: {error}")))?;
         let id = identity::uid();

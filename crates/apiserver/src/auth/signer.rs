@@ -8,12 +8,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::problem::quoted;
 use serde_json::{Value, json};
 
-use super::authority::{Authority, AuthorityError};
-use super::identity::{MASTERS, NODE_USER_PREFIX, NODES};
+use super::authority::{Authority, AuthorityError, end_of};
+use super::identity::{BOOTSTRAPPERS, MASTERS, NODE_USER_PREFIX, NODES};
 use super::signing_request::{SigningRequest, SigningRequestError};
 use super::{list, text};
 
@@ -30,10 +32,12 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const SHORTEST: Duration = Duration::from_secs(10 * 60);
 
 /// What to do about a request that nobody has decided on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Approve it, with this message.
     Approve(&'static str),
+    /// Deny it, with this message: it asks for what another machine has.
+    Deny(String),
     /// Leave it to a person.
     Ignore,
 }
@@ -67,8 +71,16 @@ pub enum SignError {
 }
 
 /// Whether a kubelet's request for a client certificate is approved at once. `may` says whether
-/// the requester may create `certificatesigningrequests/<subresource>`.
-pub fn decide(csr: &Value, may: impl Fn(&str) -> bool) -> Decision {
+/// the requester may create `certificatesigningrequests/<subresource>`, `taken` why the name of a
+/// node is another machine's, if it is.
+///
+/// Stricter than upstream: a join token is shared by many machines, and must not make one of them
+/// into another. Only the node itself is given a certificate for a name that is taken.
+pub fn decide(
+    csr: &Value,
+    may: impl Fn(&str) -> bool,
+    taken: impl Fn(&str) -> Option<Taken>,
+) -> Decision {
     let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
     if is_decided || has_certificate(csr) || text(csr, "/spec/signerName") != KUBELET_CLIENT {
         return Decision::Ignore;
@@ -84,12 +96,66 @@ pub fn decide(csr: &Value, may: impl Fn(&str) -> bool) -> Decision {
             "Auto approving self kubelet client certificate after SubjectAccessReview.",
         );
     }
-    if may("nodeclient") {
-        return Decision::Approve(
-            "Auto approving kubelet client certificate after SubjectAccessReview.",
-        );
+    if !may("nodeclient") {
+        return Decision::Ignore;
     }
-    Decision::Ignore
+    let node = request.common_name.strip_prefix(NODE_USER_PREFIX);
+    match taken(node.unwrap_or_default()) {
+        None => Decision::Approve(
+            "Auto approving kubelet client certificate after SubjectAccessReview.",
+        ),
+        Some(taken) if is_by_join_token(csr) => Decision::Deny(taken.to_string()),
+        Some(_) => Decision::Ignore,
+    }
+}
+
+/// Why the name of a node is not free.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Taken {
+    /// The node is there.
+    #[error(
+        "a Node with name {} already exists in the cluster; delete it (kubectl delete node {node}) \
+         or change the name of the joining node",
+        quoted(node)
+    )]
+    ByNode {
+        /// Its name.
+        node: String,
+    },
+    /// A machine has been given its certificate, and has not registered yet.
+    #[error(
+        "the signing request {} was approved for a node with name {} already; delete that request \
+         (kubectl delete csr {request}) or change the name of the joining node",
+        quoted(request),
+        quoted(node)
+    )]
+    ByRequest {
+        /// The node's name.
+        node: String,
+        /// The other request.
+        request: String,
+    },
+}
+
+fn is_by_join_token(csr: &Value) -> bool {
+    let mut groups = list(csr, "/spec/groups").iter();
+    groups.any(|group| group == BOOTSTRAPPERS)
+}
+
+/// The node that an approved request makes its requester into, and until when in seconds since
+/// 1970; without an end as long as nothing is signed.
+pub fn claim(csr: &Value) -> Option<(String, Option<i64>)> {
+    let is_granted = has_condition(csr, "Approved")
+        && !has_condition(csr, "Denied")
+        && !has_true_condition(csr, "Failed");
+    if !is_granted || text(csr, "/spec/signerName") != KUBELET_CLIENT {
+        return None;
+    }
+    let request = SigningRequest::from_api(text(csr, "/spec/request")).ok()?;
+    let node = request.common_name.strip_prefix(NODE_USER_PREFIX)?;
+    let issued = STANDARD.decode(text(csr, "/status/certificate")).ok()?;
+    let end = std::str::from_utf8(&issued).ok().and_then(end_of);
+    Some((node.to_owned(), end))
 }
 
 /// Whether a kubelet's request for a serving certificate is approved at once: it has to be the
@@ -133,11 +199,13 @@ pub fn decide_serving(
     Decision::Ignore
 }
 
-/// Whether a request may be decided otherwise once the node of that name is there or has changed.
-pub fn waits_for_node(csr: &Value, node: &str) -> bool {
+/// The node that, once it is there or has changed, may make a difference to this request.
+pub fn waits_for_node(csr: &Value) -> Option<&str> {
     let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
-    let requester = text(csr, "/spec/username").strip_prefix(NODE_USER_PREFIX);
-    !is_decided && text(csr, "/spec/signerName") == KUBELET_SERVING && requester == Some(node)
+    if is_decided || text(csr, "/spec/signerName") != KUBELET_SERVING {
+        return None;
+    }
+    text(csr, "/spec/username").strip_prefix(NODE_USER_PREFIX)
 }
 
 /// The condition by which a request is approved without a person. The strategy adds the times.
@@ -146,6 +214,16 @@ pub fn approval(message: &str) -> Value {
         "type": "Approved",
         "status": "True",
         "reason": "AutoApproved",
+        "message": message,
+    })
+}
+
+/// The condition by which a request is denied because the node that it names is another machine.
+pub fn denial(message: &str) -> Value {
+    json!({
+        "type": "Denied",
+        "status": "True",
+        "reason": "NodeExists",
         "message": message,
     })
 }

@@ -3,8 +3,11 @@
 //! Nodes that join ask for their certificates this way. Upstream has controllers for it; they need
 //! the authority's key, which this server does not give away.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Weak};
 
+use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
 use super::call::{Call, time_text};
@@ -13,7 +16,7 @@ use crate::auth::Objects;
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::authorize::Decision as Access;
 use crate::auth::identity::User;
-use crate::auth::signer::{self, Decision, Signature};
+use crate::auth::signer::{self, Decision, Signature, Taken};
 use crate::cache::{self, Object};
 use crate::kinds;
 use crate::machinery::strategy::certificates;
@@ -87,8 +90,12 @@ async fn run(server: Weak<Server>) {
         let (_, mut node_watcher) = nodes.list_and_watch("");
         let (objects, mut watcher) = requests.list_and_watch("");
         let mut stop = strong.stopping();
-        for object in objects {
-            strong.look_at_request(&object).await;
+        let mut claims = Claims::default();
+        for object in &objects {
+            claims.note(object.name(), &object.value());
+        }
+        for object in &objects {
+            strong.look_at_request(object, &mut claims).await;
         }
         drop(strong);
         loop {
@@ -102,18 +109,26 @@ async fn run(server: Weak<Server>) {
                 return;
             };
             for event in batch {
-                let Some((cache::Sort::Added | cache::Sort::Modified, object)) =
-                    event.seen(|_| true)
-                else {
+                let Some((sort, object)) = event.seen(|_| true) else {
                     continue;
                 };
-                if !is_of_nodes {
-                    server.look_at_request(object).await;
-                    continue;
-                }
-                for request in requests.list("", None) {
-                    if signer::waits_for_node(&request.value(), object.name()) {
-                        server.look_at_request(&request).await;
+                match (is_of_nodes, sort) {
+                    (false, cache::Sort::Deleted) => claims.forget(object.name()),
+                    (false, _) => {
+                        claims.note(object.name(), &object.value());
+                        server.look_at_request(object, &mut claims).await;
+                    }
+                    (true, cache::Sort::Deleted) => {
+                        for request in claims.granted_to(object.name()) {
+                            server.drop_request(&request).await;
+                        }
+                    }
+                    (true, _) => {
+                        for request in claims.waiting_for(object.name()) {
+                            if let Some(request) = requests.get(&request) {
+                                server.look_at_request(&request, &mut claims).await;
+                            }
+                        }
                     }
                 }
             }
@@ -122,7 +137,7 @@ async fn run(server: Weak<Server>) {
 }
 
 impl Server {
-    async fn look_at_request(&self, object: &Object) {
+    async fn look_at_request(&self, object: &Object, claims: &mut Claims) {
         let csr = object.value();
         let requester = requester_of(&csr);
         let may_create = |subresource: &str| {
@@ -135,12 +150,22 @@ impl Server {
             may(self, &requester, "create", resource)
         };
         let node = |name: &str| self.object("", "nodes", "", name);
-        let decision = match signer::decide(&csr, may_create) {
+        let taken = |name: &str| match node(name) {
+            Some(_) => Some(Taken::ByNode {
+                node: name.to_owned(),
+            }),
+            None => claims.taken(name, object.name(), respond::now()),
+        };
+        let decision = match signer::decide(&csr, may_create, taken) {
             Decision::Ignore => signer::decide_serving(&csr, node, may_create),
-            approved => approved,
+            decided => decided,
         };
         let changed = match decision {
             Decision::Approve(message) => Some(with_condition(&csr, signer::approval(message))),
+            Decision::Deny(message) => {
+                tracing::warn!(request = object.name(), message, "signing request denied");
+                Some(with_condition(&csr, signer::denial(&message)))
+            }
             Decision::Ignore => match signer::sign(&self.authority, &csr, respond::now()) {
                 Ok(Signature::Issued(pem)) => {
                     let mut csr = csr.clone();
@@ -159,7 +184,17 @@ impl Server {
             },
         };
         if let Some(changed) = changed {
+            // At once: the cache is a moment behind, and another request may be next.
+            claims.note(object.name(), &changed);
             self.store_request(object, changed).await;
+        }
+    }
+
+    /// Forgets what a machine was given that is no node any more.
+    async fn drop_request(&self, name: &str) {
+        let txn = Txn::new().delete(format!("{}{PLURAL}/{name}", cache::ROOT));
+        if let Err(error) = self.store.txn(txn).await {
+            tracing::warn!(name, %error, "request not deleted");
         }
     }
 
@@ -173,6 +208,77 @@ impl Server {
         if let Err(error) = self.store.txn(txn).await {
             tracing::warn!(name = object.name(), %error, "request not stored");
         }
+    }
+}
+
+/// The requests that say something about nodes, by the nodes' names.
+#[derive(Debug, Default)]
+struct Claims {
+    nodes: BTreeMap<String, BTreeMap<String, Claim>>,
+    node_of: BTreeMap<String, String>,
+}
+
+/// What a request has to do with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It was approved; its requester is the node until then, in seconds since 1970.
+    Granted(Option<i64>),
+    /// It may be approved when the node changes.
+    Waits,
+}
+
+impl Claims {
+    fn note(&mut self, request: &str, csr: &Value) {
+        self.forget(request);
+        let granted = signer::claim(csr).map(|(node, end)| (node, Claim::Granted(end)));
+        let waits = || Some((signer::waits_for_node(csr)?.to_owned(), Claim::Waits));
+        if let Some((node, claim)) = granted.or_else(waits) {
+            let requests = self.nodes.entry(node.clone()).or_default();
+            requests.insert(request.to_owned(), claim);
+            self.node_of.insert(request.to_owned(), node);
+        }
+    }
+
+    fn forget(&mut self, request: &str) {
+        let Some(node) = self.node_of.remove(request) else {
+            return;
+        };
+        if let Entry::Occupied(mut requests) = self.nodes.entry(node) {
+            requests.get_mut().remove(request);
+            if requests.get().is_empty() {
+                requests.remove();
+            }
+        }
+    }
+
+    fn of_node(&self, node: &str) -> impl Iterator<Item = (&String, Claim)> {
+        let requests = self.nodes.get(node).into_iter().flatten();
+        requests.map(|(request, claim)| (request, *claim))
+    }
+
+    fn waiting_for(&self, node: &str) -> Vec<String> {
+        let waiting = self.of_node(node).filter(|(_, c)| *c == Claim::Waits);
+        waiting.map(|(request, _)| request.clone()).collect()
+    }
+
+    fn granted_to(&self, node: &str) -> Vec<String> {
+        let granted = self.of_node(node).filter(|(_, c)| *c != Claim::Waits);
+        granted.map(|(request, _)| request.clone()).collect()
+    }
+
+    /// Another request than `own` that was given the name, and is good still.
+    fn taken(&self, node: &str, own: &str, now: Timestamp) -> Option<Taken> {
+        let now = now.as_nanos().div_euclid(1_000_000_000);
+        let is_good = |claim| match claim {
+            Claim::Granted(end) => end.is_none_or(|end| now < end),
+            Claim::Waits => false,
+        };
+        let mut others = self.of_node(node).filter(|(request, _)| *request != own);
+        let (request, _) = others.find(|(_, claim)| is_good(*claim))?;
+        Some(Taken::ByRequest {
+            node: node.to_owned(),
+            request: request.clone(),
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 use serde_json::{Value, json};
 
+use super::caller::Caller;
 use super::cluster::{Cluster, eventually};
 use super::objects::node;
 
@@ -69,9 +70,8 @@ fn request_with_names(user: &str, names: Vec<SanType>) -> (KeyPair, Value) {
     (key, request)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_join_token_becomes_a_certificate_and_a_node() {
-    let cluster = Cluster::start().await;
+/// Lets whoever has a join token ask to be a node.
+async fn allow_joining(cluster: &Cluster) {
     let admin = cluster.admin();
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     for (name, role) in [
@@ -84,6 +84,85 @@ async fn a_join_token_becomes_a_certificate_and_a_node() {
         let answer = admin.post(bindings, &binding(name, role)).await;
         assert!(matches!(answer.code, 201 | 409));
     }
+}
+
+/// Asks to be that node, and waits until the request is decided on.
+async fn asked_to_be(joining: &Caller, name: &str) -> Value {
+    let (_, request) = signing_request(&format!("system:node:{name}"));
+    let made = eventually("the token is known", async || {
+        let answer = joining.post(REQUESTS, &request).await;
+        (answer.code == 201).then(|| answer.json())
+    })
+    .await;
+    let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
+    eventually("the request is decided on", async || {
+        let found = joining.get(&path).await.expect(200);
+        let is_denied = found["status"]["conditions"][0]["type"] == "Denied";
+        let is_signed = found["status"]["certificate"].is_string();
+        (is_denied || is_signed).then_some(found)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_token_does_not_take_over_a_node() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    allow_joining(&cluster).await;
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    let token = join_token("2099-01-01T00:00:00Z");
+    admin.post(secrets, &token).await.expect(201);
+    let joining = cluster.bearer(TOKEN);
+    let first = asked_to_be(&joining, "n9").await;
+    assert!(first["status"]["certificate"].is_string(), "{first}");
+    let first = first["metadata"]["name"].as_str().unwrap().to_owned();
+
+    // It has its certificate, though it is not registered yet.
+    let denied = |csr: &Value| {
+        assert!(csr["status"]["certificate"].is_null(), "{csr}");
+        let condition = &csr["status"]["conditions"][0];
+        assert_eq!(condition["reason"], "NodeExists", "{csr}");
+        condition["message"].as_str().unwrap().to_owned()
+    };
+    let message = denied(&asked_to_be(&joining, "n9").await);
+    assert_eq!(
+        message,
+        format!(
+            "the signing request \"{first}\" was approved for a node with name \"n9\" already; \
+             delete that request (kubectl delete csr {first}) or change the name of the joining node"
+        )
+    );
+    let nodes = "/api/v1/nodes";
+    admin.post(nodes, &node("n9")).await.expect(201);
+    let message = denied(&asked_to_be(&joining, "n9").await);
+    assert!(
+        message.starts_with("a Node with name \"n9\" already exists"),
+        "{message}"
+    );
+    admin.post(nodes, &node("n8")).await.expect(201);
+    denied(&asked_to_be(&joining, "n8").await);
+
+    // Two machines that want one name at the same time: one gets it.
+    let both = futures::join!(asked_to_be(&joining, "n7"), asked_to_be(&joining, "n7"));
+    let signed = [&both.0, &both.1].map(|csr| csr["status"]["certificate"].is_string());
+    assert_eq!(signed.iter().filter(|is_signed| **is_signed).count(), 1);
+
+    // The administrator has taken the node out: its name is free.
+    admin.delete(&format!("{nodes}/n9")).await.expect(200);
+    eventually("what the node was given is forgotten", async || {
+        let found = admin.get(&format!("{REQUESTS}/{first}")).await;
+        (found.code == 404).then_some(())
+    })
+    .await;
+    let again = asked_to_be(&joining, "n9").await;
+    assert!(again["status"]["certificate"].is_string(), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_token_becomes_a_certificate_and_a_node() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    allow_joining(&cluster).await;
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     let joining = cluster.bearer(TOKEN);
     joining.get(REQUESTS).await.refused(401, "Unauthorized");

@@ -263,6 +263,11 @@ pub(super) fn validity_of(pem: &str) -> Option<Validity> {
     })
 }
 
+/// When a certificate ends, in seconds since 1970; `None` when the text holds none.
+pub(in crate::auth) fn end_of(pem: &str) -> Option<i64> {
+    validity_of(pem).map(|validity| validity.end)
+}
+
 fn names_of(pem: &str) -> BTreeSet<String> {
     let names = with_certificate(pem, |certificate| {
         let extension = certificate.subject_alternative_name().ok().flatten();

@@ -24,6 +24,7 @@ mod subject;
 
 pub use file::{FileError, read_or_create_private, write_private};
 pub use kubeconfig::kubeconfig;
+pub(super) use leaf::end_of;
 pub use leaf::{Certificate, RequestProblem};
 
 use file::{create_private_directory, read_if_exists, write_public};

@@ -26,6 +26,8 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group that may do everything, whatever the roles say.
 pub const MASTERS: &str = "system:masters";
+/// The group of machines that show a join token.
+pub const BOOTSTRAPPERS: &str = "system:bootstrappers";
 /// The group of kubelets.
 pub const NODES: &str = "system:nodes";
 /// The group of all service accounts.

@@ -45,32 +45,78 @@ fn kubelet() -> Value {
     csr(KUBELET_CLIENT, &request, &CLIENT)
 }
 
+fn free(_: &str) -> Option<Taken> {
+    None
+}
+
+#[test]
+fn a_join_token_does_not_take_over_a_node() {
+    let taken = |node: &str| {
+        let node = node.to_owned();
+        Some(Taken::ByNode { node })
+    };
+    let mut csr = kubelet();
+    // Somebody who may approve anyway decides themselves.
+    assert_eq!(decide(&csr, |_| true, taken), Decision::Ignore);
+    csr["spec"]["groups"] = json!(["system:bootstrappers", "system:authenticated"]);
+    let message = "a Node with name \"n1\" already exists in the cluster; delete it (kubectl delete \
+                   node n1) or change the name of the joining node";
+    assert_eq!(
+        decide(&csr, |_| true, taken),
+        Decision::Deny(message.to_owned())
+    );
+    // The node itself has its certificate, and asks for the next one.
+    csr["spec"]["username"] = json!("system:node:n1");
+    let renewed = decide(&csr, |what| what == "selfnodeclient", taken);
+    assert!(matches!(renewed, Decision::Approve(_)), "{renewed:?}");
+}
+
+#[test]
+fn an_approved_request_holds_the_name_of_its_node() {
+    let csr = kubelet();
+    assert_eq!(claim(&csr), None);
+    let mut granted = approved(csr);
+    assert_eq!(claim(&granted), Some(("n1".to_owned(), None)));
+    let (authority, _directory) = authority();
+    let Signature::Issued(pem) = sign(&authority, &granted, NOW).unwrap() else {
+        panic!("the request is signed");
+    };
+    granted["status"]["certificate"] = json!(STANDARD.encode(pem));
+    let end = NOW.as_nanos() / 1_000_000_000 + 365 * 86400 - 300;
+    assert_eq!(claim(&granted), Some(("n1".to_owned(), Some(end))));
+    granted["status"]["conditions"] = json!([approval("yes"), denial("no")]);
+    assert_eq!(claim(&granted), None);
+}
+
 #[test]
 fn a_kubelets_request_is_approved_for_whoever_may_ask() {
     let csr = kubelet();
     let message = "Auto approving kubelet client certificate after SubjectAccessReview.";
     assert_eq!(
-        decide(&csr, |what| what == "nodeclient"),
+        decide(&csr, |what| what == "nodeclient", free),
         Decision::Approve(message)
     );
     // A bootstrap token is not the node itself.
     assert_eq!(
-        decide(&csr, |what| what == "selfnodeclient"),
+        decide(&csr, |what| what == "selfnodeclient", free),
         Decision::Ignore
     );
     let mut own = csr;
     own["spec"]["username"] = json!("system:node:n1");
     let message = "Auto approving self kubelet client certificate after SubjectAccessReview.";
-    assert_eq!(decide(&own, |_| true), Decision::Approve(message));
-    assert_eq!(decide(&own, |_| false), Decision::Ignore);
+    assert_eq!(decide(&own, |_| true, free), Decision::Approve(message));
+    assert_eq!(decide(&own, |_| false, free), Decision::Ignore);
 }
 
 #[test]
 fn what_is_decided_or_not_a_kubelets_is_left_alone() {
-    assert_eq!(decide(&approved(kubelet()), |_| true), Decision::Ignore);
+    assert_eq!(
+        decide(&approved(kubelet()), |_| true, free),
+        Decision::Ignore
+    );
     let mut issued = kubelet();
     issued["status"]["certificate"] = json!("YQ==");
-    assert_eq!(decide(&issued, |_| true), Decision::Ignore);
+    assert_eq!(decide(&issued, |_| true, free), Decision::Ignore);
     let named = vec![SanType::DnsName("a".try_into().unwrap())];
     for wrong in [
         csr(
@@ -96,7 +142,7 @@ fn what_is_decided_or_not_a_kubelets_is_left_alone() {
         ),
         csr(KUBELET_CLIENT, "bm90aGluZw==", &CLIENT),
     ] {
-        assert_eq!(decide(&wrong, |_| true), Decision::Ignore);
+        assert_eq!(decide(&wrong, |_| true, free), Decision::Ignore);
     }
 }
 

@@ -10,13 +10,11 @@ use plimsoll_core::object::timestamp::Timestamp;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-use crate::auth::identity::User;
+use crate::auth::identity::{BOOTSTRAPPERS, User};
 use crate::auth::{Objects, text};
 
 /// The type of the secrets that are join tokens.
 pub const BOOTSTRAP_SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
-
-const GROUP: &str = "system:bootstrappers";
 
 /// The id and the secret part of a join token, `abcdef.0123456789abcdef`.
 pub fn parse_bootstrap_token(token: &str) -> Option<(&str, &str)> {
@@ -72,7 +70,7 @@ fn is_expired(secret: &Value, now: Timestamp) -> bool {
 /// `None` where an extra group has a wrong name.
 fn groups(secret: &Value) -> Option<Vec<String>> {
     let extra = String::from_utf8(data(secret, "auth-extra-groups")).ok()?;
-    let mut groups = BTreeSet::from([GROUP.to_owned()]);
+    let mut groups = BTreeSet::from([BOOTSTRAPPERS.to_owned()]);
     if !extra.is_empty() {
         for group in extra.split(',') {
             if !is_group(group) {

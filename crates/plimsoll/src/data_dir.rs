@@ -1,7 +1,8 @@
 //! The data directory: where everything is kept, and that one process at a time uses it.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,6 +11,12 @@ use anyhow::{Context, Result, anyhow};
 use plimsoll_client::holder;
 
 use crate::failure::Advise;
+
+/// Only the owner enters the directory: it holds keys, and Secrets in the clear.
+const PRIVATE: u32 = 0o700;
+
+/// Any of these makes a directory Plimsoll's.
+const OWN_FILES: [&str; 4] = ["server.lock", "node.lock", "store.redb", "node.kubeconfig"];
 
 /// How long to wait for a process that may be about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,15 +49,63 @@ impl Part {
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "open, it holds the lock")] File);
 
-/// The directory in full, made if it is not there. Printed paths have to be right from any working
-/// directory.
+/// The directory in full, made if it is not there, and closed to other users. Printed paths have to
+/// be right from any working directory.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf> {
     let directory = std::path::absolute(directory)
         .with_context(|| format!("no data directory {}", directory.display()))?;
-    std::fs::create_dir_all(&directory)
+    create(&directory)
         .with_context(|| format!("cannot make the data directory {}", directory.display()))
         .hint("make it writable, run this as root, or name another directory with --data-dir")?;
+    close(&directory)
+        .with_context(|| format!("cannot close {} to other users", directory.display()))
+        .hint("run this as the owner of the directory, or as root")?;
     Ok(directory)
+}
+
+/// Only the owner enters it; the directories above it are made as they usually are.
+fn create(directory: &Path) -> std::io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(PRIVATE).create(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Takes from other users what earlier versions, or a careless copy, gave them. A directory that is
+/// not Plimsoll's alone is left as it is: somebody may have named /tmp.
+fn close(directory: &Path) -> std::io::Result<()> {
+    let is_open = |metadata: &Metadata| metadata.permissions().mode() & 0o077 != 0;
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        entries.push(entry?);
+    }
+    let is_ours = entries.is_empty()
+        || entries.iter().any(|entry| {
+            let name = entry.file_name();
+            OWN_FILES.iter().any(|own| name == *own)
+        });
+    if !is_ours {
+        if is_open(&std::fs::metadata(directory)?) {
+            tracing::warn!(
+                directory = %directory.display(),
+                "the data directory has files of others, and stays open to other users"
+            );
+        }
+        return Ok(());
+    }
+    if is_open(&std::fs::metadata(directory)?) {
+        std::fs::set_permissions(directory, Permissions::from_mode(PRIVATE))?;
+    }
+    for entry in entries {
+        let metadata = entry.metadata()?;
+        if metadata.is_file() && is_open(&metadata) {
+            std::fs::set_permissions(entry.path(), Permissions::from_mode(0o600))?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes a part of the directory for this process alone.
@@ -107,5 +162,50 @@ pub(crate) fn in_use(directory: &Path, locked: &Path) -> anyhow::Error {
         // A process of another PID namespace, such as a container, is not shown.
         None => anyhow!("the data directory {directory} is in use by another process")
             .hint(format!("see which one: lsof {}", locked.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn open(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_data_directory_is_closed_to_others_when_made_and_when_found_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("above/data");
+        assert_eq!(make(&directory).unwrap(), directory);
+        assert_eq!(mode(&directory), 0o700);
+        assert_ne!(mode(&folder.path().join("above")), 0o700);
+
+        // As an earlier version left it.
+        drop(lock(&directory, Part::Server).unwrap());
+        let files = ["store.redb", "admin.kubeconfig"].map(|name| directory.join(name));
+        for file in &files {
+            std::fs::write(file, "secret").unwrap();
+            open(file, 0o644);
+        }
+        open(&directory, 0o755);
+        make(&directory).unwrap();
+        assert_eq!(mode(&directory), 0o700);
+        for file in &files {
+            assert_eq!(mode(file), 0o600, "{}", file.display());
+        }
+    }
+
+    #[test]
+    fn a_directory_with_files_of_others_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("letter"), "").unwrap();
+        open(folder.path(), 0o1777);
+        make(folder.path()).unwrap();
+        assert_eq!(mode(folder.path()), 0o1777);
     }
 }

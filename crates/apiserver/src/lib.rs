@@ -5,6 +5,7 @@
 
 pub mod auth;
 pub mod body;
+pub mod bounds;
 pub mod cache;
 pub mod http;
 pub mod kinds;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 
 use super::event::Event;
 use super::extract::Wanted;
-use super::object::Object;
+use super::object::{Object, Unreadable};
 use super::{ROOT, watcher::Watcher};
 use crate::kinds::Kind;
 use crate::store::{Change, Revision};
@@ -33,19 +34,30 @@ pub struct Collection {
     prefix: String,
     wanted: Wanted,
     state: RwLock<State>,
-    /// How many changes there have been, for watchers to wait on.
+    /// Grows with every change, be it of something unreadable, for watchers to wait on.
     changes: watch::Sender<u64>,
+    /// How often stored bytes could not be read as an object.
+    decode_errors: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
+    /// What is stored and cannot be read. To all who list and watch it is not there.
+    unreadable: BTreeMap<Arc<str>, Revision>,
     events: VecDeque<Arc<Event>>,
     /// Number of the first event in `events`, counted from the start of the process.
     first: u64,
     /// Changes after this revision are all in `events`.
     complete_after: Revision,
     event_bytes: usize,
+}
+
+/// What the store has of a kind.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) objects: Vec<Arc<Object>>,
+    pub(super) unreadable: Vec<(Arc<str>, Revision)>,
 }
 
 /// A watch asks for changes that are no longer kept.
@@ -67,6 +79,7 @@ impl Collection {
             wanted: Wanted::of_storage(storage),
             state: RwLock::default(),
             changes: watch::Sender::new(0),
+            decode_errors: AtomicU64::new(0),
         }
     }
 
@@ -80,8 +93,26 @@ impl Collection {
         &self.prefix
     }
 
-    pub(crate) fn wanted(&self) -> &Wanted {
-        &self.wanted
+    /// Reads what the store has under a key of this kind. What cannot be read is named in the log and
+    /// counted, every time that it is met.
+    pub(crate) fn read(
+        &self,
+        key: Arc<str>,
+        revision: Revision,
+        stored: &[u8],
+    ) -> Result<Object, Unreadable> {
+        let object = Object::read(Arc::clone(&key), revision, stored, &self.wanted);
+        if let Err(error) = &object {
+            self.decode_errors.fetch_add(1, Ordering::Relaxed);
+            let key = format!("{}{key}", self.prefix);
+            tracing::error!(key, revision, %error, "stored object cannot be read, left out");
+        }
+        object
+    }
+
+    /// How often stored bytes could not be read as an object.
+    pub(crate) fn decode_errors(&self) -> u64 {
+        self.decode_errors.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
@@ -95,6 +126,20 @@ impl Collection {
     /// One object by `namespace/name` or name.
     pub fn get(&self, key: &str) -> Option<Arc<Object>> {
         self.state().objects.get(key).cloned()
+    }
+
+    /// The revision of what is stored under a key and cannot be read.
+    pub fn unreadable(&self, key: &str) -> Option<Revision> {
+        self.state().unreadable.get(key).copied()
+    }
+
+    /// What is stored under keys that begin with `prefix` and cannot be read.
+    pub fn unreadable_keys(&self, prefix: &str) -> Vec<Arc<str>> {
+        let state = self.state();
+        let keys = state.unreadable.keys();
+        keys.filter(|key| key.starts_with(prefix))
+            .cloned()
+            .collect()
     }
 
     /// The objects whose keys begin with `prefix` (`namespace/`, or nothing for all), from `start`
@@ -128,47 +173,49 @@ impl Collection {
 
     /// Replaces everything: the first load, or a load after the feed was interrupted. Watchers that
     /// were following have lost their place and are told so.
-    pub(super) fn load(&self, objects: Vec<Arc<Object>>, revision: Revision) {
+    pub(super) fn load(&self, loaded: Loaded, revision: Revision) {
         let mut state = self.state_mut();
-        let objects = objects.into_iter();
+        let objects = loaded.objects.into_iter();
         state.objects = objects.map(|o| (Arc::clone(o.key()), o)).collect();
+        state.unreadable = loaded.unreadable.into_iter().collect();
         // A gap in the numbers: nobody can continue across it.
         state.first = state.next() + 1;
         state.events.clear();
         state.event_bytes = 0;
         state.complete_after = revision;
-        let next = state.next();
         drop(state);
-        self.changes.send_replace(next);
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Applies changes in order.
+    /// Applies changes in order. An object that can no longer be read is gone: this is what a server
+    /// shows that starts anew, and a role that nobody can read grants nothing.
     pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
-        let changes = changes.into_iter().filter_map(|(key, change)| {
-            let Some(entry) = change.entry else {
-                return Some((key, change.revision, None));
+        let changes = changes.into_iter().map(|(key, change)| {
+            let revision = change.revision;
+            let read = match change.entry {
+                Some(entry) => self
+                    .read(Arc::clone(&key), revision, &entry.value)
+                    .map(|object| Some(Arc::new(object))),
+                None => Ok(None),
             };
-            match Object::read(
-                Arc::clone(&key),
-                change.revision,
-                &entry.value,
-                &self.wanted,
-            ) {
-                Ok(object) => Some((key, change.revision, Some(Arc::new(object)))),
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "object skipped");
-                    None
-                }
-            }
+            (key, revision, read)
         });
         let changes: Vec<_> = changes.collect();
         let mut state = self.state_mut();
-        for (key, revision, object) in changes {
-            state.apply(key, revision, object, now);
+        for (key, revision, read) in changes {
+            match read {
+                Ok(object) => {
+                    state.unreadable.remove(&key);
+                    state.apply(key, revision, object, now);
+                }
+                Err(_) => {
+                    state.unreadable.insert(Arc::clone(&key), revision);
+                    state.apply(key, revision, None, now);
+                }
+            }
         }
-        let next = state.next();
         drop(state);
-        self.changes.send_replace(next);
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Forgets changes that nobody has asked for in time.
@@ -330,6 +377,45 @@ mod tests {
             (Arc::from("d/p"), change)
         };
         revisions.map(change).collect()
+    }
+
+    #[test]
+    fn unreadable_change_is_the_end_of_its_object_and_of_no_other() {
+        let pods = Arc::new(pods());
+        let changed = |key: &str, revision: Revision, value: &'static str| {
+            let entry = Entry {
+                key: format!("/registry/pods/{key}").into(),
+                value: value.into(),
+                create_revision: 2,
+                mod_revision: revision,
+                unreadable: None,
+            };
+            let change = Change {
+                key: entry.key.clone(),
+                revision,
+                entry: Some(entry),
+                previous: None,
+            };
+            (Arc::from(key), change)
+        };
+        let good = r#"{"metadata":{"name":"p","namespace":"d"}}"#;
+        pods.apply(
+            vec![changed("d/p", 2, good), changed("d/q", 3, good)],
+            Instant::now(),
+        );
+        let mut watcher = pods.watch_after(3).unwrap();
+        let changes = vec![changed("d/p", 4, "{"), changed("d/r", 5, good)];
+        pods.apply(changes, Instant::now());
+        let seen: Vec<_> = watcher.poll().unwrap();
+        let seen = seen.iter().filter_map(|event| event.seen(|_| true));
+        let seen: Vec<_> = seen
+            .map(|(sort, object)| (sort.as_str(), &**object.key()))
+            .collect();
+        assert_eq!(seen, [("DELETED", "d/p"), ("ADDED", "d/r")]);
+        assert_eq!(pods.unreadable("d/p"), Some(4));
+        assert_eq!((pods.len(), pods.decode_errors()), (2, 1));
+        pods.apply(vec![changed("d/p", 6, good)], Instant::now());
+        assert_eq!((pods.unreadable("d/p"), pods.len()), (None, 3));
     }
 
     #[test]

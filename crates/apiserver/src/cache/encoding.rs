@@ -54,6 +54,28 @@ pub(super) fn metadata_offset(encoded: &[u8]) -> Option<usize> {
         .position(|bytes| bytes == METADATA)
 }
 
+/// Whether metadata begins where [`metadata_offset`] finds it, and nothing but the type stands before:
+/// so for all that [`encode`] has written.
+pub(super) fn is_laid_out(encoded: &[u8]) -> bool {
+    let Some(offset) = metadata_offset(encoded) else {
+        return false;
+    };
+    let Some(mut rest) = encoded[..offset].strip_prefix(b"{") else {
+        return false;
+    };
+    for name in [b"\"kind\":\"".as_slice(), b"\"apiVersion\":\""] {
+        let Some(value) = rest.strip_prefix(name) else {
+            continue;
+        };
+        let end = value.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+        match end.and_then(|end| value[end..].strip_prefix(b"\",")) {
+            Some(behind) => rest = behind,
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
 /// A stored object with its revision in it, as clients get it.
 pub fn encode_with_revision(stored: &[u8], revision: Revision) -> Bytes {
     let Some(offset) = metadata_offset(stored) else {

@@ -1,12 +1,13 @@
 //! What selectors look at, taken out of an object without parsing the rest.
 //!
 //! Every change of every object passes here, and most of an object is of no interest to any
-//! selector: the parts that are not wanted are skipped, not built.
+//! selector: the parts that are not wanted are not built. They are read all the same, since what is
+//! read here is what clients will have to read.
 
 use std::collections::BTreeMap;
 
 use plimsoll_core::object::selector::Lookup;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::kinds::{self, Selectable};
@@ -130,7 +131,7 @@ impl<'de> Visitor<'de> for &Tree {
                     found.insert(key.into_owned(), value);
                 }
                 None => {
-                    map.next_value::<IgnoredAny>()?;
+                    map.next_value::<Passed>()?;
                 }
             }
         }
@@ -143,7 +144,7 @@ impl<'de> Visitor<'de> for &Tree {
             // Positions before a wanted one keep their place.
             let next = match self.children.get(at.to_string().as_str()) {
                 Some(tree) => seq.next_element_seed(tree)?,
-                None => seq.next_element::<IgnoredAny>()?.map(|_| Value::Null),
+                None => seq.next_element::<Passed>()?.map(|_| Value::Null),
             };
             match next {
                 Some(value) => found.push(value),
@@ -179,6 +180,57 @@ impl<'de> Visitor<'de> for &Tree {
 
     fn visit_str<E>(self, _: &str) -> Result<Value, E> {
         Ok(Value::Null)
+    }
+}
+
+/// A value that was read and not built. What skips values takes texts and numbers for granted.
+struct Passed;
+
+impl<'de> Deserialize<'de> for Passed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Passed, D::Error> {
+        deserializer.deserialize_any(Passed)
+    }
+}
+
+impl<'de> Visitor<'de> for Passed {
+    type Value = Passed;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Passed, A::Error> {
+        while map.next_entry::<Passed, Passed>()?.is_some() {}
+        Ok(Passed)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Passed, A::Error> {
+        while seq.next_element::<Passed>()?.is_some() {}
+        Ok(Passed)
+    }
+
+    fn visit_unit<E>(self) -> Result<Passed, E> {
+        Ok(Passed)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Passed, E> {
+        Ok(Passed)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Passed, E> {
+        Ok(Passed)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Passed, E> {
+        Ok(Passed)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Passed, E> {
+        Ok(Passed)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Passed, E> {
+        Ok(Passed)
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::collection::Collection;
-use super::object::Object;
+use super::collection::{Collection, Loaded};
 use super::{Cache, ROOT};
 use crate::store::{Change, Error, RangeRequest, Revision, Store, Watch, WatchRequest};
 
@@ -95,7 +94,7 @@ fn apply(cache: &Cache, changes: Vec<Change>) {
 
 /// Reads everything at one revision and watches from there.
 async fn load(cache: &Cache, store: &dyn Store) -> Result<Watch, Error> {
-    let mut found: BTreeMap<&str, Vec<Arc<Object>>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, Loaded> = BTreeMap::new();
     let mut request = RangeRequest {
         limit: Some(PAGE),
         ..RangeRequest::prefix(ROOT)
@@ -106,15 +105,11 @@ async fn load(cache: &Cache, store: &dyn Store) -> Result<Watch, Error> {
             let Some((collection, key)) = place(cache, &entry.key) else {
                 continue;
             };
-            let object = Object::read(key, entry.mod_revision, &entry.value, collection.wanted());
-            match object {
-                Ok(object) => found
-                    .entry(collection.prefix())
-                    .or_default()
-                    .push(Arc::new(object)),
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "object skipped");
-                }
+            let loaded = found.entry(collection.prefix()).or_default();
+            let revision = entry.mod_revision;
+            match collection.read(Arc::clone(&key), revision, &entry.value) {
+                Ok(object) => loaded.objects.push(Arc::new(object)),
+                Err(_) => loaded.unreadable.push((key, revision)),
             }
         }
         match page.entries.last() {
@@ -128,8 +123,8 @@ async fn load(cache: &Cache, store: &dyn Store) -> Result<Watch, Error> {
         }
     };
     for collection in cache.collections() {
-        let objects = found.remove(collection.prefix()).unwrap_or_default();
-        collection.load(objects, revision);
+        let loaded = found.remove(collection.prefix()).unwrap_or_default();
+        collection.load(loaded, revision);
     }
     cache.publish(revision);
     watch_after(store, revision).await

@@ -30,6 +30,7 @@ pub(crate) use event::line;
 pub use event::{Event, Sort};
 pub(crate) use members::Members;
 pub use object::Object;
+pub(crate) use object::Unreadable;
 pub use watcher::{Batch, Watcher};
 
 use crate::kinds::{self, Kind};

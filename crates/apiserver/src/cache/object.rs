@@ -6,8 +6,9 @@ use bytes::Bytes;
 use plimsoll_core::object::selector::{FieldSelector, LabelSelector, Lookup};
 use serde_json::Value;
 
-use super::encoding::{encode_with_revision, metadata_offset};
+use super::encoding::{encode, encode_with_revision, is_laid_out, metadata_offset};
 use super::extract::{Facets, Wanted};
+use crate::bounds::{self, TooDeep};
 use crate::store::Revision;
 
 /// An object at a revision.
@@ -22,31 +23,45 @@ pub struct Object {
     facets: Arc<Facets>,
 }
 
-/// What was stored cannot be read back.
+/// What is stored under a key is no object that clients could read.
 #[derive(Debug, thiserror::Error)]
-#[error("stored object {key:?} is not JSON")]
-pub(crate) struct Unreadable {
-    key: String,
-    #[source]
-    source: serde_json::Error,
+pub(crate) enum Unreadable {
+    /// Not JSON, or not what `serde_json` takes for it.
+    #[error("not JSON")]
+    Malformed(#[from] serde_json::Error),
+    /// Another value than an object with metadata.
+    #[error("not an object with metadata")]
+    NoObject,
+    /// Deeper than clients read.
+    #[error(transparent)]
+    TooDeep(#[from] TooDeep),
 }
 
 impl Object {
-    /// Reads what the store has.
+    /// Reads what the store has. Whatever is an object afterwards can be read by every client, and
+    /// be one item of a list without harm to the others.
     pub(crate) fn read(
         key: Arc<str>,
         revision: Revision,
         stored: &[u8],
         wanted: &Wanted,
     ) -> Result<Object, Unreadable> {
-        let facets = wanted.extract(stored).map_err(|source| Unreadable {
-            key: key.to_string(),
-            source,
-        })?;
+        bounds::check(stored)?;
+        let facets = wanted.extract(stored)?;
+        let json = if is_laid_out(stored) {
+            encode_with_revision(stored, revision)
+        } else {
+            // Written by something else than this server.
+            let object: Value = serde_json::from_slice(stored)?;
+            if !object.get("metadata").is_some_and(Value::is_object) {
+                return Err(Unreadable::NoObject);
+            }
+            encode_with_revision(&encode(&object), revision)
+        };
         Ok(Object {
             key,
             revision,
-            json: encode_with_revision(stored, revision),
+            json,
             facets: Arc::new(facets),
         })
     }
@@ -109,9 +124,10 @@ impl Object {
         self.json.slice(offset..)
     }
 
-    /// The parsed object.
-    pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).expect("what was read from the store is JSON")
+    /// The parsed object. It has been read once when it came from the store, so that an error is one
+    /// of this program.
+    pub(crate) fn value(&self) -> Result<Value, Unreadable> {
+        Ok(serde_json::from_slice(&self.json)?)
     }
 
     /// Whether it is selected.
@@ -139,5 +155,64 @@ struct Fields<'a>(&'a Object);
 impl Lookup for Fields<'_> {
     fn lookup(&self, label: &str) -> Option<&str> {
         self.0.field(label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::MAX_DEPTH;
+
+    fn read(stored: &str) -> Result<Object, Unreadable> {
+        let wanted = Wanted::of_storage("configmaps");
+        Object::read("d/a".into(), 7, stored.as_bytes(), &wanted)
+    }
+
+    #[test]
+    fn what_no_client_could_read_is_no_object() {
+        let nested = |levels: usize| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            format!(r#"{{"metadata":{{}},"x":{open}{close}}}"#)
+        };
+        assert!(read(&nested(MAX_DEPTH - 1)).is_ok());
+        for stored in [
+            &nested(MAX_DEPTH) as &str,
+            &nested(200),
+            &nested(200_000),
+            "",
+            "5",
+            "null",
+            "[]",
+            "{}",
+            "k8s\u{0}",
+            r#"{"metadata":5}"#,
+            r#"{"metadata":{}"#,
+            r#"{"metadata":{}}{}"#,
+            r#"{"metadata":{},"x":"\ud800"}"#,
+            r#"{"metadata":{},"x":1e999}"#,
+            r#"{"metadata":{},"x":}"#,
+        ] {
+            assert!(read(stored).is_err(), "{}", &stored[..stored.len().min(60)]);
+        }
+        let wanted = Wanted::of_storage("configmaps");
+        let text = b"{\"metadata\":{},\"x\":\"\xff\"}";
+        assert!(Object::read("d/a".into(), 7, text, &wanted).is_err());
+    }
+
+    #[test]
+    fn objects_that_others_have_written_are_put_in_order() {
+        for stored in [
+            r#"{"metadata":{"name":"a"},"kind":"ConfigMap"}"#,
+            r#"{"data":{"metadata":{"x":"y"}},"kind":"ConfigMap","metadata":{"name":"a"}}"#,
+            r#" { "kind": "ConfigMap", "metadata": {"name": "a"} } "#,
+            r#"{"kind":"a\"metadata\":{","metadata":{"name":"a"}}"#,
+        ] {
+            let object = read(stored).unwrap();
+            let value = object.value().unwrap();
+            assert_eq!(value["metadata"]["resourceVersion"], "7", "{stored}");
+            let item = [b"{".as_slice(), &object.json_in_list()].concat();
+            let item: Value = serde_json::from_slice(&item).unwrap();
+            assert_eq!(item["metadata"]["name"], "a", "{stored}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::auth::authorize::Authorizer;
 use crate::auth::identity::{NODES, User};
-use crate::cache::{Cache, Collection, Expired, Watcher};
+use crate::cache::{Cache, Collection, Expired, Object, Sort, Watcher};
 use crate::kinds;
 
 /// What the roles and bindings are made of.
@@ -37,6 +37,8 @@ struct State {
     authorizer: Authorizer,
     policy: Vec<Followed>,
     graph: Vec<Followed>,
+    /// Whether a change was begun to be taken in and not finished.
+    is_torn: bool,
 }
 
 /// A collection and how far the authorizer knows it.
@@ -87,13 +89,21 @@ impl State {
             self.policy = follow(cache, &POLICY);
             self.graph = follow(cache, &GRAPH);
         }
+        if std::mem::replace(&mut self.is_torn, true) {
+            self.forget();
+        }
         while self.follow_changes(needs_graph).is_err() {
-            // What is gone meanwhile cannot be told from what never was: everything is learnt
-            // anew, so that nothing stays granted that was taken away.
-            self.authorizer = Authorizer::default();
-            for followed in self.policy.iter_mut().chain(&mut self.graph) {
-                followed.watcher = None;
-            }
+            self.forget();
+        }
+        self.is_torn = false;
+    }
+
+    /// What is gone meanwhile cannot be told from what never was: everything is learnt anew, so that
+    /// nothing stays granted that was revoked.
+    fn forget(&mut self) {
+        self.authorizer = Authorizer::default();
+        for followed in self.policy.iter_mut().chain(&mut self.graph) {
+            followed.watcher = None;
         }
     }
 
@@ -122,10 +132,25 @@ fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<Followed> {
 impl Followed {
     /// Fails when changes are missing.
     fn catch_up(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
-        self.seen = self.collection.version();
+        // Changes from here on may be missed by what follows and are looked at next time.
+        let version = self.collection.version();
+        self.observe_changes(authorizer)?;
+        self.seen = version;
+        Ok(())
+    }
+
+    fn observe_changes(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
         let kind = self.collection.kind();
-        let mut observe = |namespace: &str, name: &str, object: Option<&serde_json::Value>| {
-            let observed = authorizer.observe(kind.group, kind.plural, namespace, name, object);
+        // An object that cannot be read is as one that is gone: it grants nothing, and hides no other.
+        let mut observe = |object: &Object, is_there: bool| {
+            let (namespace, name) = (object.namespace(), object.name());
+            let value = is_there.then(|| object.value()).transpose();
+            let value = value.unwrap_or_else(|error| {
+                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+                None
+            });
+            let value = value.as_ref();
+            let observed = authorizer.observe(kind.group, kind.plural, namespace, name, value);
             if let Err(error) = observed {
                 tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
             }
@@ -138,18 +163,16 @@ impl Followed {
                 }
                 for event in batch {
                     if let Some((sort, object)) = event.seen(|_| true) {
-                        let is_gone = sort == crate::cache::Sort::Deleted;
-                        let value = (!is_gone).then(|| object.value());
-                        observe(object.namespace(), object.name(), value.as_ref());
+                        observe(object, sort != Sort::Deleted);
                     }
                 }
             }
         }
         let (objects, watcher) = self.collection.list_and_watch("");
-        self.watcher = Some(watcher);
         for object in objects {
-            observe(object.namespace(), object.name(), Some(&object.value()));
+            observe(&object, true);
         }
+        self.watcher = Some(watcher);
         Ok(())
     }
 }

@@ -148,7 +148,8 @@ impl Server {
     pub(super) async fn furnish_namespace(&self, namespace: &str) -> Result<(), String> {
         let row = kinds::by_resource("", "v1", "namespaces");
         let stored = row.and_then(|row| self.cache.collection(row)?.get(namespace));
-        if stored.is_some_and(|stored| stored.value()["status"]["phase"] == "Terminating") {
+        let stored = stored.and_then(|stored| stored.value().ok());
+        if stored.is_some_and(|stored| stored["status"]["phase"] == "Terminating") {
             return Ok(());
         }
         let account =
@@ -203,7 +204,7 @@ impl Server {
             let stored = self.commit(txn).await;
             return stored.map(|_| ()).map_err(|error| error.to_string());
         };
-        let mut found = existing.value();
+        let mut found = existing.value().map_err(|error| error.to_string())?;
         if found["data"] == object["data"] {
             return Ok(());
         }
@@ -227,7 +228,11 @@ impl Server {
         let kind = kinds::by_resource(rbac::GROUP, "v1", policy.resource())
             .ok_or_else(|| format!("{} are not served", policy.resource()))?;
         let mut object = completed(kind, object);
-        let (key, _) = self.place(kind, &object)?;
+        let (key, short_key) = self.place(kind, &object)?;
+        // A standard role that cannot be read is put right as one that says too little.
+        let collection = self.cache.collection(kind);
+        let is_unreadable = collection.is_some_and(|all| all.unreadable(&short_key).is_some());
+        let replaces = replaces || is_unreadable;
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("resourceVersion");
         }

@@ -10,6 +10,7 @@ use super::call::{Call, time_text};
 use super::respond;
 use super::route::Target;
 use super::write::Change;
+use crate::auth::attributes::{Attributes, Resource};
 use crate::body::Body;
 use crate::http::negotiation::Endpoint;
 use crate::http::protobuf;
@@ -17,6 +18,10 @@ use crate::http::query::{DeleteOptions, ListOptions, Preconditions, Propagation}
 use crate::kinds::{Cascade, Kind};
 use crate::machinery::write::{Accepted, BodyFormat, Part};
 use crate::status::Status;
+use crate::store::{self, Txn};
+
+/// What one must be allowed to do with an object to remove it unseen.
+const UNSEEN_VERB: &str = "unsafe-delete-ignore-read-errors";
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -59,6 +64,9 @@ impl Call<'_> {
     pub(crate) async fn delete(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
+        if options.ignores_read_error {
+            return self.delete_unseen(&options).await;
+        }
         let (done, outcome) = self
             .delete_object(&options, |old| self.admit_delete(old))
             .await?;
@@ -72,6 +80,57 @@ impl Call<'_> {
         };
         respond::warn(&mut response, &self.cascade_warnings(&options));
         Ok(response)
+    }
+
+    /// Removes what is stored and cannot be read, without any of the checks that would look at it.
+    ///
+    /// Matches v1.36 registry/generic/registry/corrupt_obj_deleter.go.
+    async fn delete_unseen(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
+        let Kind { group, plural, .. } = *self.kind;
+        let name = self.target.name.as_str();
+        let attributes = Attributes::resource(
+            UNSEEN_VERB,
+            Resource {
+                group,
+                resource: plural,
+                namespace: &self.target.namespace,
+                name,
+                ..Resource::default()
+            },
+        );
+        let server = self.server;
+        let allowed = server.access.with(self.user, &server.cache, |authorizer| {
+            authorizer.check(self.user, &attributes)
+        });
+        allowed.map_err(|refusal| {
+            Status::denied(
+                &refusal.group,
+                &refusal.resource,
+                &refusal.name,
+                &refusal.reason,
+            )
+        })?;
+        self.freshen("").await?;
+        let (collection, key) = (self.collection()?, self.key());
+        let Some(revision) = collection.unreadable(&key) else {
+            self.stored("").await?;
+            let detail = "is exclusively used to delete corrupt object(s), try again by removing this option";
+            let problem = options.misplaced_read_error(detail);
+            return Err(Status::invalid_kind(
+                group,
+                plural,
+                name,
+                problem.as_slice(),
+            ));
+        };
+        let full_key = format!("{}{key}", collection.prefix());
+        match self.commit(Txn::remove(full_key, revision)).await? {
+            store::Outcome::Committed { .. } => {
+                let gone = Status::success(self.kind, name, "");
+                Ok(respond::status_as(&gone, self.is_pretty()))
+            }
+            store::Outcome::Conflict { .. } => Err(Status::modified(self.kind, name)),
+        }
     }
 
     /// Jobs keep their pods unless told otherwise, which surprises people.
@@ -231,6 +290,11 @@ impl Call<'_> {
     pub(crate) async fn delete_collection(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
+        let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        if let Some(problem) = options.misplaced_read_error(detail) {
+            let (group, kind) = ("meta.k8s.io", "DeleteOptions");
+            return Err(Status::invalid_kind(group, kind, "", &[problem]));
+        }
         let list = ListOptions::from_query(self.query, self.kind, None)?;
         let page = self.page(&list).await?;
         let targets = page.objects.iter().map(|object| Target {
@@ -242,9 +306,11 @@ impl Call<'_> {
         let call_of = |target| Call { target, ..*self };
         // All or none: a refusal half way through would leave the rest deleted.
         for (target, object) in targets.iter().zip(&page.objects) {
-            call_of(target).admit_delete(&object.value())?;
+            if let Ok(old) = object.value() {
+                call_of(target).admit_delete(&old)?;
+            }
         }
-        for target in &targets {
+        for (target, object) in targets.iter().zip(&page.objects) {
             let call = call_of(target);
             match call
                 .delete_object(&options, |old| call.admit_delete(old))
@@ -253,6 +319,8 @@ impl Call<'_> {
                 Ok(_) => {}
                 // Somebody else was faster.
                 Err(status) if status.code == 404 => {}
+                // It has become unreadable meanwhile, and is no longer one of the collection.
+                Err(_) if self.collection()?.unreadable(object.key()).is_some() => {}
                 Err(status) => return Err(status),
             }
         }

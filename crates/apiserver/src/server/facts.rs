@@ -28,9 +28,16 @@ pub(crate) struct Facts {
 struct Known {
     priority_classes: Option<(u64, Arc<PriorityClasses>)>,
     runtime_classes: Option<(u64, Arc<BTreeMap<String, RuntimeClass>>)>,
-    limit_ranges: (u64, BTreeMap<String, Arc<Vec<LimitRangeView>>>),
+    limit_ranges: (u64, BTreeMap<String, LimitRanges>),
     accounts: (u64, BTreeMap<String, Arc<Value>>),
     pod_security: (u64, BTreeMap<String, Arc<NamespacePolicy>>),
+}
+
+/// The LimitRanges of a namespace, and one of them that cannot be read.
+#[derive(Clone, Debug, Default)]
+struct LimitRanges {
+    readable: Arc<Vec<LimitRangeView>>,
+    unreadable: Option<Arc<str>>,
 }
 
 impl Facts {
@@ -43,10 +50,12 @@ impl Facts {
     ) -> Cluster {
         let overcommit = settings.overcommit.as_ref();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit_ranges = known.limit_ranges(cache, namespace);
         Cluster {
             priority_classes: known.priority_classes(cache),
             runtime_classes: known.runtime_classes(cache),
-            limit_ranges: known.limit_ranges(cache, namespace),
+            limit_ranges: limit_ranges.readable,
+            unreadable_limit_range: limit_ranges.unreadable,
             overcommit: overcommit
                 .filter(|all| applies(all, cache, namespace))
                 .cloned(),
@@ -69,7 +78,7 @@ impl Facts {
         if let Some(account) = known.accounts.1.get(&key) {
             return Some(Arc::clone(account));
         }
-        let account = Arc::new(collection.get(&key)?.value());
+        let account = Arc::new(collection.get(&key)?.value().ok()?);
         known.accounts.1.insert(key, Arc::clone(&account));
         Some(account)
     }
@@ -140,24 +149,36 @@ impl Known {
         }
     }
 
-    fn limit_ranges(&mut self, cache: &Cache, namespace: &str) -> Arc<Vec<LimitRangeView>> {
+    fn limit_ranges(&mut self, cache: &Cache, namespace: &str) -> LimitRanges {
         let collection = collection(cache, "", "limitranges");
         let version = collection.version();
         if self.limit_ranges.0 != version {
             self.limit_ranges = (version, BTreeMap::new());
         }
         if let Some(ranges) = self.limit_ranges.1.get(namespace) {
-            return Arc::clone(ranges);
+            return ranges.clone();
         }
-        let ranges: Vec<LimitRange> = all(collection, &format!("{namespace}/"));
-        let views = ranges
-            .iter()
-            .filter_map(|range| LimitRangeView::from_api(range).ok());
-        let views = Arc::new(views.collect());
+        let prefix = format!("{namespace}/");
+        let mut unreadable = collection.unreadable_keys(&prefix).into_iter().next();
+        let mut views = Vec::new();
+        for object in collection.list(&prefix, None) {
+            let range = serde_json::from_slice::<LimitRange>(object.json());
+            match range
+                .ok()
+                .and_then(|range| LimitRangeView::from_api(&range).ok())
+            {
+                Some(view) => views.push(view),
+                None => unreadable = Some(Arc::clone(object.key())),
+            }
+        }
+        let ranges = LimitRanges {
+            readable: Arc::new(views),
+            unreadable,
+        };
         self.limit_ranges
             .1
-            .insert(namespace.to_owned(), Arc::clone(&views));
-        views
+            .insert(namespace.to_owned(), ranges.clone());
+        ranges
     }
 }
 
@@ -167,7 +188,8 @@ fn collection<'a>(cache: &'a Cache, group: &str, plural: &str) -> &'a Arc<Collec
         .expect("the kinds that admission asks for are stored")
 }
 
-/// Objects that are not of their type have been refused when they were written.
+/// All that can be read. What a pod names and is not among them does not exist, and the pod is
+/// refused.
 fn all<K: DeserializeOwned>(collection: &Collection, prefix: &str) -> Vec<K> {
     let objects = collection.list(prefix, None);
     let parsed = objects

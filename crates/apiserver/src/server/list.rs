@@ -46,8 +46,13 @@ impl Call<'_> {
     pub(crate) async fn stored(&self, version: &str) -> Result<Arc<Object>, Status> {
         let collection = self.collection()?;
         self.freshen(version).await?;
-        let object = collection.get(&self.key());
-        object.ok_or_else(|| Status::not_found(self.kind, &self.target.name))
+        let key = self.key();
+        collection
+            .get(&key)
+            .ok_or_else(|| match collection.unreadable(&key) {
+                Some(_) => Status::unreadable(&format!("{}{key}", collection.prefix())),
+                None => Status::not_found(self.kind, &self.target.name),
+            })
     }
 
     /// The collection of the request's kind.
@@ -87,13 +92,13 @@ impl Call<'_> {
 
     /// A page as one value.
     pub(crate) fn list_value(&self, page: &Page) -> Value {
-        let items = page.objects.iter().map(|object| {
-            let mut item = converted(self.kind, object.json());
+        let items = page.objects.iter().filter_map(|object| {
+            let mut item = converted(self.kind, object.json()).ok()?;
             if let Some(fields) = item.as_object_mut() {
                 fields.remove("kind");
                 fields.remove("apiVersion");
             }
-            item
+            Some(item)
         });
         let items: Vec<Value> = items.collect();
         json!({
@@ -163,14 +168,15 @@ impl Call<'_> {
         let objects = page.entries.iter().filter_map(|entry| {
             let key = std::str::from_utf8(&entry.key).ok()?;
             let (revision, value) = (entry.mod_revision, &entry.value);
-            let object = Object::read(key[skip..].into(), revision, value, collection.wanted());
+            let object = collection.read(key.get(skip..)?.into(), revision, value);
             object.ok().map(Arc::new)
         });
         let objects: Vec<Arc<Object>> = objects.collect();
         let mut cut = self.cut(objects, page.revision, options);
-        if page.remaining > 0
-            && let Some(last) = cut.objects.last()
-        {
+        // The last key of the page, whether its object can be read or not.
+        let last = page.entries.last().filter(|_| page.remaining > 0);
+        let last = last.and_then(|entry| std::str::from_utf8(entry.key.get(skip..)?).ok());
+        if let Some(last) = last {
             cut.continue_token = self.token_after(last, page.revision);
             cut.remaining = Some(page.remaining);
         }
@@ -197,7 +203,7 @@ impl Call<'_> {
             if page.objects.len() == limit {
                 // As upstream, a page ends when the next object is found, not when it is full.
                 if let Some(last) = page.objects.last() {
-                    page.continue_token = self.token_after(last, revision);
+                    page.continue_token = self.token_after(last.key(), revision);
                     let left = (total - at) as u64;
                     page.remaining = options.selects_everything().then_some(left);
                 }
@@ -208,12 +214,9 @@ impl Call<'_> {
         page
     }
 
-    fn token_after(&self, last: &Object, revision: Revision) -> String {
+    fn token_after(&self, last: &str, revision: Revision) -> String {
         let prefix = self.list_prefix();
-        let key = last
-            .key()
-            .strip_prefix(prefix.as_str())
-            .unwrap_or(last.key());
+        let key = last.strip_prefix(prefix.as_str()).unwrap_or(last);
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
         ContinueToken::after(key, revision).encode()
     }
@@ -334,6 +337,7 @@ pub(crate) fn store_failure(error: &Error) -> Status {
     match error {
         Error::Compacted { .. } => Status::expired("The resourceVersion is too old."),
         Error::TooLarge { .. } => Status::too_large(&error.to_string()),
+        Error::TooDeep { .. } => Status::too_deep(),
         Error::Closed => Status::service_unavailable("the server is shutting down"),
         _ => {
             let mut text = error.to_string();

@@ -1,6 +1,7 @@
 //! What the server counts, under upstream's names.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use plimsoll_core::admission::pod_security::{Evaluation, Level, Version};
@@ -164,6 +165,12 @@ impl PodSecurityMetrics {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GroupResourceLabels {
+    group: &'static str,
+    resource: &'static str,
+}
+
 /// The counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -173,6 +180,7 @@ pub struct Metrics {
     long_running: Family<DurationLabels, Gauge>,
     in_flight: Family<KindLabel, Gauge>,
     objects: Family<ResourceLabel, Gauge>,
+    decode_errors: Family<GroupResourceLabels, Counter>,
     resident: Gauge,
     pub(crate) pod_security: PodSecurityMetrics,
 }
@@ -219,6 +227,12 @@ impl Default for Metrics {
             "Number of stored objects at the time of last check split by kind",
             objects.clone(),
         );
+        let decode_errors = Family::default();
+        registry.register(
+            "apiserver_storage_decode_errors",
+            "Number of stored object decode errors split by object type",
+            decode_errors.clone(),
+        );
         let resident = Gauge::default();
         registry.register(
             "process_resident_memory_bytes",
@@ -234,6 +248,7 @@ impl Default for Metrics {
             long_running,
             in_flight,
             objects,
+            decode_errors,
             resident,
             pod_security,
         }
@@ -268,6 +283,12 @@ impl Metrics {
             let resource = collection.kind().group_resource();
             let gauge = self.objects.get_or_create(&ResourceLabel { resource });
             gauge.set(i64::try_from(collection.len()).unwrap_or(i64::MAX));
+            let (group, resource) = (collection.kind().group, collection.kind().plural);
+            let labels = GroupResourceLabels { group, resource };
+            let counter = self.decode_errors.get_or_create(&labels);
+            counter
+                .inner()
+                .store(collection.decode_errors(), Ordering::Relaxed);
         }
         self.resident.set(resident_bytes());
         let mut text = String::new();

@@ -4,7 +4,7 @@
 //! (what it tells of itself), `route` (what its address stands for), `operation` and `call` (what a
 //! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
 //! `service_account`, `pod_security`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
-//! `subresources`, `documents`. Around it:
+//! `subresources`, `documents`; `bounded`, the store as all of them write to it. Around it:
 //! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
 //! cluster starts with), `limits`, `metrics`, `audit`.
 
@@ -13,6 +13,7 @@ mod admission;
 mod annotations;
 mod audit;
 mod bootstrap;
+mod bounded;
 mod call;
 mod decisive;
 mod delete;
@@ -158,6 +159,7 @@ impl Server {
         let introduced = authority.client(NODE_CLIENT, &[MASTERS], respond::now())?;
         let nodes = NodeConnector::new(&introduced, authority.certificate_pem())?
             .allowing_local_addresses();
+        let store: Arc<dyn Store> = Arc::new(bounded::Bounded::new(store));
         let cache = Cache::start(Arc::clone(&store)).await?;
         let audit = match &options.audit_log {
             None => None,
@@ -217,6 +219,6 @@ impl Objects for Server {
             .cache
             .collection(kind)?
             .get(&call::key(kind, namespace, name))?;
-        Some(object.value())
+        object.value().ok()
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
+use k8s_openapi::jiff;
 use plimsoll_core::admission::quota::{self, ObjectCharge, PodCharge};
 use plimsoll_core::object::resource_quota::QuotaView;
+use plimsoll_core::problem::aggregate;
 use plimsoll_core::resources::ResourceList;
 use serde::Deserialize;
 use serde_json::Value;
@@ -44,12 +46,17 @@ pub(crate) fn charge(
     let Some(collection) = call.server.cache.collection(kind) else {
         return Ok(Charges::default());
     };
+    let prefix = format!("{}/", call.target.namespace);
+    // A quota that cannot be read may be about anything.
+    if let Some(key) = collection.unreadable_keys(&prefix).first() {
+        return Err(unknown(key));
+    }
     if collection.is_empty() {
         return Ok(Charges::default());
     }
-    let stored = collection.list(&format!("{}/", call.target.namespace), None);
+    let stored = collection.list(&prefix, None);
     let views = stored.iter().map(view);
-    let views: Vec<QuotaView> = views.collect::<Option<_>>().unwrap_or_default();
+    let views: Vec<QuotaView> = views.collect::<Result<_, _>>()?;
     if views.is_empty() {
         return Ok(Charges::default());
     }
@@ -57,29 +64,46 @@ pub(crate) fn charge(
     let changed = stored.iter().zip(&views).zip(used);
     let changed = changed.filter(|((_, view), used)| view.used != *used);
     let charges = changed.map(|((object, _), used)| {
-        let mut quota = object.value();
+        let mut quota = object.value().map_err(|_| unknown(object.key()))?;
         quota["status"]["used"] = amounts(&used);
         if let Some(meta) = quota["metadata"].as_object_mut() {
             meta.remove("resourceVersion");
         }
         let key = format!("{}{}", collection.prefix(), object.key());
-        (key, object.revision(), cache::encode(&quota))
+        Ok((key, object.revision(), cache::encode(&quota)))
     });
-    Ok(Charges(charges.collect()))
+    Ok(Charges(charges.collect::<Result<_, String>>()?))
 }
 
-fn object_charge(kind: &Kind, object: &Value) -> ObjectCharge {
-    let plain = || ObjectCharge::of_kind(kind.group, kind.plural);
+/// The refusal that names a quota which cannot be read.
+fn unknown(key: &str) -> String {
+    let name = key.split_once('/').map_or(key, |(_, name)| name);
+    format!("status unknown for quota: {name}: the quota cannot be read")
+}
+
+/// What an object counts for; an object that cannot be read is not known to count for nothing.
+fn object_charge(kind: &Kind, object: &Value) -> Result<ObjectCharge, String> {
     match (kind.group, kind.kind) {
-        ("", "Service") => Service::deserialize(object)
-            .map(|service| ObjectCharge::of_service(&service))
-            .unwrap_or_else(|_| plain()),
-        ("", "PersistentVolumeClaim") => PersistentVolumeClaim::deserialize(object)
-            .ok()
-            .and_then(|claim| ObjectCharge::of_claim(&claim).ok())
-            .unwrap_or_else(plain),
-        _ => plain(),
+        ("", "Service") => {
+            let service = Service::deserialize(object).map_err(|error| uncounted(&error))?;
+            Ok(ObjectCharge::of_service(&service))
+        }
+        ("", "PersistentVolumeClaim") => {
+            let claim = PersistentVolumeClaim::deserialize(object);
+            let claim = claim.map_err(|error| uncounted(&error))?;
+            ObjectCharge::of_claim(&claim).map_err(|problems| uncounted(&aggregate(&problems)))
+        }
+        _ => Ok(ObjectCharge::of_kind(kind.group, kind.plural)),
     }
+}
+
+fn pod_charge(pod: &Value, now: jiff::Timestamp) -> Result<PodCharge, String> {
+    let pod = Pod::deserialize(pod).map_err(|error| uncounted(&error))?;
+    PodCharge::from_api(&pod, now).map_err(|problems| uncounted(&aggregate(&problems)))
+}
+
+fn uncounted(error: &impl std::fmt::Display) -> String {
+    format!("the object's use of quotas cannot be determined: {error}")
 }
 
 fn amounts(list: &ResourceList) -> Value {
@@ -89,9 +113,12 @@ fn amounts(list: &ResourceList) -> Value {
     Value::Object(amounts.collect())
 }
 
-fn view(object: &Arc<Object>) -> Option<QuotaView> {
-    let quota: ResourceQuota = serde_json::from_slice(object.json()).ok()?;
-    QuotaView::from_api(&quota).ok()
+fn view(object: &Arc<Object>) -> Result<QuotaView, String> {
+    let quota = serde_json::from_slice::<ResourceQuota>(object.json());
+    let view = quota
+        .ok()
+        .and_then(|quota| QuotaView::from_api(&quota).ok());
+    view.ok_or_else(|| unknown(object.key()))
 }
 
 fn usage(
@@ -102,18 +129,14 @@ fn usage(
 ) -> Result<Vec<ResourceList>, String> {
     let is_pod = (call.kind.group, call.kind.kind) == ("", "Pod");
     if !is_pod {
-        let before = old.map(|old| object_charge(call.kind, old));
-        let admitted =
-            quota::admit_object(&object_charge(call.kind, object), before.as_ref(), quotas);
+        // What cannot be read any more has been charged for all the same: it is charged anew.
+        let before = old.and_then(|old| object_charge(call.kind, old).ok());
+        let charge = object_charge(call.kind, object)?;
+        let admitted = quota::admit_object(&charge, before.as_ref(), quotas);
         return admitted.map_err(|refusal| refusal.to_string());
     }
-    let pod_charge = |object: &Value| {
-        let pod = Pod::deserialize(object).ok()?;
-        PodCharge::from_api(&pod, call.now.to_api().0).ok()
-    };
-    let Some(pod) = pod_charge(object) else {
-        return Ok(quotas.iter().map(|quota| quota.used.clone()).collect());
-    };
-    let before = old.and_then(pod_charge);
+    let now = call.now.to_api().0;
+    let pod = pod_charge(object, now)?;
+    let before = old.and_then(|old| pod_charge(old, now).ok());
     quota::admit(&pod, before.as_ref(), quotas).map_err(|refusal| refusal.to_string())
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use crate::body::{self, Body};
-use crate::cache;
+use crate::cache::{self, Unreadable};
 use crate::http::negotiation::{Format, Output, Transform};
 use crate::http::query::include_object;
 use crate::http::warning;
@@ -92,7 +92,7 @@ impl Call<'_> {
         if is_plain && !is_converted(self.kind) && !self.is_pretty() && !output.is_pretty {
             return Ok(reply(code, "application/json", stored.clone()));
         }
-        let object = converted(self.kind, stored);
+        let object = converted(self.kind, stored)?;
         self.value_as(code, &object, output)
     }
 
@@ -181,10 +181,10 @@ pub(crate) fn is_converted(kind: &Kind) -> bool {
 }
 
 /// A stored object in the encoding of a kind.
-pub(crate) fn converted(kind: &'static Kind, stored: &[u8]) -> Value {
-    let mut object: Value = serde_json::from_slice(stored).unwrap_or_default();
+pub(crate) fn converted(kind: &'static Kind, stored: &[u8]) -> Result<Value, Unreadable> {
+    let mut object: Value = serde_json::from_slice(stored)?;
     write::from_stored(kind, &mut object);
-    object
+    Ok(object)
 }
 
 /// The time now.

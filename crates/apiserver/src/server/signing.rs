@@ -92,7 +92,7 @@ async fn run(server: Weak<Server>) {
         let mut stop = strong.stopping();
         let mut claims = Claims::default();
         for object in &objects {
-            claims.note(object.name(), &object.value());
+            claims.note(object.name(), &object.value().unwrap_or_default());
         }
         for object in &objects {
             strong.look_at_request(object, &mut claims).await;
@@ -115,7 +115,7 @@ async fn run(server: Weak<Server>) {
                 match (is_of_nodes, sort) {
                     (false, cache::Sort::Deleted) => claims.forget(object.name()),
                     (false, _) => {
-                        claims.note(object.name(), &object.value());
+                        claims.note(object.name(), &object.value().unwrap_or_default());
                         server.look_at_request(object, &mut claims).await;
                     }
                     (true, cache::Sort::Deleted) => {
@@ -138,7 +138,13 @@ async fn run(server: Weak<Server>) {
 
 impl Server {
     async fn look_at_request(&self, object: &Object, claims: &mut Claims) {
-        let csr = object.value();
+        let csr = match object.value() {
+            Ok(csr) if matches!(csr["status"], Value::Null | Value::Object(_)) => csr,
+            _ => {
+                tracing::warn!(name = object.name(), "unreadable request not looked at");
+                return;
+            }
+        };
         let requester = requester_of(&csr);
         let may_create = |subresource: &str| {
             let resource = Resource {

@@ -149,7 +149,8 @@ impl View {
             return Some(event.line(sort));
         }
         let object = Arc::clone(object);
-        Some(self.transformed(sort.as_str(), converted(self.kind, object.json())))
+        let object = converted(self.kind, object.json()).ok()?;
+        Some(self.transformed(sort.as_str(), object))
     }
 
     /// The line for an object that is there from the start.
@@ -160,7 +161,8 @@ impl View {
         if self.is_plain() {
             return Some(line(Sort::Added, object.json()));
         }
-        Some(self.transformed("ADDED", converted(self.kind, object.json())))
+        let object = converted(self.kind, object.json()).ok()?;
+        Some(self.transformed("ADDED", object))
     }
 
     /// How far the watch has come, in the form of the objects.

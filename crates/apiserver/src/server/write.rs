@@ -9,6 +9,7 @@ use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use super::admission::Gate;
+use super::bounded;
 use super::call::{Call, key};
 use super::list::store_failure;
 use super::respond;
@@ -72,7 +73,7 @@ impl Call<'_> {
         let done = self.create_from(bytes, &options).await?;
         if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
             // Whoever made a namespace may use it at once.
-            let namespace: Value = serde_json::from_slice(&done.json).unwrap_or_default();
+            let namespace = respond::converted(self.kind, &done.json)?;
             let furnished = self.server.furnish_namespace(name_of(&namespace)).await;
             furnished.map_err(|error| Status::internal_error(&error))?;
         }
@@ -135,9 +136,11 @@ impl Call<'_> {
             is_new: true,
         };
         if is_dry_run {
-            if collection.get(&key[collection.prefix().len()..]).is_some() {
+            let short_key = &key[collection.prefix().len()..];
+            if collection.get(short_key).is_some() || collection.unreadable(short_key).is_some() {
                 return Err(Status::already_exists(self.kind, &name));
             }
+            check_bounds(&key, &bytes)?;
             return Ok(done(bytes));
         }
         loop {
@@ -197,7 +200,7 @@ impl Call<'_> {
     ) -> Result<Response<Body>, Status> {
         let code = if done.is_new { 201 } else { 200 };
         let mut response = match part {
-            Part::Scale => self.value_as(code, &scale_of_stored(&done.json), output)?,
+            Part::Scale => self.value_as(code, &scale_of_stored(&done.json)?, output)?,
             _ => self.object_as(code, &done.json, output)?,
         };
         respond::warn(&mut response, &done.warnings);
@@ -289,7 +292,7 @@ impl Call<'_> {
         let full_key = format!("{}{short_key}", collection.prefix());
         let mut current = self.stored("").await?;
         for _ in 0..CONFLICT_ATTEMPTS {
-            let old = respond::converted(self.kind, current.json());
+            let old = respond::converted(self.kind, current.json())?;
             let mut gate = Gate::new(self, part, Operation::Update);
             let (mut accepted, end) = match decide(&old, &mut gate)? {
                 Change::Put(accepted) => (accepted, End::Stays),
@@ -302,6 +305,9 @@ impl Call<'_> {
                 .await?;
             write::to_stored(self.kind, &mut accepted.object);
             let bytes = cache::encode(&accepted.object);
+            if is_dry_run {
+                check_bounds(&full_key, &bytes)?;
+            }
             let revision = current.revision();
             let with_old_version = cache::encode_with_revision(&bytes, revision);
             let done = |json| Done {
@@ -385,10 +391,12 @@ impl Call<'_> {
         let Some(entry) = found.entry else {
             return Err(Status::not_found(self.kind, &self.target.name));
         };
-        let wanted = self.collection()?.wanted();
-        Object::read(short_key.into(), entry.mod_revision, &entry.value, wanted)
+        let object = self
+            .collection()?
+            .read(short_key.into(), entry.mod_revision, &entry.value);
+        object
             .map(Arc::new)
-            .map_err(|error| Status::internal_error(&error.to_string()))
+            .map_err(|_| Status::unreadable(full_key))
     }
 
     /// Removes a key if it is still at the revision; tells the revision of the removal.
@@ -452,6 +460,11 @@ impl Call<'_> {
             rules: self.server.rules(),
         }
     }
+}
+
+/// What the store would say of it, for those who do not store.
+fn check_bounds(key: &str, bytes: &[u8]) -> Result<(), Status> {
+    bounded::check(key.as_bytes(), bytes).map_err(|error| store_failure(&error))
 }
 
 fn unchanged(current: &Object, warnings: Vec<String>) -> Done {

@@ -4,6 +4,8 @@ use plimsoll_core::admission::forbidden::forbidden_message;
 use plimsoll_core::problem::{Problem, aggregate, quoted};
 
 use super::{Cause, Details, Status};
+use crate::bounds::MAX_DEPTH;
+use crate::cache::Unreadable;
 use crate::http::query::OptionsError;
 use crate::kinds::{Kind, qualified};
 
@@ -180,6 +182,15 @@ impl Status {
         }]))
     }
 
+    /// 422: the object is nested more deeply than anything that is stored.
+    pub fn too_deep() -> Status {
+        let message = format!(
+            "the object is nested too deeply: exceeded max depth of {MAX_DEPTH} levels, \
+             metadata.managedFields included"
+        );
+        Status::new(422, "Invalid", message).about(Details::default())
+    }
+
     /// 422 without saying what is wrong.
     pub fn rejected() -> Status {
         let message = "the server rejected our request due to an error in our request";
@@ -201,6 +212,15 @@ impl Status {
         }]))
     }
 
+    /// 500: what is stored under the key is no object. It can be removed with the option that is named.
+    pub fn unreadable(key: &str) -> Status {
+        Status::internal_error(&format!(
+            "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, \
+             AdditionalErrorMsg: the stored object cannot be read; to remove it, delete it with \
+             ignoreStoreReadErrorWithClusterBreakingPotential=true"
+        ))
+    }
+
     /// 500 without a reason: an error that upstream passes on as it is.
     pub fn unexpected(message: impl Into<String>) -> Status {
         Status::new(500, "", message)
@@ -215,6 +235,13 @@ impl Status {
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Status {
         Status::new(504, "Timeout", format!("Timeout: {message}"))
             .about(Details::retry_after(retry_after_seconds))
+    }
+}
+
+/// What was read once and cannot be read again is a mistake of the server.
+impl From<Unreadable> for Status {
+    fn from(error: Unreadable) -> Status {
+        Status::internal_error(&format!("stored object: {error}"))
     }
 }
 

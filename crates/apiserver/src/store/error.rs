@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Revision;
+use crate::bounds::TooDeep;
 
 /// The error underneath. Shared, because one failed commit answers many writers.
 pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
@@ -51,6 +52,15 @@ pub enum Error {
         bytes: usize,
         /// How many there may be.
         limit: usize,
+    },
+    /// An object that is nested too deeply to be read back.
+    #[error("value of {key:?} cannot be stored")]
+    TooDeep {
+        /// The key.
+        key: String,
+        /// How deep it is.
+        #[source]
+        source: TooDeep,
     },
     /// The disk (or etcd's quota) is full. Nothing of this transaction was acknowledged; the store
     /// accepts writes again by itself once there is space.
@@ -180,6 +190,7 @@ impl Error {
             | Self::DuplicateKey { .. }
             | Self::TooManyOperations { .. }
             | Self::TooLarge { .. }
+            | Self::TooDeep { .. }
             | Self::WritesRefused { .. }
             | Self::Read { .. }
             | Self::Open { .. }

@@ -12,7 +12,7 @@ use super::cluster::{Cluster, eventually};
 use super::objects::node;
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
-const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+pub(crate) const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 fn join_token(expiration: &str) -> Value {
     json!({
@@ -42,7 +42,7 @@ fn binding(name: &str, role: &str) -> Value {
 }
 
 /// A key and a request of the machine for that user.
-fn signing_request(user: &str) -> (KeyPair, Value) {
+pub(crate) fn signing_request(user: &str) -> (KeyPair, Value) {
     request_with_names(user, Vec::new())
 }
 

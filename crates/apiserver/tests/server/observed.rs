@@ -25,6 +25,7 @@ async fn metrics_have_upstreams_names() {
         "apiserver_current_inflight_requests",
         "apiserver_longrunning_requests",
         "apiserver_storage_objects",
+        "apiserver_storage_decode_errors_total",
         "process_resident_memory_bytes",
     ] {
         let sample = format!("\n{name}");

@@ -76,6 +76,7 @@ impl Model {
                         .as_ref()
                         .map_or(next, |entry| entry.create_revision),
                     mod_revision: next,
+                    unreadable: None,
                 }),
             };
             let key = write.key().clone();

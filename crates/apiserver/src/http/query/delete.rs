@@ -42,7 +42,11 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Whether all is done but the storing.
     pub is_dry_run: bool,
+    /// Whether an object that cannot be read is removed unseen.
+    pub ignores_read_error: bool,
 }
+
+const IGNORES_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 impl DeleteOptions {
     /// Reads the options of a request without a body.
@@ -58,6 +62,7 @@ impl DeleteOptions {
             orphan_dependents: query.flag("orphanDependents"),
             propagation: None,
             is_dry_run: false,
+            ignores_read_error: query.flag(IGNORES_READ_ERROR).unwrap_or_default(),
         };
         options.checked(query.first("propagationPolicy"), &dry_run)
     }
@@ -80,6 +85,7 @@ impl DeleteOptions {
             orphan_dependents: body["orphanDependents"].as_bool(),
             propagation: None,
             is_dry_run: false,
+            ignores_read_error: body[IGNORES_READ_ERROR].as_bool().unwrap_or_default(),
         };
         options.checked(body["propagationPolicy"].as_str(), &dry_run)
     }
@@ -109,7 +115,36 @@ impl DeleteOptions {
         };
         problems.extend(dry_run_problem(dry_run));
         self.is_dry_run = !dry_run.is_empty();
+        problems.extend(self.read_error_problems());
         invalid_unless_empty("DeleteOptions", problems)?;
         Ok(self)
+    }
+
+    /// Whoever removes an object unseen cannot have wishes about it.
+    fn read_error_problems(&self) -> Vec<Problem> {
+        let others = [
+            (".dryRun", self.is_dry_run),
+            (".propagationPolicy", self.propagation.is_some()),
+            (".orphanDependents", self.orphan_dependents.is_some()),
+            (".gracePeriodSeconds", self.grace_period_secs.is_some()),
+            (
+                ".preconditions",
+                self.preconditions != Preconditions::default(),
+            ),
+        ];
+        let set = others
+            .into_iter()
+            .filter(|(_, is_set)| *is_set && self.ignores_read_error);
+        let problem = |(field, _)| {
+            let detail = format!("cannot be set together with {field}");
+            Problem::invalid_bare(IGNORES_READ_ERROR, true, detail)
+        };
+        set.map(problem).collect()
+    }
+
+    /// The refusal of the removal unseen, where it has no place.
+    pub fn misplaced_read_error(&self, detail: &str) -> Option<Problem> {
+        self.ignores_read_error
+            .then(|| Problem::invalid_bare(IGNORES_READ_ERROR, true, detail))
     }
 }

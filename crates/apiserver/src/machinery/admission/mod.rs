@@ -42,6 +42,8 @@ pub struct Cluster {
     pub priority_classes: Arc<PriorityClasses>,
     /// The LimitRanges of the object's namespace.
     pub limit_ranges: Arc<Vec<LimitRangeView>>,
+    /// A LimitRange of the namespace that cannot be read. Nothing passes that it could be about.
+    pub unreadable_limit_range: Option<Arc<str>>,
     /// All RuntimeClasses by name.
     pub runtime_classes: Arc<BTreeMap<String, RuntimeClass>>,
     /// How long pods stay on nodes that are gone.
@@ -58,6 +60,7 @@ impl Default for Cluster {
         Cluster {
             priority_classes: Arc::new(PriorityClasses::from_api(&[])),
             limit_ranges: Arc::default(),
+            unreadable_limit_range: None,
             runtime_classes: Arc::default(),
             toleration_seconds: DefaultTolerationSeconds::default(),
             overcommit: None,
@@ -104,7 +107,7 @@ pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(
 
 /// LimitRanger, then ClusterResourceOverride.
 fn admit_resources(pod: &mut Pod, cluster: &Cluster) {
-    // A pod that does not parse has been refused by the decoder.
+    // Validation comes later, and a pod that passes it is read again then.
     if let Ok(mut draft) = PodDraft::from_api(pod) {
         let overcommit = cluster.overcommit.as_deref();
         pipeline::set_resources(&mut draft, &cluster.limit_ranges, overcommit);
@@ -139,34 +142,31 @@ pub fn admit_changed(
 pub fn check_new(kind: &Kind, object: &Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
         ("", "Pod") => {
+            readable_limit_ranges(cluster)?;
             let spec = &object["spec"];
             let has_runtime = !spec["runtimeClassName"].is_null() || !spec["overhead"].is_null();
-            if !has_runtime && cluster.limit_ranges.is_empty() {
+            let has_resources = !cluster.limit_ranges.is_empty() || cluster.overcommit.is_some();
+            if !has_runtime && !has_resources {
                 return Ok(());
             }
-            let Ok(pod) = Pod::deserialize(object) else {
-                return Ok(());
-            };
-            if let Ok(view) = PodView::from_api(&pod) {
+            let pod: Pod = typed(object)?;
+            if has_resources {
+                let view = PodView::from_api(&pod).map_err(|problems| aggregate(&problems))?;
                 limit_range::check_pod(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))?;
             }
             runtime_class::check(&pod.spec.unwrap_or_default(), &cluster.runtime_classes)
         }
         ("", "PersistentVolumeClaim") => {
-            let Ok(claim) = PersistentVolumeClaim::deserialize(object) else {
+            readable_limit_ranges(cluster)?;
+            if cluster.limit_ranges.is_empty() {
                 return Ok(());
-            };
-            match ClaimView::from_api(&claim) {
-                Ok(view) => {
-                    limit_range::check_claim(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
-                }
-                Err(_) => Ok(()),
             }
+            let claim: PersistentVolumeClaim = typed(object)?;
+            let view = ClaimView::from_api(&claim).map_err(|problems| aggregate(&problems))?;
+            limit_range::check_claim(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
         }
         ("scheduling.k8s.io", "PriorityClass") => {
-            let Ok(class) = PriorityClass::deserialize(object) else {
-                return Ok(());
-            };
+            let class: PriorityClass = typed(object)?;
             validate_new_class(&class, &cluster.priority_classes).map_err(|r| r.to_string())
         }
         _ => Ok(()),
@@ -182,23 +182,31 @@ pub fn check_changed(
 ) -> Result<(), Reason> {
     match (kind.group, kind.kind, part) {
         ("", "Pod", Part::Resize) => {
-            let view = Pod::deserialize(object)
-                .ok()
-                .and_then(|pod| PodView::from_api(&pod).ok());
-            match view {
-                Some(view) => {
-                    limit_range::check_pod(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
-                }
-                None => Ok(()),
+            readable_limit_ranges(cluster)?;
+            if cluster.limit_ranges.is_empty() {
+                return Ok(());
             }
+            let pod: Pod = typed(object)?;
+            let view = PodView::from_api(&pod).map_err(|problems| aggregate(&problems))?;
+            limit_range::check_pod(&view, &cluster.limit_ranges).map_err(|r| reasons(&r))
         }
         ("scheduling.k8s.io", "PriorityClass", _) => {
-            let Ok(class) = PriorityClass::deserialize(object) else {
-                return Ok(());
-            };
+            let class: PriorityClass = typed(object)?;
             validate_updated_class(&class, &cluster.priority_classes).map_err(|r| r.to_string())
         }
         _ => Ok(()),
+    }
+}
+
+/// What is judged by its type has to be of its type: rules that cannot be applied do not pass.
+fn typed<T: DeserializeOwned>(object: &Value) -> Result<T, Reason> {
+    T::deserialize(object).map_err(|error| format!("the object cannot be read: {error}"))
+}
+
+fn readable_limit_ranges(cluster: &Cluster) -> Result<(), Reason> {
+    match &cluster.unreadable_limit_range {
+        Some(name) => Err(format!("limit range {name} cannot be read")),
+        None => Ok(()),
     }
 }
 
@@ -270,10 +278,7 @@ fn edit_spec(
         .into_iter()
         .filter_map(|name| fields.remove_entry(name))
         .collect();
-    let Ok(mut spec) = PodSpec::deserialize(&part) else {
-        fields.extend(part);
-        return Ok(());
-    };
+    let mut spec: PodSpec = typed(&Value::Object(part))?;
     change(&mut spec)?;
     if let Ok(Value::Object(mut changed)) = serde_json::to_value(spec) {
         // The type cannot be without containers.
@@ -288,11 +293,9 @@ fn edit<T: DeserializeOwned + Serialize>(
     object: &mut Value,
     change: impl FnOnce(&mut T) -> Result<(), Reason>,
 ) -> Result<(), Reason> {
-    let Ok(mut typed) = T::deserialize(&*object) else {
-        return Ok(());
-    };
-    change(&mut typed)?;
-    if let Ok(changed) = serde_json::to_value(typed) {
+    let mut read: T = typed(object)?;
+    change(&mut read)?;
+    if let Ok(changed) = serde_json::to_value(read) {
         *object = changed;
     }
     Ok(())

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::document::Document;
+use crate::bounds::MAX_DEPTH;
 
-/// How deep values may be nested. Go goes to 10,000; no kind that is served needs fifty, and the
-/// stack of a thread is finite.
-const MAX_DEPTH: usize = 300;
+/// What Go says of too many brackets.
+pub(super) const TOO_DEEP: &str = "exceeded max depth";
 
 /// Where JSON stops being JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SyntaxError::End => f.write_str("unexpected end of JSON input"),
-            SyntaxError::Depth => f.write_str("exceeded max depth"),
+            SyntaxError::Depth => f.write_str(TOO_DEEP),
             SyntaxError::Byte(byte, place) => {
                 write!(f, "invalid character {} {place}", quoted_byte(*byte))
             }
@@ -348,7 +348,9 @@ mod tests {
             error("1.x"),
             "invalid character 'x' after decimal point in numeric literal"
         );
-        assert_eq!(error(&"[".repeat(5000)), "exceeded max depth");
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(nested(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(error(&nested(MAX_DEPTH + 1)), "exceeded max depth");
     }
 
     #[test]

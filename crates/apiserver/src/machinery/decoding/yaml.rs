@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use super::Configuration;
 use super::document::Document;
+use super::json::TOO_DEEP;
 use super::typed::untyped;
+use crate::bounds::MAX_DEPTH;
 use crate::machinery::patch::request::json_word;
 
 /// Parses the first document of a text; an empty text is null.
@@ -17,7 +19,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Document<'static>, String> {
     match (parsed.documents.first(), parsed.problems.first()) {
         (None, Some(problem)) => Err(format!("error converting YAML to JSON: {problem}")),
         (None, None) => Ok(Document::Null),
-        (Some(node), _) => Ok(to_document(node)),
+        (Some(node), _) => within_depth(node).map(|()| to_document(node)),
     }
 }
 
@@ -29,6 +31,7 @@ pub(super) fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
         (None, Some(problem)) => return Err(format!("error converting YAML to JSON: {problem}")),
         (None, None) => Value::Null,
         (Some(node), _) => {
+            within_depth(node)?;
             find_duplicates(node, &mut duplicates);
             untyped(&to_document(node))
         }
@@ -46,6 +49,26 @@ pub(super) fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
                  Go value of type map[string]interface {{}}"
             ))
         }
+    }
+}
+
+/// The tree has fewer levels than the reader of YAML takes, which is for configurations too.
+fn within_depth(node: &Node) -> Result<(), String> {
+    fn fits(node: &Node, levels: usize) -> bool {
+        let below = levels.checked_sub(1);
+        match &node.content {
+            Content::Scalar { .. } => true,
+            Content::Sequence(items) => {
+                below.is_some_and(|below| items.iter().all(|item| fits(item, below)))
+            }
+            Content::Mapping(entries) => {
+                below.is_some_and(|below| entries.iter().all(|entry| fits(&entry.value, below)))
+            }
+        }
+    }
+    match fits(node, MAX_DEPTH) {
+        true => Ok(()),
+        false => Err(format!("error converting YAML to JSON: {TOO_DEEP}")),
     }
 }
 

@@ -3,10 +3,17 @@
 //! Matches v1.36 vendor/gopkg.in/evanphx/json-patch.v4, which differs from the RFC: a negative
 //! index counts from the end, `replace` and `copy` take a missing member for null, a path without
 //! its leading slash still works, and the document as a whole can be replaced and tested only.
+//!
+//! The document is bounded after every operation, not only at the end. No operation makes it deeper
+//! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by what the patch
+//! brings along and by [`COPY_LIMIT`]. What operations look at and shift is bounded by
+//! [`MOST_STEPS`] for all of them together.
 
 use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
 use thiserror::Error;
+
+use crate::bounds::{MAX_DEPTH, fits};
 
 /// All `copy` operations of one patch together may add this many bytes.
 const COPY_LIMIT: usize = 3 * 1024 * 1024;
@@ -14,102 +21,189 @@ const COPY_LIMIT: usize = 3 * 1024 * 1024;
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
+/// All operations of one patch together may look at so many values, which takes a fifth of a second.
+/// The most operations that a patch may have can each move an object of 1,600 values.
+const MOST_STEPS: usize = 16 * 1024 * 1024;
+
+/// Moving this many items of a list within memory costs as much as looking at one value.
+const SHIFTED_PER_STEP: usize = 16;
+
 /// Why a patch does not apply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct JsonPatchError(String);
+pub enum JsonPatchError {
+    /// An operation does not fit the document; the text is upstream's.
+    #[error("{0}")]
+    Inapplicable(String),
+    /// The document would be nested too deeply.
+    #[error("an operation exceeds the max depth of {MAX_DEPTH} levels")]
+    TooDeep,
+    /// The operations are too much work.
+    #[error("the operations of a JSON patch look at more than {MOST_STEPS} values")]
+    TooMuch,
+}
+
+impl From<String> for JsonPatchError {
+    fn from(text: String) -> JsonPatchError {
+        JsonPatchError::Inapplicable(text)
+    }
+}
 
 /// One operation: `op`, `path`, and `value` or `from`.
 pub type Operation = Map<String, Value>;
 
 type Outcome<T> = Result<T, String>;
 
+/// What the operations of a patch may still cost.
+struct Budget {
+    copied: usize,
+    steps: usize,
+}
+
+impl Budget {
+    /// Takes the cost of putting an item into a list or taking it out, and of what stands behind it.
+    fn shift(&mut self, container: &Value) -> Result<(), JsonPatchError> {
+        let items = container.as_array().map_or(0, Vec::len);
+        let left = self.steps.checked_sub(1 + items / SHIFTED_PER_STEP);
+        self.steps = left.ok_or(JsonPatchError::TooMuch)?;
+        Ok(())
+    }
+
+    /// Refuses a value that would stand too deep; `level` is that of its container, from 1 on.
+    fn check_depth(&mut self, value: &Value, level: usize) -> Result<(), JsonPatchError> {
+        let levels = MAX_DEPTH.saturating_sub(level);
+        match fits(value, levels, &mut self.steps) {
+            Some(true) => Ok(()),
+            Some(false) => Err(JsonPatchError::TooDeep),
+            None => Err(JsonPatchError::TooMuch),
+        }
+    }
+}
+
+/// Where an operation takes place.
+struct Place<'a> {
+    /// The object or list.
+    container: &'a mut Value,
+    /// How deep it stands; the document is at 1.
+    level: usize,
+    /// The member or item of it.
+    key: String,
+}
+
 /// Applies `operations` to `document` one after the other.
 pub fn json_patch(mut document: Value, operations: &[Operation]) -> Result<Value, JsonPatchError> {
-    let mut copied = 0;
+    let mut budget = Budget {
+        copied: 0,
+        steps: MOST_STEPS,
+    };
     for operation in operations {
-        apply(&mut document, operation, &mut copied).map_err(JsonPatchError)?;
+        apply(&mut document, operation, &mut budget)?;
     }
     Ok(document)
 }
 
-fn apply(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outcome<()> {
+fn apply(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     match operation
         .get("op")
         .and_then(Value::as_str)
         .unwrap_or("unknown")
     {
-        "add" => add(document, operation),
-        "remove" => remove(document, operation),
-        "replace" => replace(document, operation),
-        "move" => relocate(document, operation),
-        "test" => test(document, operation),
-        "copy" => copy(document, operation, copied),
-        other => Err(format!("Unexpected kind: {other}")),
+        "add" => add(document, operation, budget),
+        "remove" => remove(document, operation, budget),
+        "replace" => replace(document, operation, budget),
+        "move" => relocate(document, operation, budget),
+        "test" => Ok(test(document, operation)?),
+        "copy" => copy(document, operation, budget),
+        other => Err(format!("Unexpected kind: {other}").into()),
     }
 }
 
-fn add(document: &mut Value, operation: &Operation) -> Outcome<()> {
+fn add(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     let path = text_of(operation, "path")
         .map_err(|_| format!("add operation failed to decode path: {MISSING}"))?;
-    let (container, key) = find(document, path).ok_or_else(|| {
+    let place = find(document, path).ok_or_else(|| {
         format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
     })?;
     let value = operation.get("value").cloned().unwrap_or_default();
-    insert(container, &key, value).map_err(|e| format!("error in add for path: '{path}': {e}"))
+    insert(place, value, budget)?
+        .map_err(|e| format!("error in add for path: '{path}': {e}").into())
 }
 
-fn remove(document: &mut Value, operation: &Operation) -> Outcome<()> {
+fn remove(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     let path = text_of(operation, "path")
         .map_err(|_| format!("remove operation failed to decode path: {MISSING}"))?;
-    let (container, key) = find(document, path).ok_or_else(|| {
+    let place = find(document, path).ok_or_else(|| {
         format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")
     })?;
-    take(container, &key).map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+    take(place, budget)?.map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
     Ok(())
 }
 
-fn replace(document: &mut Value, operation: &Operation) -> Outcome<()> {
+fn replace(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     let path = text_of(operation, "path")
         .map_err(|e| format!("replace operation failed to decode path: {e}"))?;
     let value = operation.get("value").cloned().unwrap_or_default();
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             // Upstream wraps an error that is not there, and Go prints that.
-            return Err("replace operation value must be object or array: %!w(<nil>)".to_owned());
+            let text = "replace operation value must be object or array: %!w(<nil>)";
+            return Err(text.to_owned().into());
         }
+        budget.check_depth(&value, 0)?;
         *document = value;
         return Ok(());
     }
-    let (container, key) = find(document, path).ok_or_else(|| {
+    let place = find(document, path).ok_or_else(|| {
         format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
     })?;
-    match container {
+    match place.container {
         Value::Array(items) => {
-            let index = existing_index(items.len(), &key).map_err(|_| {
+            budget.check_depth(&value, place.level)?;
+            let index = existing_index(items.len(), &place.key).map_err(|_| {
                 format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
             })?;
             items[index] = value;
         }
-        container => insert(container, &key, value)?,
+        _ => insert(place, value, budget)??,
     }
     Ok(())
 }
 
-fn relocate(document: &mut Value, operation: &Operation) -> Outcome<()> {
+fn relocate(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     let from = text_of(operation, "from")
         .map_err(|e| format!("move operation failed to decode from: {e}"))?;
-    let (container, key) = find(document, from).ok_or_else(|| {
+    let place = find(document, from).ok_or_else(|| {
         format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
     })?;
+    let key = place.key.clone();
     let value =
-        take(container, &key).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
+        take(place, budget)?.map_err(|e| format!("error in move for path: '{key}': {e}"))?;
     let path = text_of(operation, "path")
         .map_err(|e| format!("move operation failed to decode path: {e}"))?;
-    let (container, key) = find(document, path).ok_or_else(|| {
+    let place = find(document, path).ok_or_else(|| {
         format!("move operation does not apply: doc is missing destination path: {path}: {MISSING}")
     })?;
-    insert(container, &key, value).map_err(|e| format!("error in move for path: '{path}': {e}"))
+    insert(place, value, budget)?
+        .map_err(|e| format!("error in move for path: '{path}': {e}").into())
 }
 
 fn test(document: &mut Value, operation: &Operation) -> Outcome<()> {
@@ -120,11 +214,10 @@ fn test(document: &mut Value, operation: &Operation) -> Outcome<()> {
     let is_equal = if path.is_empty() {
         document == want
     } else {
-        let (container, key) = find(document, path).ok_or_else(|| {
+        let place = find(document, path).ok_or_else(|| {
             format!("test operation does not apply: is missing path: {path}: {MISSING}")
         })?;
-        let got =
-            get(container, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+        let got = get(&place).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
         got == want
     };
     if is_equal {
@@ -134,31 +227,35 @@ fn test(document: &mut Value, operation: &Operation) -> Outcome<()> {
     }
 }
 
-fn copy(document: &mut Value, operation: &Operation, copied: &mut usize) -> Outcome<()> {
+fn copy(
+    document: &mut Value,
+    operation: &Operation,
+    budget: &mut Budget,
+) -> Result<(), JsonPatchError> {
     let from = text_of(operation, "from")
         .map_err(|e| format!("copy operation failed to decode from: {e}"))?;
-    let (container, key) = find(document, from).ok_or_else(|| {
+    let place = find(document, from).ok_or_else(|| {
         format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}")
     })?;
-    let value = get(container, &key)
+    let value = get(&place)
         .map_err(|e| format!("error in copy for from: '{from}': {e}"))?
         .clone();
     let path = text_of(operation, "path")
         .map_err(|_| format!("copy operation failed to decode path: {MISSING}"))?;
-    let (container, key) = find(document, path).ok_or_else(|| {
+    let place = find(document, path).ok_or_else(|| {
         format!("copy operation does not apply: doc is missing destination path: {path}: {MISSING}")
     })?;
-    *copied += if value.is_null() {
-        0
-    } else {
-        value.to_string().len()
-    };
-    if *copied > COPY_LIMIT {
+    if !value.is_null() {
+        budget.copied += value.to_string().len();
+    }
+    if budget.copied > COPY_LIMIT {
+        let copied = budget.copied;
         return Err(format!(
             "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {COPY_LIMIT}"
-        ));
+        ).into());
     }
-    insert(container, &key, value).map_err(|e| format!("error while adding value during copy: {e}"))
+    insert(place, value, budget)?
+        .map_err(|e| format!("error while adding value during copy: {e}").into())
 }
 
 /// A text member of an operation; the error is Go's.
@@ -179,25 +276,32 @@ fn text_of<'a>(operation: &'a Operation, name: &str) -> Outcome<&'a str> {
     ))
 }
 
-/// The object or list that a path's last part belongs to, and that part.
+/// Where a path leads: the object or list that its last part belongs to, and that part.
 ///
 /// What stands before the first slash is not looked at.
-fn find<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+fn find<'a>(document: &'a mut Value, path: &str) -> Option<Place<'a>> {
     let (_, rest) = path.split_once('/')?;
-    let mut parts: Vec<String> = rest.split('/').map(unescape).collect();
-    let key = parts.pop()?;
-    let mut container = document;
-    for part in parts {
+    let (mut container, mut level) = (document, 1);
+    let mut parts = rest.split('/').map(unescape);
+    let mut key = parts.next()?;
+    for next in parts {
         container = match container {
-            Value::Object(map) => map.get_mut(&part)?,
+            Value::Object(map) => map.get_mut(&key)?,
             Value::Array(items) => {
-                let index = existing_index(items.len(), &part).ok()?;
+                let index = existing_index(items.len(), &key).ok()?;
                 &mut items[index]
             }
             _ => return None,
         };
+        level += 1;
+        key = next;
     }
-    (container.is_object() || container.is_array()).then_some((container, key))
+    let is_found = container.is_object() || container.is_array();
+    is_found.then_some(Place {
+        container,
+        level,
+        key,
+    })
 }
 
 /// Both escapes in one pass from left to right, as Go's replacer does.
@@ -218,41 +322,53 @@ fn unescape(part: &str) -> String {
     out
 }
 
-fn get<'a>(container: &'a Value, key: &str) -> Outcome<&'a Value> {
-    match container {
-        Value::Array(items) => Ok(&items[existing_index(items.len(), key)?]),
-        other => Ok(other.get(key).unwrap_or(&Value::Null)),
+fn get<'a>(place: &'a Place<'_>) -> Outcome<&'a Value> {
+    match &*place.container {
+        Value::Array(items) => Ok(&items[existing_index(items.len(), &place.key)?]),
+        other => Ok(other.get(&place.key).unwrap_or(&Value::Null)),
     }
 }
 
-fn insert(container: &mut Value, key: &str, value: Value) -> Outcome<()> {
-    match container {
+/// Puts a value in. The outer error ends the patch, whatever the operation would say of the inner.
+fn insert(
+    place: Place<'_>,
+    value: Value,
+    budget: &mut Budget,
+) -> Result<Outcome<()>, JsonPatchError> {
+    budget.check_depth(&value, place.level)?;
+    budget.shift(place.container)?;
+    Ok(put(place, value))
+}
+
+fn put(place: Place<'_>, value: Value) -> Outcome<()> {
+    let key = place.key;
+    match place.container {
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
-            let index = parse_index(key)
+            let index = parse_index(&key)
                 .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
             // The new item counts: -1 is behind the last.
             items.insert(in_bounds(index, items.len() + 1)?, value);
         }
         Value::Object(map) => {
-            map.insert(key.to_owned(), value);
+            map.insert(key, value);
         }
         _ => return Err(MISSING.to_owned()),
     }
     Ok(())
 }
 
-fn take(container: &mut Value, key: &str) -> Outcome<Value> {
-    match container {
-        Value::Array(items) => {
-            let index = existing_index(items.len(), key)?;
-            Ok(items.remove(index))
-        }
+/// Takes a value out; errors as of [`insert`].
+fn take(place: Place<'_>, budget: &mut Budget) -> Result<Outcome<Value>, JsonPatchError> {
+    budget.shift(place.container)?;
+    let key = place.key;
+    Ok(match place.container {
+        Value::Array(items) => existing_index(items.len(), &key).map(|index| items.remove(index)),
         Value::Object(map) => map
-            .remove(key)
+            .remove(&key)
             .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: {MISSING}")),
         _ => Err(MISSING.to_owned()),
-    }
+    })
 }
 
 fn existing_index(length: usize, key: &str) -> Outcome<usize> {
@@ -281,4 +397,92 @@ fn in_bounds(index: i64, length: usize) -> Outcome<usize> {
         .filter(|at| (0..size).contains(at))
         .and_then(|at| usize::try_from(at).ok())
         .ok_or_else(|| format!("Unable to access invalid index: {index}: invalid index referenced"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn operations(list: Value) -> Vec<Operation> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    /// Puts the document into itself again and again: `{"a": {}}`, `{"a": {"a": {}}}` and so on.
+    fn nesting(times: usize) -> Vec<Operation> {
+        let once = json!([
+            {"op": "add", "path": "/b", "value": {}},
+            {"op": "move", "from": "/a", "path": "/b/a"},
+            {"op": "move", "from": "/b", "path": "/a"},
+        ]);
+        let once = operations(once);
+        std::iter::repeat_n(once, times).flatten().collect()
+    }
+
+    #[test]
+    fn chained_moves_go_no_deeper_than_an_object_may_be() {
+        let document = json!({"a": {}});
+        let deepest = json_patch(document.clone(), &nesting(MAX_DEPTH - 2)).unwrap();
+        assert_eq!(fits(&deepest, MAX_DEPTH, &mut 1000), Some(true));
+        assert_eq!(fits(&deepest, MAX_DEPTH - 1, &mut 1000), Some(false));
+        for times in [MAX_DEPTH - 1, 3000] {
+            let refused = json_patch(document.clone(), &nesting(times));
+            assert_eq!(refused, Err(JsonPatchError::TooDeep), "{times}");
+        }
+    }
+
+    #[test]
+    fn every_operation_that_puts_something_in_is_bounded_in_depth() {
+        let mut deep = json!(1);
+        for _ in 0..MAX_DEPTH - 1 {
+            deep = json!([deep]);
+        }
+        let document = json!({"deep": deep, "a": {"b": [0]}});
+        for operation in [
+            json!({"op": "add", "path": "/a/c", "value": deep}),
+            json!({"op": "add", "path": "/a/b/-", "value": deep}),
+            json!({"op": "replace", "path": "/a/b", "value": deep}),
+            json!({"op": "replace", "path": "/a/b/0", "value": deep}),
+            json!({"op": "replace", "path": "", "value": [[deep]]}),
+            json!({"op": "copy", "from": "/deep", "path": "/a/b/0"}),
+            json!({"op": "move", "from": "/deep", "path": "/a/c"}),
+        ] {
+            let refused = json_patch(document.clone(), &operations(json!([operation])));
+            assert_eq!(refused, Err(JsonPatchError::TooDeep), "{operation}");
+        }
+        let higher = json!([{"op": "move", "from": "/deep", "path": "/shallow"}]);
+        assert!(json_patch(document, &operations(higher)).is_ok());
+    }
+
+    #[test]
+    fn work_of_all_operations_together_is_bounded() {
+        let many = vec![Value::Null; 500_000];
+        let front = json!({"op": "add", "path": "/list/0", "value": null});
+        let object = json!({"op": "move", "from": "/list", "path": "/list"});
+        for operation in [front, object] {
+            let document = json!({"list": many});
+            let chain: Vec<Operation> = operations(json!(vec![operation; 10_000]));
+            assert_eq!(json_patch(document, &chain), Err(JsonPatchError::TooMuch));
+        }
+    }
+
+    #[test]
+    fn copies_double_nothing_beyond_their_limit() {
+        let document = json!({"a": "x".repeat(1024)});
+        let doubling = json!([
+            {"op": "add", "path": "/b", "value": []},
+            {"op": "copy", "from": "/a", "path": "/b/-"},
+            {"op": "copy", "from": "/a", "path": "/b/-"},
+            {"op": "move", "from": "/b", "path": "/a"},
+        ]);
+        let chain: Vec<Operation> = std::iter::repeat_n(operations(doubling), 50)
+            .flatten()
+            .collect();
+        let refused = json_patch(document, &chain).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("Unable to complete the copy"),
+            "{refused}"
+        );
+    }
 }

@@ -55,11 +55,17 @@ pub(super) fn read_operations(
     Ok(operations)
 }
 
-/// The objects that operations reach into, as a tree.
+/// The objects that operations have reached into, as a tree. It is no deeper than the document: only
+/// paths that were followed count, and `from` is not looked at by operations that do not need it.
 pub(super) fn touched_by(operations: &[Operation]) -> Value {
     let mut tree = Map::new();
     for operation in operations {
-        for member in ["path", "from"] {
+        let op = operation.get("op").and_then(Value::as_str);
+        let followed: &[&str] = match op {
+            Some("move" | "copy") => &["path", "from"],
+            _ => &["path"],
+        };
+        for member in followed.iter().copied() {
             let path = operation
                 .get(member)
                 .and_then(Value::as_str)

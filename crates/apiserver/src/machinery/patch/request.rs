@@ -6,6 +6,7 @@
 use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
 
+use super::json_patch::JsonPatchError;
 use super::operations::{read_operations, touched_by};
 use super::{json_patch, merge_patch, strategic, strategic_merge_patch};
 use crate::machinery::decoding::{FieldValidation, Json, parse_json};
@@ -85,7 +86,11 @@ fn apply_json(
             operations.len()
         )));
     }
-    let patched = json_patch(current.clone(), &operations).map_err(|_| Status::rejected())?;
+    let patched = json_patch(current.clone(), &operations).map_err(|error| match error {
+        JsonPatchError::Inapplicable(_) => Status::rejected(),
+        JsonPatchError::TooDeep => Status::too_deep(),
+        JsonPatchError::TooMuch => Status::too_large(&error.to_string()),
+    })?;
     let shape = touched_by(&operations);
     finish_text(kind, patched, &shape, strict, validation)
 }

@@ -65,7 +65,7 @@ impl Call<'_> {
 
     async fn evict_once(&self, options: &DeleteOptions) -> Result<(), Status> {
         let pod = self.stored("").await?;
-        let value = pod.value();
+        let value = pod.value()?;
         let mut options = options.clone();
         let phase = text(&value, "/status/phase");
         let is_leaving = !value["metadata"]["deletionTimestamp"].is_null();
@@ -81,12 +81,13 @@ impl Call<'_> {
         match budgets.as_slice() {
             [] => {}
             [budget] => {
-                let status = &budget.value()["status"];
+                let stored = budget.value()?;
+                let status = &stored["status"];
                 let count = |field: &str| status[field].as_i64().unwrap_or_default();
-                let policy = budget.value()["spec"]["unhealthyPodEvictionPolicy"].clone();
+                let policy = &stored["spec"]["unhealthyPodEvictionPolicy"];
                 let is_healthy_enough = count("currentHealthy") >= count("desiredHealthy")
                     && count("desiredHealthy") > 0;
-                if !is_ready && (policy == "AlwaysAllow" || is_healthy_enough) {
+                if !is_ready && (*policy == "AlwaysAllow" || is_healthy_enough) {
                     keep_version(&mut options, &value);
                     let deleted = self.mark_and_delete(&options).await;
                     return deleted.map_err(|status| match status.reason {
@@ -117,15 +118,22 @@ impl Call<'_> {
         let Some(collection) = collection else {
             return Ok(Vec::new());
         };
+        let unreadable = |key: &str| Status::unreadable(&format!("{}{key}", collection.prefix()));
+        // A budget that cannot be read may count any pod.
+        if let Some(key) = collection.unreadable_keys(&self.list_prefix()).first() {
+            return Err(unreadable(key));
+        }
         let everything = plimsoll_core::object::selector::FieldSelector::new(Vec::new());
-        let mut budgets = collection.list(&self.list_prefix(), None);
-        budgets.retain(|budget| {
-            let selector = &budget.value()["spec"]["selector"];
-            let selector: Option<ApiLabelSelector> =
-                serde_json::from_value(selector.clone()).unwrap_or_default();
+        let mut budgets = Vec::new();
+        for budget in collection.list(&self.list_prefix(), None) {
+            let selector = budget.value()?["spec"]["selector"].take();
+            let selector = serde_json::from_value::<Option<ApiLabelSelector>>(selector);
+            let selector = selector.map_err(|_| unreadable(budget.key()))?;
             let selector = LabelSelector::from_api(selector.as_ref());
-            selector.is_ok_and(|selector| pod.matches(&selector, &everything))
-        });
+            if selector.is_ok_and(|selector| pod.matches(&selector, &everything)) {
+                budgets.push(budget);
+            }
+        }
         Ok(budgets)
     }
 
@@ -136,7 +144,7 @@ impl Call<'_> {
         let collection = self.server.cache.collection(row);
         let collection = collection.ok_or_else(Status::unknown_path)?;
         let key = format!("{}{}", collection.prefix(), budget.key());
-        let mut current = budget.value();
+        let mut current = budget.value()?;
         let mut revision = budget.revision();
         for _ in 0..ATTEMPTS {
             check_budget(&current, row)?;
@@ -167,7 +175,8 @@ impl Call<'_> {
                     ..
                 } => {
                     revision = entry.mod_revision;
-                    current = serde_json::from_slice(&entry.value).unwrap_or_default();
+                    current = serde_json::from_slice(&entry.value)
+                        .map_err(|_| Status::unreadable(&key))?;
                 }
             }
         }
@@ -201,7 +210,7 @@ impl Call<'_> {
                 .await?;
             if options.preconditions.resource_version.is_some() {
                 // The change above was our own.
-                let pod: Value = serde_json::from_slice(&done.json).unwrap_or_default();
+                let pod = respond::converted(self.kind, &done.json)?;
                 let version = text(&pod, "/metadata/resourceVersion").to_owned();
                 options.preconditions.resource_version = Some(version);
             }

@@ -19,7 +19,7 @@ const ASKED_AT_ONCE: usize = 16;
 impl Call<'_> {
     /// The pod that the path names, and its node if it has one that exists.
     async fn pod_and_node(&self) -> Result<(Value, Option<Value>), Status> {
-        let pod = self.stored("").await?.value();
+        let pod = self.stored("").await?.value()?;
         let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let node = self.server.object("", "nodes", "", name);
         Ok((pod, node))
@@ -109,7 +109,7 @@ impl Call<'_> {
         });
         let mut hosts: Vec<String> = pods
             .iter()
-            .filter_map(|pod| pod.value()["spec"]["nodeName"].as_str().map(str::to_owned))
+            .filter_map(|pod| Some(pod.value().ok()?["spec"]["nodeName"].as_str()?.to_owned()))
             .collect();
         hosts.sort();
         hosts.dedup();
@@ -128,7 +128,7 @@ impl Call<'_> {
                 .find(|pod| pod.namespace() == key("namespace") && pod.name() == key("name"));
             match found {
                 Some(pod) => {
-                    let labels = pod.value()["metadata"]["labels"].take();
+                    let labels = pod.value().unwrap_or_default()["metadata"]["labels"].take();
                     if !labels.is_null() {
                         item["metadata"]["labels"] = labels;
                     }
@@ -150,7 +150,7 @@ impl Call<'_> {
         let nodes = nodes.iter();
         let nodes =
             nodes.filter(|node| is_wanted(node.name()) && node.matches(labels, &everything));
-        nodes.map(|node| node.value()).collect()
+        nodes.filter_map(|node| node.value().ok()).collect()
     }
 }
 

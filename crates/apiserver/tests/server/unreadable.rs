@@ -1,0 +1,335 @@
+//! Stored bytes that are no object: they hide no other, open nothing, and can be removed.
+
+use bytes::Bytes;
+use http::Method;
+use plimsoll_apiserver::store::{RedbOptions, Store, Txn};
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::cluster::{Cluster, eventually};
+use super::joining::{REQUESTS, signing_request};
+use super::objects::{CONFIG_MAPS, PODS, config_map, names, pod};
+
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+const UNSEEN: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
+/// An object that readers refuse: as older servers stored it.
+fn deep(name: &str) -> Bytes {
+    let nested = format!("{}{}", "[".repeat(150), "]".repeat(150));
+    format!(r#"{{"kind":"Any","metadata":{{"name":"{name}"}},"data":{nested}}}"#).into()
+}
+
+/// Writes past the server, and waits until it has seen that.
+async fn put(cluster: &Cluster, key: &str, value: impl Into<Bytes>) {
+    let txn = Txn::new().put(key.to_owned(), value);
+    commit(cluster, txn).await;
+}
+
+async fn commit(cluster: &Cluster, txn: Txn) {
+    cluster.store.txn(txn).await.unwrap();
+    cluster.admin().get(CONFIG_MAPS).await.expect(200);
+}
+
+/// Lets a user do everything with some resources of the default namespace.
+async fn grant(admin: &Caller, user: &str, resource: &str, verbs: &[&str]) {
+    let group = "rbac.authorization.k8s.io";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": user},
+        "rules": [{"apiGroups": [""], "resources": [resource], "verbs": verbs}],
+    });
+    admin.post(ROLES, &role).await.expect(201);
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    });
+    admin.post(BINDINGS, &binding).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    grant(
+        &admin,
+        "editor",
+        "configmaps",
+        &["get", "list", "create", "update", "patch", "delete"],
+    )
+    .await;
+    let editor = cluster.user("editor", &[]);
+    for name in ["a", "b", "c"] {
+        admin.post(CONFIG_MAPS, &config_map(name)).await.expect(201);
+    }
+    let mut watch = admin.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
+    for _ in 0..4 {
+        watch.next().await.unwrap();
+    }
+    for bytes in [
+        deep("b"),
+        "{".into(),
+        "null".into(),
+        "[]".into(),
+        "\u{0}\u{1}".into(),
+    ] {
+        put(&cluster, "/registry/configmaps/default/b", bytes).await;
+        let list = admin.get(CONFIG_MAPS).await.expect(200);
+        assert_eq!(names(&list), ["a", "c", "kube-root-ca.crt"]);
+    }
+    let (sort, name, _) = watch.event().await;
+    assert_eq!((sort.as_str(), name.as_str()), ("DELETED", "b"));
+    // Pages pass over it.
+    let mut token = String::new();
+    let mut listed = Vec::new();
+    loop {
+        let page = format!("{CONFIG_MAPS}?limit=1&continue={token}");
+        let page = admin.get(&page).await.expect(200);
+        listed.extend(names(&page));
+        match page["metadata"]["continue"].as_str() {
+            Some(more) if !more.is_empty() => token = more.to_owned(),
+            _ => break,
+        }
+    }
+    assert_eq!(listed, ["a", "c", "kube-root-ca.crt"]);
+    // Of itself nothing is told but that it is there.
+    let path = format!("{CONFIG_MAPS}/b");
+    admin.get(&path).await.refused(500, "InternalError");
+    let message = admin.delete(&path).await.refused(500, "InternalError");
+    assert!(
+        message.contains("/registry/configmaps/default/b"),
+        "{message}"
+    );
+    assert!(message.contains(UNSEEN), "{message}");
+    admin
+        .put(&path, &config_map("b"))
+        .await
+        .refused(500, "InternalError");
+    for sort in ["merge", "strategic-merge", "json"] {
+        let patch = if sort == "json" {
+            json!([])
+        } else {
+            json!({"data": {"a": "b"}})
+        };
+        admin
+            .patch(&path, sort, &patch)
+            .await
+            .refused(500, "InternalError");
+    }
+    let apply = format!("{path}?fieldManager=m");
+    admin
+        .patch(&apply, "apply", &config_map("b"))
+        .await
+        .refused(500, "InternalError");
+    admin
+        .post(CONFIG_MAPS, &config_map("b"))
+        .await
+        .refused(409, "AlreadyExists");
+    let metrics = String::from_utf8(admin.get("/metrics").await.body.to_vec()).unwrap();
+    let counted = metrics.lines().find(|line| {
+        line.starts_with("apiserver_storage_decode_errors_total{")
+            && line.contains("resource=\"configmaps\"")
+            && !line.ends_with(" 0")
+    });
+    assert!(counted.is_some(), "{metrics}");
+    // Removing it takes a right of its own, and the wish to.
+    let unseen = json!({"kind": "DeleteOptions", "apiVersion": "v1", UNSEEN: true});
+    let message = editor
+        .delete_with(&path, &unseen)
+        .await
+        .refused(403, "Forbidden");
+    assert!(
+        message.contains("unsafe-delete-ignore-read-errors"),
+        "{message}"
+    );
+    let with_grace = json!({UNSEEN: true, "gracePeriodSeconds": 0});
+    admin
+        .delete_with(&path, &with_grace)
+        .await
+        .refused(422, "Invalid");
+    admin
+        .delete_with(&format!("{CONFIG_MAPS}/a"), &unseen)
+        .await
+        .refused(422, "Invalid");
+    admin
+        .delete_with(CONFIG_MAPS, &unseen)
+        .await
+        .refused(422, "Invalid");
+    let by_query = format!("{path}?{UNSEEN}=true");
+    admin.delete(&by_query).await.expect(200);
+    admin.delete(&by_query).await.refused(404, "NotFound");
+    admin.post(CONFIG_MAPS, &config_map("b")).await.expect(201);
+    assert_eq!(admin.get(&path).await.expect(200)["metadata"]["name"], "b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreadable_role_hides_no_role_and_no_revocation() {
+    let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let file = folder.path().join("store.redb");
+    let store = plimsoll_apiserver::store::RedbStore::open(&file, &RedbOptions::default()).unwrap();
+    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
+    let cluster = Cluster::open(store.clone(), folder.clone(), |_| {}).await;
+    let admin = cluster.admin();
+    for user in ["alice", "bob"] {
+        grant(&admin, user, "configmaps", &["list"]).await;
+    }
+    let (alice, bob) = (cluster.user("alice", &[]), cluster.user("bob", &[]));
+    eventually("bob may list", async || {
+        (bob.get(CONFIG_MAPS).await.code == 200).then_some(())
+    })
+    .await;
+    // Both in one batch of changes, the unreadable one first.
+    let txn = Txn::new()
+        .put("/registry/roles/default/aaa", deep("aaa"))
+        .put("/registry/rolebindings/default/aaa", "{")
+        .put("/registry/clusterroles/aaa", deep("aaa"))
+        .delete("/registry/rolebindings/default/bob");
+    commit(&cluster, txn).await;
+    bob.get(CONFIG_MAPS).await.refused(403, "Forbidden");
+    alice.get(CONFIG_MAPS).await.expect(200);
+    // A binding that becomes unreadable grants nothing any more.
+    put(
+        &cluster,
+        "/registry/rolebindings/default/alice",
+        deep("alice"),
+    )
+    .await;
+    alice.get(CONFIG_MAPS).await.refused(403, "Forbidden");
+    admin
+        .delete(&format!("{BINDINGS}/alice?{UNSEEN}=true"))
+        .await
+        .expect(200);
+    admin.delete(&format!("{ROLES}/alice")).await.expect(200);
+    grant(&admin, "alice", "configmaps", &["list"]).await;
+    // A standard role that cannot be read is put right by the next server, as one that is missing.
+    put(&cluster, "/registry/clusterroles/view", "[]").await;
+    let next = Cluster::open(store.clone(), folder, |_| {}).await;
+    let (alice, bob) = (next.user("alice", &[]), next.user("bob", &[]));
+    alice.get(CONFIG_MAPS).await.expect(200);
+    bob.get(CONFIG_MAPS).await.refused(403, "Forbidden");
+    let view = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
+    next.admin().get(view).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_and_limits_that_cannot_be_read_let_nothing_pass() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let odd = |kind: &str, part: &str, value: Value| {
+        let object = json!({"kind": kind, "apiVersion": "v1",
+            "metadata": {"name": "odd", "namespace": "default"}, part: value});
+        Bytes::from(object.to_string())
+    };
+    let quotas = [
+        deep("odd"),
+        odd("ResourceQuota", "status", json!({"hard": {"pods": "many"}})),
+    ];
+    for quota in quotas {
+        put(&cluster, "/registry/resourcequotas/default/odd", quota).await;
+        let refused = admin.post(PODS, &pod("p")).await.refused(403, "Forbidden");
+        assert!(
+            refused.contains("status unknown for quota: odd"),
+            "{refused}"
+        );
+        let elsewhere = "/api/v1/namespaces/kube-public/configmaps";
+        admin.post(elsewhere, &config_map("c")).await.expect(201);
+        admin.delete(&format!("{elsewhere}/c")).await.expect(200);
+        let path = "/api/v1/namespaces/default/resourcequotas/odd";
+        if admin.delete(path).await.code != 200 {
+            admin
+                .delete(&format!("{path}?{UNSEEN}=true"))
+                .await
+                .expect(200);
+        }
+    }
+    let ranges = [
+        deep("odd"),
+        odd("LimitRange", "spec", json!({"limits": "none"})),
+    ];
+    for range in ranges {
+        put(&cluster, "/registry/limitranges/default/odd", range).await;
+        let refused = admin.post(PODS, &pod("p")).await.refused(403, "Forbidden");
+        assert!(
+            refused.contains("limit range default/odd cannot be read"),
+            "{refused}"
+        );
+        let path = "/api/v1/namespaces/default/limitranges/odd";
+        if admin.delete(path).await.code != 200 {
+            admin
+                .delete(&format!("{path}?{UNSEEN}=true"))
+                .await
+                .expect(200);
+        }
+    }
+    admin.post(PODS, &pod("p")).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_behind_a_budget_that_cannot_be_read_are_not_evicted() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let mut running = pod("p");
+    admin.post(PODS, &running).await.expect(201);
+    running["status"] = json!({"phase": "Running"});
+    admin
+        .put(&format!("{PODS}/p/status"), &running)
+        .await
+        .expect(200);
+    let key = "/registry/poddisruptionbudgets/default/odd";
+    put(&cluster, key, deep("odd")).await;
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
+    let path = format!("{PODS}/p/eviction");
+    admin
+        .post(&path, &eviction)
+        .await
+        .refused(500, "InternalError");
+    admin.get(&format!("{PODS}/p")).await.expect(200);
+    put(
+        &cluster,
+        key,
+        r#"{"metadata":{"name":"odd"},"spec":{"selector":7}}"#,
+    )
+    .await;
+    admin
+        .post(&path, &eviction)
+        .await
+        .refused(500, "InternalError");
+    let budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/odd";
+    admin.delete(budget).await.expect(200);
+    admin.post(&path, &eviction).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreadable_request_keeps_no_other_from_being_signed() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    for (name, bytes) in [
+        ("a", deep("a")),
+        ("b", "{".into()),
+        (
+            "c",
+            r#"{"metadata":{"name":"c"},"spec":"x","status":"y"}"#.into(),
+        ),
+        (
+            "d",
+            r#"{"metadata":{"name":"d"},"spec":{"groups":5},"status":{"conditions":7}}"#.into(),
+        ),
+    ] {
+        let key = format!("/registry/certificatesigningrequests/{name}");
+        put(&cluster, &key, bytes).await;
+    }
+    let (_, request) = signing_request("system:node:n1");
+    let made = admin.post(REQUESTS, &request).await.expect(201);
+    let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
+    eventually("the request is signed", async || {
+        let found = admin.get(&path).await.expect(200);
+        found["status"]["certificate"].as_str().map(|_| ())
+    })
+    .await;
+    let list = admin.get(REQUESTS).await.expect(200);
+    assert_eq!(names(&list).len(), 3);
+    let answer = admin.send(Method::GET, REQUESTS, "", "").await;
+    assert_eq!(answer.code, 200);
+}

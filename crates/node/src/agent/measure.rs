@@ -426,7 +426,7 @@ impl Meter {
             containers: containers.iter().map(container).collect(),
             volumes: volumes
                 .iter()
-                .map(|(name, volume)| measured(pod, name, volume))
+                .filter_map(|(name, volume)| measured(pod, name, volume))
                 .collect(),
             log_directory: Some(logs),
             etc_hosts: Some(facts.pod_dir(uid).join("etc-hosts")),
@@ -503,17 +503,23 @@ fn runtime_fs(usage: FilesystemUsage) -> RuntimeFs {
     }
 }
 
+/// How a volume is measured; `None` if it is not.
+///
 /// Volumes with a file system of their own are measured as such; disk volumes that are the pod's
-/// own count for its ephemeral storage.
-fn measured(pod: &Pod, name: &str, volume: &MountedVolume) -> stats::Volume {
-    let has_own_file_system = volume.is_in_memory || volume.plugin == "kubernetes.io~local-volume";
-    let counted = ["empty-dir", "configmap", "downward-api"];
+/// own count for its ephemeral storage. Directories of the node itself, which hold far more than
+/// what the pod has put there, are not measured: v1.36 pkg/volume/hostpath has `MetricsNil`.
+fn measured(pod: &Pod, name: &str, volume: &MountedVolume) -> Option<stats::Volume> {
     let plugin = volume
         .plugin
         .strip_prefix("kubernetes.io~")
         .unwrap_or(volume.plugin);
+    if plugin == "host-path" {
+        return None;
+    }
+    let has_own_file_system = volume.is_in_memory || plugin == "local-volume";
+    let counted = ["empty-dir", "configmap", "downward-api"];
     let claim = volume.claim.clone();
-    stats::Volume {
+    Some(stats::Volume {
         name: name.to_owned(),
         path: volume.path.clone(),
         measure: match has_own_file_system {
@@ -522,5 +528,29 @@ fn measured(pod: &Pod, name: &str, volume: &MountedVolume) -> stats::Volume {
         },
         is_ephemeral: counted.contains(&plugin) && !volume.is_in_memory,
         claim: claim.map(|claim| (claim, anatomy::namespace(pod).to_owned())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_path_volumes_are_not_measured() {
+        let volume = |plugin| MountedVolume {
+            path: "/".into(),
+            plugin,
+            inner_name: "v".to_owned(),
+            is_read_only: false,
+            is_managed: true,
+            is_in_memory: false,
+            claim: None,
+        };
+        let measured = |plugin| measured(&Pod::default(), "v", &volume(plugin));
+        assert_eq!(measured("kubernetes.io~host-path"), None);
+        let empty_dir = measured("kubernetes.io~empty-dir").unwrap();
+        assert_eq!(empty_dir.measure, VolumeMeasure::Directory);
+        let local = measured("kubernetes.io~local-volume").unwrap();
+        assert_eq!(local.measure, VolumeMeasure::FileSystem);
     }
 }

@@ -6,7 +6,11 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, NODE, Runtime, on_both_runtimes};
 use crate::manifest::{container, pod};
 
-on_both_runtimes!(usage_is_measured, a_pod_tells_its_story);
+on_both_runtimes!(
+    usage_is_measured,
+    host_path_volumes_are_not_measured,
+    a_pod_tells_its_story
+);
 
 fn raw(cluster: &Cluster, path: &str) -> String {
     cluster.kubectl(&format!("get --raw /api/v1/nodes/{NODE}/proxy/{path}"))
@@ -91,6 +95,36 @@ fn usage_is_measured(cluster: &mut Cluster) {
             "{part} is missing in {path}: {answer}"
         );
     }
+}
+
+/// As those of every node exporter: the agent does not walk over the whole machine for it.
+fn host_path_volumes_are_not_measured(cluster: &mut Cluster) {
+    let mut main = container("main", "echo x > /scratch/f; sleep 100000");
+    main["volumeMounts"] = json!([
+        { "name": "host", "mountPath": "/host", "readOnly": true },
+        { "name": "scratch", "mountPath": "/scratch" },
+    ]);
+    let mut exporter = pod("exporter", &[main]);
+    exporter["spec"]["volumes"] = json!([
+        { "name": "host", "hostPath": { "path": "/" } },
+        { "name": "scratch", "emptyDir": {} },
+    ]);
+    cluster.run(&exporter);
+    let measured = until("the summary has the pod's volumes", || {
+        let text = raw(cluster, "stats/summary");
+        let summary: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        let pods = summary["pods"].as_array();
+        let ours =
+            pods.and_then(|pods| pods.iter().find(|pod| pod["podRef"]["name"] == "exporter"));
+        let volumes = ours.and_then(|pod| pod["volume"].as_array().cloned());
+        let volumes = volumes.unwrap_or_default();
+        match volumes.iter().any(|volume| volume["name"] == "scratch") {
+            true => Ok(volumes),
+            false => Err(format!("{ours:#?}")),
+        }
+    });
+    let names: Vec<&Value> = measured.iter().map(|volume| &volume["name"]).collect();
+    assert!(!names.contains(&&json!("host")), "{names:?}");
 }
 
 fn a_pod_tells_its_story(cluster: &mut Cluster) {

@@ -177,7 +177,8 @@ pub fn memory_observation(available: i64, capacity: i64, time: Timestamp) -> Obs
 }
 
 /// Eviction settings with those thresholds, given as pairs of signal and text, and with grace
-/// periods of soft ones; a transition period of five minutes; everything else as by default.
+/// periods of soft ones; a transition period of five minutes; a pod in every pass, as upstream;
+/// everything else as by default.
 pub fn eviction_settings(
     profile: Profile,
     hard: &[(&str, &str)],
@@ -207,5 +208,6 @@ pub fn eviction_settings(
         local_storage_capacity_isolation: true,
         memory_source: MemorySource::WorkingSet,
         memory_stall: None,
+        back_off: false,
     }
 }

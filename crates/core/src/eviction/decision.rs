@@ -11,6 +11,7 @@ use crate::threshold::{Duration, Signal, StarvedResource};
 use super::local_storage::LocalLimit;
 use super::message::Annotations;
 use super::reclaim::NodeReclaim;
+use super::shortfall::Shortfall;
 
 /// One of the engine's thresholds; see [`super::Engine::threshold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// What to do, in order.
     pub actions: Vec<Action>,
+    /// What evicting all pods falls short of, where it could not help.
+    pub shortfall: Option<Shortfall>,
     /// How old the numbers were that led to a ranking, for
     /// `kubelet_eviction_stats_age_seconds`.
     pub stats_ages: Vec<(Signal, Duration)>,
@@ -44,6 +47,12 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Whether there is something to tell of it: it does something, or begins to leave pods alone.
+    pub fn is_news(&self) -> bool {
+        let begins = |shortfall: &Shortfall| shortfall.is_new;
+        !self.actions.is_empty() || self.shortfall.as_ref().is_some_and(begins)
+    }
+
     /// The pods to evict.
     pub fn evictions(&self) -> impl Iterator<Item = &Eviction> {
         self.actions.iter().filter_map(|action| match action {
@@ -100,6 +109,8 @@ pub enum Verdict {
     Evicting(Starvation),
     /// A pod would have to go, but there is none, or none that may be evicted.
     NobodyToEvict(Starvation),
+    /// Evicting pods could not help, and one was evicted not long ago.
+    BackingOff(Starvation),
 }
 
 /// What the pass is about: one threshold among those that are due, or stalls.

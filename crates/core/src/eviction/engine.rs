@@ -24,6 +24,7 @@ use super::observation::{Observation, Readings};
 use super::rank::{self, Ranked};
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
+use super::shortfall::{Held, Shortfall};
 use super::signal_source::MemorySource;
 use super::state::{Reclaim, State, is_met};
 use super::victim::Choice;
@@ -59,6 +60,8 @@ pub struct Engine {
     lines: Lines,
     pub(super) state: State,
     pending: Option<Pending>,
+    /// What pods hold that a record has left out; `None` if that is not known.
+    pub(super) unlisted: Option<Held>,
 }
 
 /// A pass between its two looks at the node. The victim is chosen by the first.
@@ -66,6 +69,16 @@ pub struct Engine {
 struct Pending {
     starvation: Starvation,
     choice: Choice,
+}
+
+/// What a pass is about.
+#[derive(Clone, Copy, Debug, Default)]
+struct Urgent {
+    starvation: Option<Starvation>,
+    /// What evicting all pods falls short of, where it does.
+    shortfall: Option<Shortfall>,
+    /// The first that is left alone.
+    held_back: Option<(Starvation, Shortfall)>,
 }
 
 impl Engine {
@@ -76,6 +89,7 @@ impl Engine {
             settings,
             state: State::default(),
             pending: None,
+            unlisted: Some(Held::default()),
         }
     }
 
@@ -208,7 +222,21 @@ impl Engine {
         if !outgrown.is_empty() {
             return self.decide(now, Verdict::LocalLimits, outgrown);
         }
-        let Some(starvation) = self.most_urgent(&fresh, &readings) else {
+        let Urgent {
+            starvation,
+            shortfall,
+            held_back,
+        } = self.most_urgent_of_use(now, &fresh, &readings, pods);
+        let Some(starvation) = starvation else {
+            if let Some((starvation, shortfall)) = held_back {
+                if shortfall.is_new {
+                    self.back_off(&shortfall);
+                }
+                return Decision {
+                    shortfall: Some(shortfall),
+                    ..self.decide(now, Verdict::BackingOff(starvation), Vec::new())
+                };
+            }
             let is_stalled = self.state.stalled_since.is_some();
             let verdict = if self.state.first_observed.is_empty() && !is_stalled {
                 Verdict::NotStarved
@@ -230,11 +258,67 @@ impl Engine {
         let signal = starvation.trigger.signal();
         let reclaims = NodeReclaim::for_signal(signal, self.settings.layout);
         if reclaims.is_empty() {
-            return self.conclude(now, starvation, choice, actions);
+            if let Some(shortfall) = shortfall.filter(|shortfall| shortfall.is_new) {
+                self.back_off(&shortfall);
+            }
+            if choice.eviction.is_some() {
+                self.note_eviction(now, starvation, &readings, pods);
+            }
+            return Decision {
+                shortfall,
+                ..self.conclude(now, starvation, choice, actions)
+            };
         }
         actions.extend(reclaims.iter().copied().map(Action::Reclaim));
         self.pending = Some(Pending { starvation, choice });
-        self.decide(now, Verdict::Reclaiming(starvation), actions)
+        Decision {
+            shortfall,
+            ..self.decide(now, Verdict::Reclaiming(starvation), actions)
+        }
+    }
+
+    /// The most urgent shortage that is not left alone because evicting pods could not help.
+    fn most_urgent_of_use(
+        &self,
+        now: Timestamp,
+        fresh: &[Trigger],
+        readings: &Readings,
+        pods: &[ActivePod<'_>],
+    ) -> Urgent {
+        let mut urgent = Urgent::default();
+        let mut left: Vec<Trigger> = Vec::new();
+        let mut triggers = fresh;
+        let is_waiting = |resource| {
+            let hold = self.state.hold.as_ref();
+            hold.is_some_and(|hold| hold.is_waiting(now, resource, pods))
+        };
+        while let Some(starvation) = self.most_urgent(triggers, readings) {
+            // What a victim still holds is on its way back.
+            let is_open = !is_waiting(starvation.resource);
+            let shortfall = is_open.then(|| self.shortfall(now, starvation, readings, pods));
+            let shortfall = shortfall.flatten();
+            let Some(shortfall) = shortfall.filter(|_| self.is_backing_off(now)) else {
+                urgent.starvation = Some(starvation);
+                urgent.shortfall = shortfall;
+                break;
+            };
+            urgent.held_back.get_or_insert((starvation, shortfall));
+            if left.is_empty() {
+                left.extend_from_slice(fresh);
+            }
+            left.retain(|trigger| *trigger != starvation.trigger);
+            triggers = &left;
+        }
+        // Something else is done in this pass; what is held back is told in one of its own.
+        urgent.shortfall = urgent.shortfall.or_else(|| {
+            let (_, shortfall) = urgent.held_back?;
+            let is_new = false;
+            Some(Shortfall {
+                is_new,
+                ..shortfall
+            })
+        });
+        urgent
     }
 
     /// Ends a pass whose reclaim is done. It was enough only if every threshold is clear, soft
@@ -329,6 +413,7 @@ impl Engine {
             due: self.state.due.iter().copied().collect(),
             verdict,
             actions,
+            shortfall: None,
             stats_ages: Vec::new(),
             next_step_by: self.next_step_by(now),
         }
@@ -348,7 +433,9 @@ impl Engine {
         let graces = graces.map(|(id, since)| *since + self.threshold(*id).grace_period);
         let transitions = state.last_sighted.values();
         let transitions = transitions.map(|at| *at + self.settings.pressure_transition_period);
-        let ends = graces.chain(transitions).filter(|end| *end > now);
+        let back_off = state.back_off.map(|back_off| back_off.until);
+        let ends = graces.chain(transitions).chain(back_off);
+        let ends = ends.filter(|end| *end > now);
         ends.chain(self.approach(now))
             .chain([now + interval])
             .min()

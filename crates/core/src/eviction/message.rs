@@ -10,10 +10,16 @@ use crate::resources::Bytes;
 use crate::threshold::StarvedResource;
 
 use super::candidate::{ActivePod, Candidate, CandidateContainer};
+use super::record::shortfall::{Consumer, ShortfallRecord};
 use super::usage::{ContainerUsage, PodUsage};
 
 /// The reason of the node's event when it starts to reclaim.
 pub const THRESHOLD_MET_REASON: &str = "EvictionThresholdMet";
+
+/// The reason of the node's event when evicting pods cannot bring memory back.
+pub const BACK_OFF_REASON: &str = "EvictionBackOff";
+/// How many consumers of memory that event names.
+const CONSUMERS_NAMED: usize = 4;
 
 const STARVED_RESOURCE: &str = "starved_resource";
 const OFFENDING_CONTAINERS: &str = "offending_containers";
@@ -36,6 +42,61 @@ pub struct Shortage {
 /// The message of the node's event when it starts to reclaim.
 pub fn attempting_to_reclaim(resource: StarvedResource) -> String {
     format!("Attempting to reclaim {resource}")
+}
+
+/// The message of the node's event when evicting pods cannot bring memory back: upstream has none.
+pub fn backing_off(shortfall: &ShortfallRecord, consumers: &[Consumer]) -> String {
+    let ShortfallRecord {
+        signal,
+        threshold,
+        available,
+        pods,
+        evictable,
+        ..
+    } = shortfall;
+    let amount = |bytes: i64| Bytes(bytes).readable();
+    let holders = match pods {
+        1 => format!(
+            "the only pod that may be evicted holds {}",
+            amount(*evictable)
+        ),
+        _ => format!(
+            "all {pods} pods that may be evicted hold {} together",
+            amount(*evictable)
+        ),
+    };
+    let mut message = format!(
+        "Evicting pods cannot bring {signal} ({}) back above its threshold ({}): {holders}.",
+        amount(*available),
+        amount(*threshold)
+    );
+    if !consumers.is_empty() {
+        let named: Vec<String> = consumers
+            .iter()
+            .take(CONSUMERS_NAMED)
+            .map(consumer)
+            .collect();
+        message += &format!(" Memory is held by {}.", named.join(", "));
+    }
+    if let Some(until) = shortfall.until {
+        message += &format!(" No other pod is evicted for it before {until}.");
+    }
+    message
+}
+
+/// A consumer of memory and what it holds.
+pub fn consumer(consumer: &Consumer) -> String {
+    let Consumer {
+        name, working_set, ..
+    } = consumer;
+    let held = Bytes(*working_set).readable();
+    match consumer.kernel {
+        Some(kernel) if kernel > 0 => {
+            let kernel = Bytes(kernel).readable();
+            format!("{name} ({held}, {kernel} of it kernel memory)")
+        }
+        _ => format!("{name} ({held})"),
+    }
 }
 
 /// Why the pod is evicted, and the annotations of its event.

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`Observation`] and [`Readings`] (what was measured), [`MemorySource`], [`usage`]
 //! and [`Candidate`] (pods), [`rank`], [`Settings`], `state`, `hold`, [`Engine`], `urgency`,
-//! `victim`, [`Decision`].
+//! `victim`, [`Shortfall`] (where evicting pods cannot help), [`Decision`].
 //! Beside it: [`local_storage`], [`NodeReclaim`], [`message`] (texts), [`forecast`], [`record`]
 //! (decisions on paper), [`summary`] (the Summary API's JSON). [`image_gc`] and [`container_gc`]
 //! are policies of their own.
@@ -26,6 +26,7 @@ pub mod rank;
 mod reclaim;
 pub mod record;
 mod settings;
+mod shortfall;
 mod signal_source;
 mod state;
 pub mod summary;
@@ -42,6 +43,7 @@ pub use observation::{
 };
 pub use reclaim::NodeReclaim;
 pub use settings::Settings;
+pub use shortfall::Shortfall;
 pub use signal_source::{MemorySource, StallRule};
 
 #[cfg(test)]

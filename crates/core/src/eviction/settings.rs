@@ -27,6 +27,8 @@ pub struct Settings {
     pub memory_source: MemorySource,
     /// Whether stalls count as memory pressure too.
     pub memory_stall: Option<StallRule>,
+    /// Whether it backs off where evicting pods cannot bring memory back; upstream does not.
+    pub back_off: bool,
 }
 
 impl Settings {
@@ -54,6 +56,7 @@ impl Settings {
             local_storage_capacity_isolation: *config.local_storage_capacity_isolation,
             memory_source: MemorySource::WorkingSet,
             memory_stall: None,
+            back_off: true,
         })
     }
 }

@@ -12,6 +12,7 @@ use super::forecast::Trends;
 use super::hold::Hold;
 use super::observation::Readings;
 use super::settings::is_same_line;
+use super::shortfall::{BackOff, MemoryEviction};
 
 /// What the engine remembers between passes. A restart forgets it, as upstream's does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +35,10 @@ pub(super) struct State {
     pub(super) last_stall_time: Option<Timestamp>,
     /// Pods that are being killed.
     pub(super) hold: Option<Hold>,
+    /// When a pod was last evicted for want of memory.
+    pub(super) evicted_for_memory: Option<MemoryEviction>,
+    /// The last back-off where evicting pods could not help.
+    pub(super) back_off: Option<BackOff>,
     /// The recent past of the signals.
     pub(super) trends: Trends,
 }

@@ -152,6 +152,7 @@ fn settings(transition_seconds: i64) -> Settings {
         pressure_transition_period: Duration::from_secs(transition_seconds),
         max_pod_grace_period_seconds: 30,
         layout: DiskLayout::Single,
+        back_off: true,
         ..eviction_settings(
             Profile::Kubernetes136,
             &[
@@ -351,6 +352,52 @@ proptest! {
                 let crossed_at = last_crossed.get(&condition);
                 let is_recent = crossed_at.is_some_and(|at| pass.now - *at < transition);
                 prop_assert_eq!(is_true, is_recent, "{} without minimum reclaims", condition);
+            }
+        }
+    }
+
+    #[test]
+    fn as_long_as_pods_hold_what_is_short_everything_is_as_without_back_off(
+        workloads in workloads(), looks in looks()
+    ) {
+        let upstream = Settings { back_off: false, ..settings(60) };
+        let upstream = run(&workloads, &looks, upstream).0;
+        let (passes, _) = run(&workloads, &looks, settings(60));
+        let (mut dying, mut last) = (BTreeSet::new(), None);
+        for ((own, other), look) in passes.iter().zip(&upstream).zip(&looks) {
+            let evictable = own.listed.iter().filter(|i| !dying.contains(*i));
+            let evictable = evictable.map(|i| &workloads[*i]).filter(|pod| !pod.is_critical());
+            let held: Option<i64> = evictable.map(|pod| pod.usage_mib).sum();
+            // The highest line is the soft one.
+            let can_help = held.is_none_or(|held| look.memory_mib + held >= 500);
+            // Upstream does not evict two pods within ten seconds at all.
+            let is_settled = last.is_none_or(|last| own.now - last >= Duration::from_secs(10));
+            if !can_help || !is_settled {
+                break;
+            }
+            prop_assert_eq!(&own.decisions, &other.decisions);
+            if own.evictions.iter().any(|(_, for_)| *for_ == Some(StarvedResource::Memory)) {
+                last = Some(own.now);
+            }
+            dying.extend(own.evictions.iter().map(|(i, _)| *i));
+        }
+    }
+
+    #[test]
+    fn evicting_in_vain_ends_after_one_pod(workloads in workloads(), looks in looks()) {
+        let (passes, _) = run(&workloads, &looks, settings(60));
+        let mut last: Option<Timestamp> = None;
+        for pass in &passes {
+            let is_for_memory = pass.evictions.iter().any(|(_, resource)| {
+                *resource == Some(StarvedResource::Memory)
+            });
+            let is_in_vain = pass.decisions.iter().any(|decision| decision.shortfall.is_some());
+            if is_for_memory && is_in_vain {
+                let is_early = last.is_some_and(|last| pass.now - last < Duration::from_secs(300));
+                prop_assert!(!is_early, "again after less than five minutes");
+            }
+            if is_for_memory {
+                last = Some(pass.now);
             }
         }
     }

@@ -47,16 +47,30 @@ pub struct Options {
 }
 
 /// How pods are evicted, beyond what the configuration has words for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionChoice {
     /// Who wakes the one that evicts.
     pub waking: Waking,
     /// Whether pods get their grace even where the node runs dry before it is over.
     pub gives_grace_always: bool,
+    /// Whether pods are left alone for a while where evicting them cannot bring memory back.
+    pub back_off: bool,
     /// Where the memory signals come from.
     pub memory_source: MemorySource,
     /// What is done for the agent's own survival.
     pub protection: Protection,
+}
+
+impl Default for EvictionChoice {
+    fn default() -> EvictionChoice {
+        EvictionChoice {
+            waking: Waking::default(),
+            gives_grace_always: false,
+            back_off: true,
+            memory_source: MemorySource::default(),
+            protection: Protection::default(),
+        }
+    }
 }
 
 impl Options {

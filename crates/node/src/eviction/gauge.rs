@@ -193,7 +193,7 @@ fn signed(bytes: u64) -> i64 {
 }
 
 /// A line of `/proc/meminfo`, in bytes.
-fn kibibytes(text: &str, key: &str) -> Option<u64> {
+pub(super) fn kibibytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let number: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     number.checked_mul(1024)

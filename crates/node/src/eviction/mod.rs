@@ -10,13 +10,15 @@
 //! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and whom it talks to),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `lines` and `pace`
 //! (how near it is), `alarm` (who wakes it), `watch` (one look after the other), `target` and
-//! `strike` (the end of a pod), `victims` (until nothing of it is left), [`EvictionShell`] (the
-//! whole). Beside it: `decisions` (records on disk), `outlook` (how far the lines are), [`protect`]
-//! and [`code`] (the agent's own survival), [`oom`] (the kernel's own kills), [`reclaim`] (what the
-//! node frees without hurting a pod).
+//! `strike` (the end of a pod), `victims` (until nothing of it is left), `consumers` (what holds
+//! memory that evicting pods cannot bring back), [`EvictionShell`] (the whole). Beside it:
+//! `decisions` (records on disk), `outlook` (how far the lines are), [`protect`] and [`code`] (the
+//! agent's own survival), [`oom`] (the kernel's own kills), [`reclaim`] (what the node frees without
+//! hurting a pod).
 
 mod alarm;
 pub mod code;
+mod consumers;
 mod decisions;
 mod gauge;
 mod lines;

@@ -208,7 +208,7 @@ fn is_empty(cgroups: &Cgroups, cgroup: &CgroupPath) -> bool {
     cgroups.pids(cgroup).is_ok_and(|pids| pids.is_empty())
 }
 
-fn children(layout: &Layout, cgroup: &CgroupPath) -> Vec<CgroupPath> {
+pub(super) fn children(layout: &Layout, cgroup: &CgroupPath) -> Vec<CgroupPath> {
     let Some(directory) = layout.directory("memory", cgroup) else {
         return Vec::new();
     };

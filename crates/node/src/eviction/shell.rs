@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
@@ -51,6 +52,8 @@ pub(super) struct Shared {
     is_reclaimed: AtomicBool,
     conditions: Mutex<BTreeSet<NodeCondition>>,
     standing: Mutex<LinesRecord>,
+    /// When the thread looked at the node last.
+    looked_at: Mutex<Instant>,
     decisions: Decisions,
 }
 
@@ -62,6 +65,11 @@ impl Journal {
     /// The latest decisions, oldest first.
     pub fn decisions(&self) -> Vec<Arc<Record>> {
         self.0.decisions.all()
+    }
+
+    /// How long ago the node was looked at: seconds, unless whatever looks at it has ended or hangs.
+    pub fn age(&self) -> Duration {
+        self.0.looked_at().elapsed()
     }
 
     /// How far each line is, as of the latest look.
@@ -101,6 +109,7 @@ impl EvictionShell {
             is_reclaimed: AtomicBool::new(false),
             conditions: Mutex::default(),
             standing: Mutex::default(),
+            looked_at: Mutex::new(Instant::now()),
             decisions,
         });
         let mut watch = Watch::new(settings, cgroups, surroundings, Arc::clone(&shared));
@@ -115,6 +124,12 @@ impl EvictionShell {
     /// The pressure conditions of the node, for its status and for admission.
     pub fn conditions(&self) -> BTreeSet<NodeCondition> {
         self.shared.conditions().clone()
+    }
+
+    /// Whether the thread that watches is there.
+    pub fn is_running(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|thread| !thread.is_finished())
     }
 
     /// What it decides, for those who ask.
@@ -171,6 +186,11 @@ impl Shared {
     pub(super) fn standing(&self) -> MutexGuard<'_, LinesRecord> {
         let standing = self.standing.lock();
         standing.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn looked_at(&self) -> MutexGuard<'_, Instant> {
+        let looked_at = self.looked_at.lock();
+        looked_at.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn decisions(&self) -> &Decisions {

@@ -1,5 +1,6 @@
 //! A cgroup plays the machine, processes play pods, and one of them takes all the memory there is.
 
+mod back_off;
 mod lines;
 mod no_memory;
 
@@ -227,6 +228,7 @@ fn settings(statements: &Statements) -> eviction::Settings {
         local_storage_capacity_isolation: false,
         memory_source: MemorySource::WorkingSet,
         memory_stall: None,
+        back_off: true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
@@ -14,6 +14,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::{self, Signal};
 
 use super::alarm::Alarms;
+use super::consumers::consumers;
 use super::gauge::{Gauge, Look, Reading};
 use super::lines::{Lines, Standing};
 use super::outlook::Outlook;
@@ -57,6 +58,8 @@ pub(super) struct Watch {
     outlook: Outlook,
     gauge: Gauge,
     reading: Reading,
+    /// The latest one.
+    look: Look,
     alarms: Alarms,
     lines: Lines,
     rate: Rate,
@@ -86,12 +89,20 @@ impl Watch {
     ) -> Watch {
         let layout = cgroups.layout();
         let kubepods = cgroups.path(&cgroups.kubepods());
+        let earlier = shared.decisions().all();
+        let mut engine = Engine::new(settings.engine.clone());
+        let mut shortfalls = earlier.iter().rev();
+        let shortfall = shortfalls.find_map(|record| record.decision.shortfall.as_ref());
+        if let Some((shortfall, until)) = shortfall.and_then(|found| Some((found, found.until?))) {
+            engine.resume_back_off(shortfall.back_off(), until);
+        }
         Watch {
-            engine: Engine::new(settings.engine.clone()),
+            engine,
             recorder: Recorder::new(1),
             outlook: Outlook::new(settings.engine.clone()),
             gauge: Gauge::new(&settings, layout, &kubepods),
             reading: Reading::new(stats::Settings::affordable_files() / 2),
+            look: Look::default(),
             alarms: match settings.waking {
                 Waking::Events => Alarms::new(&settings, layout, &kubepods),
                 Waking::PollOnly => Alarms::default(),
@@ -104,7 +115,7 @@ impl Watch {
             survey: None,
             next_step: Timestamp::default(),
             strikes: Vec::with_capacity(STRIKES),
-            victims: Victims::of_earlier(&shared.decisions().all()),
+            victims: Victims::of_earlier(&earlier),
             quiet_until: Timestamp::default(),
             reclaims_since: None,
             kernel_until: None,
@@ -122,6 +133,7 @@ impl Watch {
             tracing::warn!(warning, "eviction thresholds");
         }
         while !self.shared.is_stopping() {
+            *self.shared.looked_at() = Instant::now();
             let now = self.clock.now();
             let next = match self.settings.waking {
                 Waking::Events => self.turn(now),
@@ -223,7 +235,8 @@ impl Watch {
 
     /// The memory as it is, everything else as it was measured last: figures that are not new are
     /// not acted upon, but a grace that runs goes on.
-    fn observation(&self, look: &Look) -> Observation {
+    fn observation(&mut self, look: &Look) -> Observation {
+        self.look = *look;
         let survey = self.survey.as_ref();
         let measured = survey.map(|survey| survey.observation.clone());
         let measured = measured.unwrap_or_default();
@@ -335,10 +348,10 @@ impl Watch {
         let is_concluded = !matches!(decision.verdict, Verdict::Reclaiming(_));
         // A reclaim that was enough leaves nothing to do, and is worth a record.
         let is_relief = matches!(decision.verdict, Verdict::Relieved(_));
-        let is_recorded = (is_relief || !decision.actions.is_empty())
+        let is_recorded = (is_relief || decision.is_news())
             && is_concluded
             && !self.is_old_news(now, &decision.verdict);
-        let mut announced = Vec::new();
+        let mut warnings = Vec::new();
         let (mut condemned, mut spared) = (Vec::new(), Vec::new());
         let mut reclaims: Vec<NodeReclaim> = Vec::new();
         let mut strikes = std::mem::take(&mut self.strikes);
@@ -355,7 +368,7 @@ impl Watch {
                     }
                 }
                 Action::Announce(message) if is_recorded || !is_concluded => {
-                    announced.push(message);
+                    warnings.push((message::THRESHOLD_MET_REASON, message));
                 }
                 Action::Announce(_) => {}
                 Action::Reclaim(reclaim) => reclaims.push(reclaim),
@@ -366,6 +379,15 @@ impl Watch {
         // Written down first: should this agent not live to see their end, the next one knows why.
         if is_recorded && let Some(record) = self.recorder.records().next_back() {
             let mut record = record.clone();
+            let shortfall = record.decision.shortfall.as_ref();
+            if let Some(shortfall) = shortfall.filter(|shortfall| shortfall.is_new) {
+                let layout = self.cgroups.layout();
+                let found = consumers(&self.settings, layout, &self.look, &mut self.reading);
+                let message = message::backing_off(shortfall, &found);
+                tracing::warn!(message, "evicting pods cannot bring memory back");
+                warnings.push((message::BACK_OFF_REASON, message));
+                record.consumers = Some(found);
+            }
             record.struck = Some(self.struck(&record));
             record.spared = Some(spared);
             for condemned in &mut condemned {
@@ -376,8 +398,7 @@ impl Watch {
         for condemned in condemned {
             self.surroundings.evict(condemned);
         }
-        for message in announced {
-            let reason = message::THRESHOLD_MET_REASON;
+        for (reason, message) in warnings {
             self.surroundings.warn(reason, message);
         }
         if !reclaims.is_empty() {

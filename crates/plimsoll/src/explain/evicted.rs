@@ -1,5 +1,6 @@
 //! A record of an eviction in words.
 
+use plimsoll_core::eviction::message;
 use plimsoll_core::eviction::rank::Key;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::decision::{EvictionRecord, LineRecord, RankRecord};
@@ -46,7 +47,17 @@ fn shortage(record: &Record, signal: Signal) -> Vec<String> {
     if signal == Signal::MemoryAvailable {
         sentences.extend(other_sources(record, unit));
     }
+    sentences.extend(held_outside_pods(record));
     sentences
+}
+
+/// Why evicting pods could not help, and what held the memory, where that was so.
+pub(crate) fn held_outside_pods(record: &Record) -> Option<String> {
+    let starved = record.decision.starved.as_ref()?;
+    let shortfall = record.decision.shortfall.as_ref();
+    let shortfall = shortfall.filter(|shortfall| shortfall.signal == *starved)?;
+    let consumers = record.consumers.as_deref().unwrap_or_default();
+    Some(message::backing_off(shortfall, consumers))
 }
 
 /// What other ways to count memory would have said, if it is something else.

@@ -15,7 +15,7 @@ use crate::loadline::compute::{Reading, compute, holds_resources, layout};
 use crate::loadline::report::NodeLine;
 
 use super::events::whole_seconds;
-use super::evicted::{row, unit_of};
+use super::evicted::{held_outside_pods, row, unit_of};
 use super::report::{
     API_VERSION, ConditionRow, DecisionRow, NextRow, NodeReport, RankRow, TaintRow,
 };
@@ -169,6 +169,8 @@ fn decision(record: &Record) -> DecisionRow {
         starved: decision.starved.clone(),
         evicted,
         what: line.or(local).unwrap_or_default(),
+        held_outside_pods: held_outside_pods(record),
+        consumers: record.consumers.clone().unwrap_or_default(),
     }
 }
 
@@ -178,6 +180,7 @@ fn words(verdict: &str) -> &str {
         "localLimits" => "evicted for limits of their own",
         "relieved" => "freed enough without a pod",
         "nobodyToEvict" => "found nobody that may be evicted",
+        "backingOff" => "left pods alone",
         "reclaiming" => "began to free what it can",
         other => other,
     }

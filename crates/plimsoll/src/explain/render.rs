@@ -85,6 +85,9 @@ pub(crate) fn node(report: &NodeReport, now: Timestamp, terminal: Terminal) -> S
             let when = at.unwrap_or_default();
             let text = format!("{when}: {}{pods} ({starved}: {})", row.verdict, row.what);
             page.paragraph(&text);
+            if let Some(why) = &row.held_outside_pods {
+                page.indented(why, "    ", "    ");
+            }
         }
     }
     page.unknown(&report.unknown);

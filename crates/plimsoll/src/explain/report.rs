@@ -1,5 +1,6 @@
 //! Explanations as data. The JSON is documented in docs/explain.md and stable.
 
+use plimsoll_core::eviction::record::shortfall::Consumer;
 use serde::Serialize;
 
 use crate::loadline::report::NodeLine;
@@ -271,4 +272,10 @@ pub(crate) struct DecisionRow {
     pub(crate) starved: Option<String>,
     pub(crate) evicted: Vec<String>,
     pub(crate) what: String,
+    /// Why evicting pods could not help, where that was so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_outside_pods: Option<String>,
+    /// What held the memory then, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) consumers: Vec<Consumer>,
 }

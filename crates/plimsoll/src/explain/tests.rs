@@ -1,6 +1,7 @@
 //! From what was found to what people see.
 
 use k8s_openapi::api::core::v1::{Event, Pod};
+use plimsoll_core::eviction::record::shortfall::{Consumer, ShortfallRecord};
 use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::eviction::{ActivePod, Candidate, Engine, Input, Settings};
@@ -282,6 +283,67 @@ fn an_evicted_pod_is_told_the_whole_decision() {
     assert_eq!(report.headline, "was evicted from node n1");
     assert!(report.ended.is_none());
     assert!(report.evicted.unwrap().ranking[0].is_evicted);
+}
+
+/// The same node, where the agent holds what is short and evicting all pods cannot help.
+fn eviction_in_vain() -> Record {
+    let mut record = eviction();
+    let until = Timestamp::from_rfc3339("2026-01-01T00:13:00Z");
+    record.decision.shortfall = Some(ShortfallRecord {
+        signal: "memory.available".to_owned(),
+        threshold: 100 << 20,
+        available: 60 << 20,
+        pods: 3,
+        evictable: 6 << 20,
+        exempt: 0,
+        back_off_nanos: 300_000_000_000,
+        until,
+        is_new: true,
+    });
+    record.consumers = Some(vec![
+        Consumer {
+            name: "kubelet".to_owned(),
+            working_set: 372 << 20,
+            kernel: Some(249 << 20),
+        },
+        Consumer {
+            name: "/system.slice".to_owned(),
+            working_set: 40 << 20,
+            kernel: None,
+        },
+    ]);
+    record
+}
+
+const HELD_BY_THE_AGENT: &str = "Evicting pods cannot bring memory.available (60 Mi) back above \
+    its threshold (100 Mi): all 3 pods that may be evicted hold 6 Mi together. Memory is held by \
+    kubelet (372 Mi, 249 Mi of it kernel memory), /system.slice (40 Mi). No other pod is evicted \
+    for it before 2026-01-01T00:13:00Z.";
+
+#[test]
+fn a_pod_that_was_evicted_in_vain_is_told_what_holds_the_memory() {
+    let mut found = found("hog", None);
+    found.records = vec![("n1".to_owned(), eviction_in_vain())];
+    let evicted = explained(&found).evicted.unwrap();
+    assert_eq!(evicted.why.last().unwrap(), HELD_BY_THE_AGENT);
+    let shown = shown(&found, 2000);
+    assert!(shown.contains(HELD_BY_THE_AGENT), "{shown}");
+}
+
+#[test]
+fn a_node_tells_what_holds_the_memory_that_no_pod_holds() {
+    let reading = Reading {
+        node: typed(node("n1", "4", &json!({}))),
+        pods: Vec::new(),
+        config: Err("not read".to_owned()),
+        samples: Vec::new(),
+        no_sample: None,
+        lines: None,
+    };
+    let report = explain_node(&reading, Ok(vec![eviction_in_vain()]));
+    assert_eq!(report.decisions[0].consumers[0].name, "kubelet");
+    let shown = render::node(&report, now(), screen(2000));
+    assert!(shown.contains(HELD_BY_THE_AGENT), "{shown}");
 }
 
 #[test]

@@ -20,6 +20,11 @@ pub(super) struct EvictionArguments {
     #[arg(long)]
     always_give_grace: bool,
 
+    /// Evict a pod in every pass even where all pods together hold less memory than is short, as a
+    /// kubelet does, instead of backing off.
+    #[arg(long)]
+    disable_eviction_back_off: bool,
+
     /// Where memory.available comes from: `workingSet`, as a kubelet's, calls active page cache
     /// used; `memAvailable` is what the kernel could hand out; `swapAware` adds free swap.
     #[arg(long, value_name = "SOURCE", default_value = "workingSet", value_parser = memory_source)]
@@ -45,6 +50,7 @@ impl EvictionArguments {
                 false => Waking::Events,
             },
             gives_grace_always: self.always_give_grace,
+            back_off: !self.disable_eviction_back_off,
             memory_source: self.memory_signal,
             protection: match self.unprotected {
                 true => Protection::NONE,

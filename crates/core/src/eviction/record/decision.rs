@@ -16,6 +16,7 @@ use super::super::observation::Observation;
 use super::super::rank::{Key, Ranked};
 use super::super::signal_source::MemorySource;
 use super::super::summary::time;
+use super::shortfall::ShortfallRecord;
 
 /// How many places of the ranking are written down.
 const RANKING_LIMIT: usize = 32;
@@ -41,6 +42,9 @@ pub struct DecisionRecord {
     pub reclaims: Vec<String>,
     /// Who was evicted.
     pub evictions: Vec<EvictionRecord>,
+    /// What evicting all pods falls short of, where it could not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<ShortfallRecord>,
     /// How old the numbers were, in nanoseconds: from measurement to decision.
     pub stats_ages: Vec<(String, i64)>,
     /// When the engine wanted to be called again.
@@ -151,6 +155,7 @@ impl DecisionRecord {
             ranking: Vec::new(),
             reclaims: decision.reclaims().map(|r| r.as_str().to_owned()).collect(),
             evictions: Vec::new(),
+            shortfall: None,
             stats_ages: Vec::new(),
             next_step_by: None,
         };
@@ -173,6 +178,7 @@ impl DecisionRecord {
             Trigger::Threshold(_, signal) => signal.to_string(),
             Trigger::MemoryStall => "memory.stall".to_owned(),
         });
+        self.shortfall = decision.shortfall.as_ref().map(ShortfallRecord::of);
         self.evictions = decision.evictions().map(EvictionRecord::of).collect();
         let ages = decision.stats_ages.iter();
         self.stats_ages = ages
@@ -196,6 +202,7 @@ fn name(verdict: &Verdict) -> &'static str {
         Verdict::Relieved(_) => "relieved",
         Verdict::Evicting(_) => "evicting",
         Verdict::NobodyToEvict(_) => "nobodyToEvict",
+        Verdict::BackingOff(_) => "backingOff",
     }
 }
 
@@ -204,7 +211,8 @@ fn starvation(verdict: &Verdict) -> Option<Starvation> {
         Verdict::Reclaiming(starvation)
         | Verdict::Relieved(starvation)
         | Verdict::Evicting(starvation)
-        | Verdict::NobodyToEvict(starvation) => Some(*starvation),
+        | Verdict::NobodyToEvict(starvation)
+        | Verdict::BackingOff(starvation) => Some(*starvation),
         _ => None,
     }
 }

@@ -4,8 +4,8 @@
 //! decision on any machine at any time. Its size is bounded by that of one node. A [`Recorder`]
 //! drives an engine and keeps the latest records of passes that did something.
 //!
-//! Reading order: this file, then [`settings`], `state`, [`pod`], [`decision`] and [`lines`], the
-//! forms in which the parts are written down, and `crossing`, which reads them. Engine types
+//! Reading order: this file, then [`settings`], `state`, [`pod`], [`shortfall`], [`decision`] and
+//! [`lines`], the forms in which the parts are written down, and `crossing`, which reads them. Engine types
 //! themselves are never serialised.
 
 mod crossing;
@@ -13,6 +13,7 @@ pub mod decision;
 pub mod lines;
 pub mod pod;
 pub mod settings;
+pub mod shortfall;
 mod state;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -30,11 +31,13 @@ use super::decision::{Decision, Verdict};
 use super::engine::{Engine, Input};
 use super::observation::Observation;
 use super::rank::{self, Key};
+use super::shortfall::Held;
 use super::summary::{Summary, time};
 
 use decision::{DecisionRecord, EvictionRecord};
 use pod::PodRecord;
 use settings::SettingsRecord;
+use shortfall::{Consumer, OmittedMemory};
 pub use state::StateRecord;
 
 /// How many pods a record holds beside those that were evicted; those next in rank are kept.
@@ -57,6 +60,9 @@ pub struct Record {
     pub pods: Vec<PodRecord>,
     /// How many pods were left out.
     pub omitted_pods: usize,
+    /// What they held of the memory, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_memory: Option<OmittedMemory>,
     /// The second look, if the node freed something first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_reclaim: Option<AfterReclaim>,
@@ -70,6 +76,10 @@ pub struct Record {
     /// `struck` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<Vec<String>>,
+    /// What holds the memory where evicting pods could not help, the largest first. Read by
+    /// whichever process carried the decision out; `None` if none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumers: Option<Vec<Consumer>>,
 }
 
 /// The look at the node after it freed what it could.
@@ -122,6 +132,10 @@ impl Record {
     pub fn replay(&self) -> Result<DecisionRecord, ReplayError> {
         let mut engine = Engine::new(self.settings.to_settings()?);
         engine.state = self.before.to_state(engine.thresholds().len())?;
+        engine.unlisted = match self.omitted_pods {
+            0 => Some(Held::default()),
+            _ => self.omitted_memory.map(OmittedMemory::to_held),
+        };
         let pods = self.pods.iter().map(PodRecord::to_parts);
         let pods = pods.collect::<Result<Vec<_>, ReplayError>>()?;
         let active: Vec<ActivePod<'_>> = pods
@@ -197,10 +211,12 @@ impl Record {
             observation: Summary::of_node(observation),
             pods: Vec::new(),
             omitted_pods: 0,
+            omitted_memory: None,
             after_reclaim: None,
             decision,
             struck: None,
             spared: None,
+            consumers: None,
         }
     }
 
@@ -223,6 +239,12 @@ impl Record {
         let listed = pods.iter().filter(|pod| kept.contains(&pod.candidate.uid));
         self.pods = listed.map(PodRecord::of).collect();
         self.omitted_pods = pods.len() - self.pods.len();
+        let omitted = pods.iter().filter(|pod| {
+            let candidate = pod.candidate;
+            !kept.contains(&candidate.uid) && !engine.is_dying(candidate)
+        });
+        let omitted = (self.omitted_pods > 0).then(|| Held::by(omitted));
+        self.omitted_memory = omitted.flatten().map(OmittedMemory::of);
     }
 }
 
@@ -276,7 +298,7 @@ impl Recorder {
                 let before = engine.state.clone();
                 let decision = engine.step(now, input);
                 act(&decision);
-                if !decision.actions.is_empty() {
+                if decision.is_news() {
                     let before = StateRecord::of(&before);
                     let text = DecisionRecord::new(engine, &decision, observation, pods);
                     let mut record = Record::begin(engine, now, observation, before, text);

@@ -33,6 +33,10 @@ pub struct SettingsRecord {
     /// Limit in percent and grace for stalls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_stall: Option<(f64, String)>,
+    /// Whether it backs off where evicting pods cannot help; no release did that whose records do
+    /// not say so.
+    #[serde(default)]
+    pub back_off: bool,
 }
 
 /// A threshold on paper.
@@ -87,6 +91,7 @@ impl SettingsRecord {
             memory_stall: settings
                 .memory_stall
                 .map(|rule| (rule.full_avg10, rule.grace_period.to_string())),
+            back_off: settings.back_off,
         }
     }
 
@@ -116,6 +121,7 @@ impl SettingsRecord {
                     })
                 })
                 .transpose()?,
+            back_off: self.back_off,
         })
     }
 }

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::object::identity::PodUid;
 use crate::object::node::NodeCondition;
 use crate::object::timestamp::Timestamp;
-use crate::threshold::Signal;
+use crate::resources::Bytes;
+use crate::threshold::{Duration, Signal};
 
 use super::super::decision::ThresholdId;
 use super::super::forecast::{Sample, Trends};
 use super::super::hold::{Hold, Victim};
+use super::super::shortfall::{BackOff, MemoryEviction};
 use super::super::state::State;
 use super::ReplayError;
 use super::settings::{parse_signal, unknown};
@@ -31,6 +33,11 @@ pub struct StateRecord {
     stalled_since: Option<i64>,
     last_stall_time: Option<i64>,
     hold: Option<HoldRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evicted_for_memory: Option<MemoryEvictionRecord>,
+    /// How long the last back-off is, and when it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    back_off: Option<(i64, i64)>,
     trends: Vec<TrendRecord>,
 }
 
@@ -41,6 +48,15 @@ struct HoldRecord {
     /// Uid, and whether the pod had memory when it was chosen.
     victims: Vec<(String, bool)>,
     until: i64,
+}
+
+/// The last eviction for want of memory.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+struct MemoryEvictionRecord {
+    at: i64,
+    signal: String,
+    /// What would have been left without any pod that may be evicted.
+    reach: Option<i64>,
 }
 
 /// The recent past of a signal.
@@ -73,6 +89,10 @@ impl StateRecord {
             stalled_since: nanos(state.stalled_since),
             last_stall_time: nanos(state.last_stall_time),
             hold: state.hold.as_ref().map(HoldRecord::of),
+            evicted_for_memory: state.evicted_for_memory.map(MemoryEvictionRecord::of),
+            back_off: state
+                .back_off
+                .map(|back_off| (back_off.delay.as_nanos(), back_off.until.as_nanos())),
             trends: Signal::ALL
                 .into_iter()
                 .map(|signal| TrendRecord::of(signal, &state.trends))
@@ -132,6 +152,15 @@ impl StateRecord {
             stalled_since: self.stalled_since.map(Timestamp::from_nanos),
             last_stall_time: self.last_stall_time.map(Timestamp::from_nanos),
             hold: self.hold.as_ref().map(HoldRecord::to_hold),
+            evicted_for_memory: self
+                .evicted_for_memory
+                .as_ref()
+                .map(MemoryEvictionRecord::to_eviction)
+                .transpose()?,
+            back_off: self.back_off.map(|(delay, until)| BackOff {
+                delay: Duration::from_nanos(delay),
+                until: Timestamp::from_nanos(until),
+            }),
             trends,
         })
     }
@@ -159,6 +188,24 @@ impl HoldRecord {
             victims: self.victims.iter().map(victim).collect(),
             until: Timestamp::from_nanos(self.until),
         }
+    }
+}
+
+impl MemoryEvictionRecord {
+    fn of(eviction: MemoryEviction) -> MemoryEvictionRecord {
+        MemoryEvictionRecord {
+            at: eviction.at.as_nanos(),
+            signal: eviction.signal.to_string(),
+            reach: eviction.reach.map(|reach| reach.0),
+        }
+    }
+
+    fn to_eviction(&self) -> Result<MemoryEviction, ReplayError> {
+        Ok(MemoryEviction {
+            at: Timestamp::from_nanos(self.at),
+            signal: parse_signal(&self.signal)?,
+            reach: self.reach.map(Bytes),
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The engine on nodes small enough to follow.
 
+mod back_off;
 mod hold;
 mod profile;
 mod record;

@@ -1,7 +1,7 @@
 //! The agent as those see it who ask for logs, figures and pods.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::measure::Meter;
 use super::options::Options;
+use super::vitals::Vitals;
 use crate::eviction::Journal;
 use crate::pods::Pods;
 use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, PodSandboxState};
@@ -25,7 +26,7 @@ pub(super) struct Face {
     pods: Pods,
     runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
-    journal: Arc<OnceLock<Journal>>,
+    vitals: Vitals,
     configuration: Value,
 }
 
@@ -34,14 +35,14 @@ impl Face {
         pods: Pods,
         runtime: Arc<dyn Runtime>,
         meter: Arc<Meter>,
-        journal: Arc<OnceLock<Journal>>,
+        vitals: Vitals,
         options: &Options,
     ) -> Face {
         Face {
             pods,
             runtime,
             meter,
-            journal,
+            vitals,
             configuration: configuration(options),
         }
     }
@@ -165,16 +166,21 @@ impl Node for Face {
     }
 
     fn decisions(&self) -> Vec<Arc<Record>> {
-        let journal = self.journal.get();
-        journal.map(Journal::decisions).unwrap_or_default()
+        let journal = self.vitals.journal.borrow();
+        let decisions = journal.as_ref().map(Journal::decisions);
+        decisions.unwrap_or_default()
     }
 
     fn lines(&self) -> LinesRecord {
-        let journal = self.journal.get();
-        journal.map(Journal::lines).unwrap_or_default()
+        let journal = self.vitals.journal.borrow();
+        journal.as_ref().map(Journal::lines).unwrap_or_default()
     }
 
     fn sync_loop(&self) -> Result<(), String> {
-        Ok(())
+        let problems = self.vitals.problems();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(problems.join(", ")),
+        }
     }
 }

@@ -43,7 +43,7 @@ impl House {
 
     pub(super) async fn keep(
         mut self,
-        mut wanted: UnboundedReceiver<(Vec<NodeReclaim>, Ticket)>,
+        wanted: &mut UnboundedReceiver<(Vec<NodeReclaim>, Ticket)>,
         stop: CancellationToken,
     ) {
         let every = |period| interval_at(Instant::now() + period, period);

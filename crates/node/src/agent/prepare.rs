@@ -70,6 +70,9 @@ pub enum StartError {
         #[source]
         source: std::io::Error,
     },
+    /// Eviction thresholds cannot be used: a node that cannot evict does not start.
+    #[error("cannot start eviction")]
+    Thresholds(#[source] plimsoll_core::threshold::StatementError),
     /// The face cannot be shown.
     #[error("cannot listen on {address}")]
     Listen {

@@ -1,26 +1,43 @@
 //! Has the node watched, and the agent itself kept ready for the worst.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::eviction;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::heartbeat::Heartbeat;
-use super::host::NodeHost;
+use super::host::{NodeHost, chain};
 use super::house::House;
 use super::measure::Meter;
 use super::neighbours::Neighbours;
 use super::options::Options;
+use super::prepare::StartError;
+use super::supervision::{Supervisor, Weight};
 use crate::eviction::code::{KeptCode, is_calm};
 use crate::eviction::oom::{self, follow_kernel_log};
 use crate::eviction::protect::protect_agent;
 use crate::eviction::{EvictionShell, Journal, Settings, Surroundings, Waking};
 use crate::pods::Pods;
+
+/// How often it is checked that the thread that watches is there.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// What eviction decides, once it has begun.
+pub(super) type Journals = watch::Receiver<Option<Journal>>;
+
+/// Checks that eviction can be started: an agent that cannot evict does not start.
+pub(super) fn check(options: &Options) -> Result<(), StartError> {
+    let layout = DiskLayout::Single;
+    eviction::Settings::new(&options.config, layout).map_err(StartError::Thresholds)?;
+    let path = decisions_dir(options);
+    let made = std::fs::create_dir_all(&path);
+    made.map_err(|source| StartError::Directory { path, source })
+}
 
 /// Has a node watched, and kept clean. Pods are safe from each other from here on. What is decided
 /// can be read in the journal, which is there once the watch has begun.
@@ -30,39 +47,57 @@ pub(super) fn start(
     host: Arc<NodeHost>,
     heartbeat: Arc<Heartbeat>,
     meter: Arc<Meter>,
-    tasks: &TaskTracker,
+    supervisor: &Supervisor,
     stop: &CancellationToken,
-) -> Arc<OnceLock<Journal>> {
+) -> Journals {
     let layout = host.cgroups.cgroups().layout();
     for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
         tracing::info!(problem, "the agent is less safe than it could be");
     }
-    let journal = Arc::<OnceLock<Journal>>::default();
+    let (journals, journal) = watch::channel(None);
     if options.eviction.protection.keep_code {
-        let (journal, heartbeat) = (Arc::clone(&journal), Arc::clone(&heartbeat));
-        match KeptCode::keep(options.system_root.clone()) {
-            Ok(code) => {
-                tasks.spawn(tidy(code, journal, heartbeat, stop.clone()));
+        let (journal, heartbeat) = (journal.clone(), Arc::clone(&heartbeat));
+        let (root, until) = (options.system_root.clone(), stop.clone());
+        supervisor.complete("agentCode", Weight::Minor, move || {
+            let (journal, heartbeat) = (journal.clone(), Arc::clone(&heartbeat));
+            let (root, until) = (root.clone(), until.clone());
+            async move {
+                match KeptCode::keep(root) {
+                    Ok(code) => tidy(code, journal, heartbeat, until).await,
+                    Err(error) => tracing::info!(%error, "the agent's code may be dropped"),
+                }
+                Ok(())
             }
-            Err(error) => tracing::info!(%error, "the agent's code may be dropped"),
-        }
+        });
     }
     let (reclaims, wanted) = unbounded_channel();
     let neighbours = Arc::new(Neighbours::new(pods, host, heartbeat, meter, reclaims));
-    let house = House::new(options, Arc::clone(&neighbours));
-    tasks.spawn(house.keep(wanted, stop.clone()));
-    tasks.spawn(watch(
-        options.clone(),
-        Arc::clone(&neighbours),
-        Arc::clone(&journal),
-        stop.clone(),
-    ));
-    let (log, until) = (options.system_root.join(oom::KERNEL_LOG), stop.clone());
-    tasks.spawn_blocking(move || {
-        let tell = |message| neighbours.warn(oom::SYSTEM_OOM, message);
-        if let Err(error) = follow_kernel_log(&log, &until, tell) {
-            tracing::warn!(log = %log.display(), %error, "the kernel's own kills are not told");
+    let (wanted, until) = (Arc::new(Mutex::new(wanted)), stop.clone());
+    let (own, house_options) = (Arc::clone(&neighbours), options.clone());
+    supervisor.keep("garbageCollection", Weight::Minor, move || {
+        let house = House::new(&house_options, Arc::clone(&own));
+        let (wanted, until) = (Arc::clone(&wanted), until.clone());
+        async move {
+            let mut wanted = wanted.lock().await;
+            house.keep(&mut wanted, until).await;
+            Ok(())
         }
+    });
+    let (own, eviction_options, until) = (Arc::clone(&neighbours), options.clone(), stop.clone());
+    supervisor.keep("eviction", Weight::Vital, move || {
+        let (options, until) = (eviction_options.clone(), until.clone());
+        watch(options, Arc::clone(&own), journals.clone(), until)
+    });
+    let (log, until) = (options.system_root.join(oom::KERNEL_LOG), stop.clone());
+    supervisor.complete("kernelLog", Weight::Minor, move || {
+        let (log, until, neighbours) = (log.clone(), until.clone(), Arc::clone(&neighbours));
+        let following = tokio::task::spawn_blocking(move || {
+            let tell = |message| neighbours.warn(oom::SYSTEM_OOM, message);
+            if let Err(error) = follow_kernel_log(&log, &until, tell) {
+                tracing::warn!(log = %log.display(), %error, "the kernel's own kills are not told");
+            }
+        });
+        async move { following.await.map_err(|error| error.to_string()) }
     });
     journal
 }
@@ -70,7 +105,7 @@ pub(super) fn start(
 /// Has no more of the agent's code in memory than is needed, while there is time to find out.
 async fn tidy(
     mut code: KeptCode,
-    journal: Arc<OnceLock<Journal>>,
+    journal: Journals,
     heartbeat: Arc<Heartbeat>,
     stop: CancellationToken,
 ) {
@@ -80,7 +115,8 @@ async fn tidy(
             () = stop.cancelled() => return,
             () = tokio::time::sleep(PERIOD) => {}
         }
-        if !journal.get().is_some_and(|seen| is_calm(&seen.lines())) {
+        let lines = journal.borrow().as_ref().map(Journal::lines);
+        if !lines.is_some_and(|lines| is_calm(&lines)) {
             continue;
         }
         // A few system calls: not worth a thread of its own.
@@ -96,20 +132,31 @@ async fn tidy(
     }
 }
 
-/// Watches from the first measurement on, which tells where the disks are.
+/// Watches from the first measurement on, which tells where the disks are. Ends when the thread that
+/// watches cannot be started or has ended.
 async fn watch(
     options: Options,
     neighbours: Arc<Neighbours>,
-    journal: Arc<OnceLock<Journal>>,
+    journal: watch::Sender<Option<Journal>>,
     stop: CancellationToken,
-) {
+) -> Result<(), String> {
     let meter = Arc::clone(&neighbours.meter);
     let mut measured = meter.measured.subscribe();
     let mut shell: Option<EvictionShell> = None;
     loop {
-        tokio::select! {
+        let is_measured = tokio::select! {
             () = stop.cancelled() => break,
-            changed = measured.changed() => if changed.is_err() { break },
+            changed = measured.changed() => match changed {
+                Ok(()) => true,
+                Err(_) => break,
+            },
+            () = tokio::time::sleep(CHECK) => false,
+        };
+        if shell.as_ref().is_some_and(|shell| !shell.is_running()) {
+            return Err("the thread that watches the node has ended".to_owned());
+        }
+        if !is_measured && (shell.is_some() || meter.disk_layout().is_none()) {
+            continue;
         }
         neighbours.take_survey();
         match &shell {
@@ -118,14 +165,15 @@ async fn watch(
             Some(shell) => shell.wake(),
             None => {
                 let layout = meter.disk_layout().unwrap_or(DiskLayout::Single);
-                shell = start_shell(&options, layout, &neighbours);
-                let Some(shell) = &shell else { return };
-                journal.get_or_init(|| shell.journal());
+                let started = start_shell(&options, layout, &neighbours)?;
+                journal.send_replace(Some(started.journal()));
+                shell = Some(started);
             }
         }
     }
     // Its thread is waited for, which is no work for this one.
     let _ = tokio::task::spawn_blocking(move || drop(shell)).await;
+    Ok(())
 }
 
 /// Where records of decisions are kept.
@@ -137,17 +185,13 @@ fn start_shell(
     options: &Options,
     layout: DiskLayout,
     neighbours: &Arc<Neighbours>,
-) -> Option<EvictionShell> {
+) -> Result<EvictionShell, String> {
     let chosen = options.eviction;
-    let engine = match eviction::Settings::new(&options.config, layout) {
-        Ok(engine) => eviction::Settings {
-            memory_source: chosen.memory_source,
-            ..engine
-        },
-        Err(error) => {
-            tracing::error!(%error, "nobody watches the node: its thresholds cannot be used");
-            return None;
-        }
+    let engine = eviction::Settings::new(&options.config, layout);
+    let engine = eviction::Settings {
+        memory_source: chosen.memory_source,
+        back_off: chosen.back_off,
+        ..engine.map_err(|error| error.to_string())?
     };
     let cgroups = neighbours.host.cgroups.cgroups().clone();
     let root = cgroups.path(cgroups.root());
@@ -164,11 +208,5 @@ fn start_shell(
         settings.capacity = Some(machine.memory);
     }
     let told: Arc<dyn Surroundings> = Arc::<Neighbours>::clone(neighbours);
-    match EvictionShell::start(settings, cgroups, told) {
-        Ok(shell) => Some(shell),
-        Err(error) => {
-            tracing::error!(%error, "nobody watches the node");
-            None
-        }
-    }
+    EvictionShell::start(settings, cgroups, told).map_err(|error| chain(&error))
 }

@@ -1,18 +1,17 @@
 //! The agent as a whole: everything made ready, then run side by side until it is stopped.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ContainerImage, Node};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::ContainerImage;
+use kube::Client;
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
-use plimsoll_client::watching::watch as watch_objects;
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::object::identity::PodUid;
@@ -20,7 +19,6 @@ use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::face::Face;
 use super::heartbeat::Heartbeat;
@@ -33,21 +31,21 @@ use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
 use super::serving::keep_serving_certificate;
 use super::settings;
+use super::supervision::{Supervisor, Weight};
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
+use super::vitals::Vitals;
 use crate::cgroup::{NodeCgroups, is_unaccounted};
 use crate::eviction::begun_before;
 use crate::identity::request::{KeyedCertificate, self_signed};
 use crate::pods::admission::{Confinement, Support};
-use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
-use crate::pods::set::Source;
 use crate::pods::spec::dns::parse_resolv_conf;
-use crate::pods::{self, Pods, manifest};
+use crate::pods::{self, Pods};
 use crate::project_quota::ProjectQuotas;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
-use crate::shutdown;
+use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
 
 /// How long an answer of the API server about a caller is good, as upstream.
@@ -60,8 +58,8 @@ const STREAM_CREATION: Duration = Duration::from_secs(30);
 const MAX_CONNECTIONS: usize = 1024;
 /// What `/logs/` shows, as upstream.
 const SYSTEM_LOGS: &str = "/var/log";
-/// `fileCheckFrequency`: how often manifests are read without being told of a change.
-const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
+/// How long the first status waits for eviction to begin, which needs a first measurement.
+const EVICTION_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a node until told to stop. Containers go on when it stops, and are found again by the next
 /// one. `ready` is called once the node is known to the API.
@@ -71,7 +69,27 @@ pub async fn run(
     stop: CancellationToken,
     ready: impl FnOnce() + Send,
 ) -> Result<(), StartError> {
-    let _claim = claim(&options).await?;
+    let agent = launch(client, options, &stop).await?;
+    ready();
+    stop.cancelled().await;
+    agent.supervisor.wait().await;
+    Ok(())
+}
+
+/// An agent that has begun, for as long as it is kept.
+pub(super) struct Launched {
+    pub(super) supervisor: Supervisor,
+    _claim: Claim,
+}
+
+/// Has a node begin.
+pub(super) async fn launch(
+    client: Client,
+    options: Options,
+    stop: &CancellationToken,
+) -> Result<Launched, StartError> {
+    let claim = claim(&options).await?;
+    pressure::check(&options)?;
     let prepared = prepare(&options).await?;
     let face = TcpListener::bind(options.listen).await;
     let face = face.map_err(|source| StartError::Listen {
@@ -80,25 +98,25 @@ pub async fn run(
     })?;
     let agent = Agent::assemble(client, &options, &prepared, &face, stop.clone())?;
     let interrupted = agent.set_up_cgroups(&options).await?;
-    let tasks = TaskTracker::new();
-    agent.start(&options, face, interrupted, &tasks).await?;
-    ready();
-    stop.cancelled().await;
-    tasks.close();
-    tasks.wait().await;
-    Ok(())
+    let supervisor = agent.supervisor.clone();
+    agent.start(&options, face, interrupted).await?;
+    Ok(Launched {
+        supervisor,
+        _claim: claim,
+    })
 }
 
 /// The parts of a running agent.
-struct Agent {
-    client: Client,
-    heartbeat: Arc<Heartbeat>,
-    host: Arc<NodeHost>,
-    pods: Pods,
-    health: watch::Sender<RuntimeHealth>,
+pub(super) struct Agent {
+    pub(super) client: Client,
+    pub(super) heartbeat: Arc<Heartbeat>,
+    pub(super) host: Arc<NodeHost>,
+    pub(super) pods: Pods,
+    pub(super) health: watch::Sender<RuntimeHealth>,
     prepared_facts: NodeFacts,
     runtime_name: String,
-    stop: CancellationToken,
+    pub(super) supervisor: Supervisor,
+    pub(super) stop: CancellationToken,
 }
 
 impl Agent {
@@ -175,6 +193,7 @@ impl Agent {
         );
         Ok(Agent {
             client,
+            supervisor: Supervisor::new(stop.clone(), Arc::clone(&heartbeat.at_once)),
             heartbeat: Arc::new(heartbeat),
             host,
             pods,
@@ -227,11 +246,10 @@ impl Agent {
         options: &Options,
         face: TcpListener,
         interrupted: BTreeSet<PodUid>,
-        tasks: &TaskTracker,
     ) -> Result<(), StartError> {
         let heartbeat = Arc::clone(&self.heartbeat);
         let stop = self.stop.clone();
-        self.serve(options, face, tasks)?;
+        let vitals = self.serve(options, face)?;
         heartbeat.tell(
             EventType::Normal,
             "Starting",
@@ -242,11 +260,13 @@ impl Agent {
         self.host.set_network_problem(health.network.clone());
         self.health.send_replace(health);
         let (images, _) = watch::channel(upkeep::list_images(&*self.host.runtime).await);
+        vitals.begun(EVICTION_PATIENCE).await;
         let sight = Sight {
             known: self.prepared_facts.clone(),
             health: self.health.subscribe(),
             images: images.subscribe(),
             host: Arc::clone(&self.host),
+            vitals,
         };
         let facts = sight.facts();
         tokio::select! {
@@ -255,84 +275,14 @@ impl Agent {
         }
         let begun = begun_before(&pressure::decisions_dir(options), &interrupted);
         self.pods.remember_begun(begun);
-        self.follow_pods(options, tasks);
-        tasks.spawn(follow_node(
-            self.client.clone(),
-            options.node_name.clone(),
-            heartbeat.node.clone(),
-            stop.clone(),
-        ));
-        let cgroups = Arc::clone(&self.host.cgroups);
-        tasks.spawn(upkeep::keep_tiers(
-            Arc::clone(&cgroups),
-            self.pods.clone(),
-            Arc::clone(&self.host.pods_changed),
-            stop.clone(),
-        ));
-        tasks.spawn(upkeep::enforce_limit(
-            cgroups,
-            self.pods.clone(),
-            Arc::clone(&heartbeat),
-            stop.clone(),
-        ));
-        let beat = Arc::clone(&heartbeat);
-        let until = stop.clone();
-        tasks.spawn(async move { beat.renew_lease(until).await });
-        tasks.spawn(upkeep::watch_images(
-            Arc::clone(&self.host.runtime),
-            images,
-            stop.clone(),
-        ));
-        let announcer = Announcer {
-            host: Arc::clone(&self.host),
-            heartbeat: Arc::clone(&heartbeat),
-        };
-        tasks.spawn(shutdown::watch::watch(
-            shutdown::plan::periods(&options.config),
-            self.pods.clone(),
-            announcer,
-            stop.clone(),
-        ));
-        let at_once = Arc::clone(&heartbeat.at_once);
-        let until = stop.clone();
-        tasks.spawn(async move { heartbeat.report_status(|| sight.facts(), until).await });
-        tasks.spawn(upkeep::watch_runtime(self.host, self.health, at_once, stop));
+        self.follow_pods(options);
+        self.keep_node(options, images, sight);
         Ok(())
     }
 
-    /// Has pods come from the API and from files, and tells the API what becomes of them.
-    fn follow_pods(&self, options: &Options, tasks: &TaskTracker) {
-        let part = || {
-            let (client, name) = (self.client.clone(), options.node_name.clone());
-            (client, name, self.pods.clone(), self.stop.clone())
-        };
-        let (_, _, pods, stop) = part();
-        tasks.spawn(async move { pods.run(stop).await });
-        let (client, name, pods, stop) = part();
-        tasks.spawn(async move { watch_pods(client, &name, &pods, stop).await });
-        let (client, _, pods, stop) = part();
-        tasks.spawn(async move { write_statuses(client, &pods, stop).await });
-        let (client, name, pods, stop) = part();
-        tasks.spawn(async move { keep_mirrors(client, &name, &pods, stop).await });
-        let manifests = options.config.static_pod_path.clone();
-        let (_, name, pods, stop) = part();
-        if manifests.value.is_empty() {
-            pods.replace(Source::Files, Vec::new());
-        } else {
-            tasks.spawn(async move {
-                let path = Path::new(manifests.as_str());
-                manifest::folder::watch(path, &name, FILE_CHECK_PERIOD, &pods, stop).await;
-            });
-        }
-    }
-
     /// Shows the face.
-    fn serve(
-        &self,
-        options: &Options,
-        listener: TcpListener,
-        tasks: &TaskTracker,
-    ) -> Result<(), StartError> {
+    fn serve(&self, options: &Options, listener: TcpListener) -> Result<Vitals, StartError> {
+        let supervisor = &self.supervisor;
         let name = &options.node_name;
         let names = self.names();
         let shown = match &options.serving {
@@ -347,14 +297,17 @@ impl Agent {
         let certificate = Arc::new(certificate);
         if matches!(options.serving, Serving::Requested) {
             let (client, name) = (self.client.clone(), name.clone());
-            tasks.spawn(keep_serving_certificate(
-                client,
-                name,
-                names,
-                Arc::clone(&certificate),
-                self.heartbeat.node.subscribe(),
-                self.stop.clone(),
-            ));
+            let (own, stop) = (Arc::clone(&certificate), self.stop.clone());
+            let node = self.heartbeat.node.subscribe();
+            supervisor.keep("servingCertificate", Weight::Minor, move || {
+                let (client, name, names) = (client.clone(), name.clone(), names.clone());
+                let (own, node) = (Arc::clone(&own), node.clone());
+                let stop = stop.clone();
+                async move {
+                    keep_serving_certificate(client, name, names, own, node, stop).await;
+                    Ok(())
+                }
+            });
         }
         let authority = options.client_ca_pem.as_deref();
         let authority = authority
@@ -387,29 +340,45 @@ impl Agent {
             Arc::clone(&self.host),
             Arc::clone(&self.heartbeat),
             Arc::clone(&meter),
-            tasks,
+            supervisor,
             &self.stop,
         );
-        tasks.spawn(Arc::clone(&meter).run(self.stop.clone()));
+        let vitals = Vitals {
+            supervisor: supervisor.clone(),
+            journal,
+            pods: self.pods.clone(),
+        };
+        let (own, stop) = (Arc::clone(&meter), self.stop.clone());
+        supervisor.keep("stats", Weight::Vital, move || {
+            Arc::clone(&own).run(stop.clone()).map(Ok)
+        });
         let runtime = Arc::clone(&self.host.runtime);
-        let face = Face::new(self.pods.clone(), runtime, meter, journal, options);
+        let face = Face::new(self.pods.clone(), runtime, meter, vitals.clone(), options);
         let server = Server::new(Arc::new(face), server_options);
-        let until = self.stop.clone();
-        tasks.spawn(async move {
-            if let Err(error) = server.serve(listener, certificate, until).await {
-                tracing::error!(%error, "the kubelet's face is not shown");
+        let address = listener.local_addr().unwrap_or(options.listen);
+        let mut bound = Some(listener);
+        let stop = self.stop.clone();
+        supervisor.keep("server", Weight::Vital, move || {
+            let (server, certificate) = (Arc::clone(&server), Arc::clone(&certificate));
+            let (stop, bound) = (stop.clone(), bound.take());
+            async move {
+                let listener = listening(bound, address).await?;
+                let served = server.serve(listener, certificate, stop).await;
+                served.map_err(|error| chain(&error))
             }
         });
         if let Some(address) = options.healthz {
-            let until = self.stop.clone();
-            tasks.spawn(async move {
-                match TcpListener::bind(address).await {
-                    Ok(listener) => Server::serve_health(listener, until).await,
-                    Err(error) => tracing::warn!(%address, %error, "health is not served"),
+            let stop = self.stop.clone();
+            supervisor.keep("healthz", Weight::Minor, move || {
+                let stop = stop.clone();
+                async move {
+                    let listener = listening(None, address).await?;
+                    Server::serve_health(listener, stop).await;
+                    Ok(())
                 }
             });
         }
-        Ok(())
+        Ok(vitals)
     }
 
     fn names(&self) -> Vec<String> {
@@ -442,6 +411,15 @@ fn confinement(options: &Options) -> Confinement {
     }
 }
 
+/// The socket that is bound already, or another at the same address.
+async fn listening(bound: Option<TcpListener>, address: SocketAddr) -> Result<TcpListener, String> {
+    if let Some(bound) = bound {
+        return Ok(bound);
+    }
+    let opened = TcpListener::bind(address).await;
+    opened.map_err(|error| format!("cannot listen on {address}: {error}"))
+}
+
 /// Moves the agent into the cgroup it is to be accounted in (`kubeletCgroups`).
 fn enter(cgroups: &NodeCgroups, own: &CgroupPath) -> Result<(), StartError> {
     let entered = cgroups.cgroups().enter(own, std::process::id());
@@ -469,71 +447,29 @@ fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
     }
 }
 
-/// Keeps the node as the API has it.
-async fn follow_node(
-    client: Client,
-    name: String,
-    node: watch::Sender<Option<Arc<Node>>>,
-    stop: CancellationToken,
-) {
-    let api: Api<Node> = Api::all(client);
-    let own = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watch_objects(api, own));
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = stop.cancelled() => return,
-        };
-        match event {
-            None => return,
-            Some(Event::Apply(next) | Event::InitApply(next)) => {
-                node.send_replace(Some(Arc::new(next)));
-            }
-            Some(_) => {}
-        }
-    }
-}
-
 /// Where what there is to say of the node comes from.
-struct Sight {
+pub(super) struct Sight {
     known: NodeFacts,
     health: watch::Receiver<RuntimeHealth>,
     images: watch::Receiver<Vec<ContainerImage>>,
     host: Arc<NodeHost>,
+    vitals: Vitals,
 }
 
 impl Sight {
     /// What there is to say now.
-    fn facts(&self) -> NodeFacts {
+    pub(super) fn facts(&self) -> NodeFacts {
         let mut not_ready = self.health.borrow().problems();
         if *self.host.shutting_down.borrow() {
             not_ready.push("node is shutting down".to_owned());
         }
+        not_ready.extend(self.vitals.problems());
         NodeFacts {
             images: self.images.borrow().clone(),
             not_ready,
             pressure: self.host.pressure.borrow().clone(),
             ..self.known.clone()
         }
-    }
-}
-
-/// Tells of a shutdown of the machine.
-struct Announcer {
-    host: Arc<NodeHost>,
-    heartbeat: Arc<Heartbeat>,
-}
-
-impl shutdown::watch::Announce for Announcer {
-    fn shutting_down(&self, is_shutting_down: bool) {
-        let message = match is_shutting_down {
-            true => "Shutdown manager detected shutdown event",
-            false => "Shutdown manager detected shutdown cancellation",
-        };
-        self.heartbeat
-            .tell(EventType::Normal, "Shutdown", message.to_owned());
-        self.host.shutting_down.send_replace(is_shutting_down);
-        self.heartbeat.at_once.notify_one();
     }
 }
 

@@ -17,7 +17,7 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
@@ -51,6 +51,8 @@ struct Inner {
     tasks: TaskTracker,
     /// Told when static pods or their images in the API change.
     mirrors_changed: Notify,
+    /// When the runtime was last looked at.
+    relisted: Mutex<Instant>,
 }
 
 /// That a pod could not be stopped in time.
@@ -90,12 +92,24 @@ impl Pods {
             table: Mutex::default(),
             tasks: TaskTracker::new(),
             mirrors_changed: Notify::new(),
+            relisted: Mutex::new(Instant::now()),
         }))
     }
 
     /// What is known of all pods.
     pub fn reports(&self) -> &Reports {
         &self.0.shared.reports
+    }
+
+    /// How long ago the runtime was looked at: a minute at most, unless it hangs.
+    pub(crate) fn relist_age(&self) -> Duration {
+        let relisted = self.0.relisted.lock();
+        relisted.unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    fn note_relist(&self) {
+        let relisted = self.0.relisted.lock();
+        *relisted.unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     pub(crate) fn clock(&self) -> &Clock {

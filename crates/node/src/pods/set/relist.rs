@@ -59,6 +59,7 @@ impl Pods {
                 }
                 Err(error) => tracing::warn!(%error, "cannot list what runs"),
             }
+            self.note_relist();
             if Instant::now() >= resize_due {
                 self.retry_resizes(&mut self.table());
                 resize_due = Instant::now() + RESIZE_PERIOD;

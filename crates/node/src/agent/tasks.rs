@@ -1,0 +1,195 @@
+//! What runs as long as the agent does.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::{ContainerImage, Node};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use plimsoll_client::events::EventType;
+use plimsoll_client::watching::watch as watch_objects;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::heartbeat::Heartbeat;
+use super::host::NodeHost;
+use super::options::Options;
+use super::run::{Agent, Sight};
+use super::supervision::Weight;
+use super::upkeep;
+use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
+use crate::pods::manifest;
+use crate::pods::set::Source;
+use crate::shutdown;
+
+/// `fileCheckFrequency`: how often manifests are read without being told of a change.
+const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
+
+impl Agent {
+    /// Has the node kept as it should be, and the API told how it is.
+    pub(super) fn keep_node(
+        self,
+        options: &Options,
+        images: watch::Sender<Vec<ContainerImage>>,
+        sight: Sight,
+    ) {
+        let supervisor = &self.supervisor;
+        let (own, name) = (self.client.clone(), options.node_name.clone());
+        let (node, stop) = (self.heartbeat.node.clone(), self.stop.clone());
+        supervisor.keep("nodeWatch", Weight::Minor, move || {
+            follow_node(own.clone(), name.clone(), node.clone(), stop.clone()).map(Ok)
+        });
+        let (cgroups, pods) = (Arc::clone(&self.host.cgroups), self.pods.clone());
+        let (changed, stop) = (Arc::clone(&self.host.pods_changed), self.stop.clone());
+        supervisor.keep("qosCgroups", Weight::Minor, move || {
+            let (cgroups, changed) = (Arc::clone(&cgroups), Arc::clone(&changed));
+            upkeep::keep_tiers(cgroups, pods.clone(), changed, stop.clone()).map(Ok)
+        });
+        let (cgroups, pods) = (Arc::clone(&self.host.cgroups), self.pods.clone());
+        let (heartbeat, stop) = (Arc::clone(&self.heartbeat), self.stop.clone());
+        supervisor.complete("podsLimit", Weight::Minor, move || {
+            let (cgroups, heartbeat) = (Arc::clone(&cgroups), Arc::clone(&heartbeat));
+            upkeep::enforce_limit(cgroups, pods.clone(), heartbeat, stop.clone()).map(Ok)
+        });
+        let (heartbeat, stop) = (Arc::clone(&self.heartbeat), self.stop.clone());
+        supervisor.keep("nodeLease", Weight::Minor, move || {
+            let (heartbeat, stop) = (Arc::clone(&heartbeat), stop.clone());
+            async move {
+                heartbeat.renew_lease(stop).await;
+                Ok(())
+            }
+        });
+        let (runtime, stop) = (Arc::clone(&self.host.runtime), self.stop.clone());
+        supervisor.keep("imageList", Weight::Minor, move || {
+            upkeep::watch_images(Arc::clone(&runtime), images.clone(), stop.clone()).map(Ok)
+        });
+        let periods = shutdown::plan::periods(&options.config);
+        let (pods, host) = (self.pods.clone(), Arc::clone(&self.host));
+        let (heartbeat, stop) = (Arc::clone(&self.heartbeat), self.stop.clone());
+        supervisor.complete("nodeShutdown", Weight::Minor, move || {
+            let announcer = Announcer {
+                host: Arc::clone(&host),
+                heartbeat: Arc::clone(&heartbeat),
+            };
+            let (periods, pods) = (periods.clone(), pods.clone());
+            shutdown::watch::watch(periods, pods, announcer, stop.clone()).map(Ok)
+        });
+        let (heartbeat, sight) = (Arc::clone(&self.heartbeat), Arc::new(sight));
+        let stop = self.stop.clone();
+        supervisor.keep("nodeStatus", Weight::Vital, move || {
+            let (heartbeat, sight) = (Arc::clone(&heartbeat), Arc::clone(&sight));
+            let stop = stop.clone();
+            async move {
+                heartbeat.report_status(|| sight.facts(), stop).await;
+                Ok(())
+            }
+        });
+        let (host, health) = (Arc::clone(&self.host), self.health.clone());
+        let (at_once, stop) = (Arc::clone(&self.heartbeat.at_once), self.stop.clone());
+        supervisor.keep("runtimeHealth", Weight::Vital, move || {
+            let (host, health) = (Arc::clone(&host), health.clone());
+            upkeep::watch_runtime(host, health, Arc::clone(&at_once), stop.clone()).map(Ok)
+        });
+    }
+
+    /// Has pods come from the API and from files, and tells the API what becomes of them.
+    pub(super) fn follow_pods(&self, options: &Options) {
+        let supervisor = &self.supervisor;
+        let (pods, stop) = (self.pods.clone(), self.stop.clone());
+        supervisor.keep("podLifecycle", Weight::Vital, move || {
+            let (pods, stop) = (pods.clone(), stop.clone());
+            async move {
+                pods.run(stop).await;
+                Ok(())
+            }
+        });
+        let part = || {
+            let (client, name) = (self.client.clone(), options.node_name.clone());
+            (client, name, self.pods.clone(), self.stop.clone())
+        };
+        let own = part();
+        supervisor.keep("podWatch", Weight::Vital, move || {
+            let (client, name, pods, stop) = own.clone();
+            async move {
+                watch_pods(client, &name, &pods, stop).await;
+                Ok(())
+            }
+        });
+        let own = part();
+        supervisor.keep("podStatuses", Weight::Vital, move || {
+            let (client, _, pods, stop) = own.clone();
+            async move {
+                write_statuses(client, &pods, stop).await;
+                Ok(())
+            }
+        });
+        let own = part();
+        supervisor.keep("mirrorPods", Weight::Minor, move || {
+            let (client, name, pods, stop) = own.clone();
+            async move {
+                keep_mirrors(client, &name, &pods, stop).await;
+                Ok(())
+            }
+        });
+        let manifests = options.config.static_pod_path.value.clone();
+        if manifests.is_empty() {
+            self.pods.replace(Source::Files, Vec::new());
+            return;
+        }
+        let own = part();
+        supervisor.keep("staticPods", Weight::Vital, move || {
+            let ((_, name, pods, stop), manifests) = (own.clone(), manifests.clone());
+            async move {
+                let path = Path::new(manifests.as_str());
+                manifest::folder::watch(path, &name, FILE_CHECK_PERIOD, &pods, stop).await;
+                Ok(())
+            }
+        });
+    }
+}
+
+/// Keeps the node as the API has it.
+async fn follow_node(
+    client: Client,
+    name: String,
+    node: watch::Sender<Option<Arc<Node>>>,
+    stop: CancellationToken,
+) {
+    let api: Api<Node> = Api::all(client);
+    let own = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(watch_objects(api, own));
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = stop.cancelled() => return,
+        };
+        match event {
+            None => return,
+            Some(Event::Apply(next) | Event::InitApply(next)) => {
+                node.send_replace(Some(Arc::new(next)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Tells of a shutdown of the machine.
+struct Announcer {
+    host: Arc<NodeHost>,
+    heartbeat: Arc<Heartbeat>,
+}
+
+impl shutdown::watch::Announce for Announcer {
+    fn shutting_down(&self, is_shutting_down: bool) {
+        let message = match is_shutting_down {
+            true => "Shutdown manager detected shutdown event",
+            false => "Shutdown manager detected shutdown cancellation",
+        };
+        self.heartbeat
+            .tell(EventType::Normal, "Shutdown", message.to_owned());
+        self.host.shutting_down.send_replace(is_shutting_down);
+        self.heartbeat.at_once.notify_one();
+    }
+}

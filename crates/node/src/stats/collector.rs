@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
 use plimsoll_core::eviction::summary::RlimitStats;
@@ -21,6 +20,7 @@ use super::inventory::{Inventory, Pod, RootFs, RuntimeFs, Volume, VolumeMeasure}
 use super::kept_file::{Budget, Buffer};
 use super::machine::{MachineReader, MemInfo, Pressure, net_dev_path};
 use super::network::{Interface, parse_net_dev};
+use super::volume_fs::VolumeFileSystems;
 
 /// What stays the same while the agent runs.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub struct Collector {
     pub(super) disk: DiskUsage,
     pub(super) node: NodeSample,
     pub(super) networks: BTreeMap<PodUid, Vec<Interface>>,
-    volumes: BTreeMap<PathBuf, (Timestamp, FileSystem)>,
+    volumes: VolumeFileSystems,
 }
 
 /// What was measured of the node besides its cgroups.
@@ -126,8 +126,6 @@ impl Filling {
 const FILES_PER_SAMPLE: u64 = 20_000;
 /// How many in between.
 const FILES_PER_LOOK: u64 = 2_000;
-/// How long the figures of a volume's file system hold.
-const VOLUME_PERIOD: Duration = Duration::from_secs(10);
 
 impl Collector {
     /// Measures nothing yet.
@@ -141,7 +139,7 @@ impl Collector {
             disk: DiskUsage::new(settings.quotas.clone()),
             node: NodeSample::default(),
             networks: BTreeMap::new(),
-            volumes: BTreeMap::new(),
+            volumes: VolumeFileSystems::default(),
             settings,
             layout,
             root: CgroupName::ROOT.to_path(Driver::Cgroupfs),
@@ -167,7 +165,7 @@ impl Collector {
         self.networks.retain(|uid, _| uids.contains(uid));
         let volumes = pods.iter().flat_map(|pod| &pod.volumes);
         let paths: BTreeSet<&PathBuf> = volumes.map(|volume| &volume.path).collect();
-        self.volumes.retain(|path, _| paths.contains(path));
+        self.volumes.retain(&paths);
         self.disk.track(&directories(&self.inventory));
     }
 
@@ -294,14 +292,7 @@ impl Collector {
 
     fn sample_volumes(&mut self, volumes: &[Volume], now: Timestamp) {
         for volume in volumes {
-            let known = self.volumes.get(&volume.path);
-            let is_fresh = known.is_some_and(|(time, _)| {
-                let age = now.saturating_since(*time);
-                age < VOLUME_PERIOD
-            });
-            if !is_fresh && let Ok(fs) = FileSystem::read(&volume.path) {
-                self.volumes.insert(volume.path.clone(), (now, fs));
-            }
+            self.volumes.sample(&volume.path, now);
         }
     }
 
@@ -350,7 +341,7 @@ impl Collector {
     }
 
     pub(super) fn volume_fs(&self, path: &Path) -> Option<(Timestamp, FileSystem)> {
-        self.volumes.get(path).copied()
+        self.volumes.get(path)
     }
 }
 

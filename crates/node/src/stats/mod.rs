@@ -6,8 +6,9 @@
 //! for [`Collector::cadvisor_metrics`].
 //!
 //! Reading order: [`Inventory`], [`Collector`], then `summary` and `metrics` for the forms. Below
-//! them: `cgroup_reader` (one cgroup), `machine` (`/proc`), `file_system`, `disk` (directories),
-//! `network`, and `kept_file`, which makes all of it cheap.
+//! them: `cgroup_reader` (one cgroup), `machine` (`/proc`), `file_system`, `volume_fs` (of volumes,
+//! which may not answer), `disk` (directories), `network`, and `kept_file`, which makes all of it
+//! cheap.
 
 mod cgroup_reader;
 mod collector;
@@ -25,6 +26,7 @@ mod pressure;
 mod storage;
 mod summary;
 mod sums;
+mod volume_fs;
 
 pub use collector::{Collector, Settings};
 pub use inventory::{Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Volume, VolumeMeasure};

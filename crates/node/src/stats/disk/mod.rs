@@ -15,3 +15,9 @@ mod tests;
 
 pub(super) use scan::Scope;
 pub(super) use schedule::{DiskUsage, Wanted};
+
+/// How many inodes a walk over a tree finds.
+#[cfg(test)]
+pub(super) fn walked_tree(path: &std::path::Path) -> u64 {
+    scan::tests::walked(path, Scope::Tree, u64::MAX).0.inodes
+}

@@ -1,9 +1,11 @@
 //! One walk over a directory, in steps.
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2,
@@ -28,23 +30,41 @@ pub(in super::super) enum Scope {
     Files,
 }
 
+/// Directories from the root on that are held open; deeper ones are found again by `..`.
+const HELD_OPEN: usize = 16;
+/// How deep a walk goes. What lies deeper is not counted.
+const MOST_LEVELS: usize = 1 << 16;
+/// How many files with several names are told apart: some 2 MiB of memory.
+const MOST_LINKED: usize = 1 << 16;
+
 /// A walk that has not ended.
 ///
-/// Whoever owns the files may change them meanwhile: no symbolic link is followed, nothing outside
-/// of the directory is opened, and other file systems are left out.
+/// Other processes may change the files meanwhile, and may make a tree of any depth and width: no
+/// symbolic link is followed, no mount is entered, no path is longer than one name, and the memory
+/// and descriptors that a walk takes are bounded. Where a bound is hit the sum is too small, and
+/// the walk says so.
 #[derive(Debug)]
 pub(super) struct Scan {
-    root: OwnedFd,
     device: u64,
     scope: Scope,
-    /// The directory that is being read, and where it is below the root.
-    current: Option<(Dir, PathBuf)>,
-    pending: Vec<PathBuf>,
+    /// The directories that were entered and not left yet, the root first. The last is open.
+    levels: Vec<Level>,
     /// Files that have more than one name, to count them once.
     linked: BTreeSet<u64>,
     usage: Usage,
+    /// Whether nothing was left out.
+    pub(super) is_whole: bool,
     /// How many files were looked at.
     pub(super) entries: u64,
+}
+
+/// A directory that was entered.
+#[derive(Debug)]
+struct Level {
+    inode: u64,
+    /// Where in it the walk goes on.
+    offset: i64,
+    open: Option<Box<Dir>>,
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -79,92 +99,164 @@ impl Scan {
             Scope::Tree => Usage::of(&stat),
             Scope::Files => Usage::default(),
         };
+        let level = Level {
+            inode: stat.st_ino,
+            offset: 0,
+            open: Some(Box::new(Dir::new(root)?)),
+        };
         Ok(Start::Scan(Box::new(Scan {
-            root,
             device: stat.st_dev,
             scope,
-            current: None,
-            pending: vec![PathBuf::from(".")],
+            levels: vec![level],
             linked: BTreeSet::new(),
             usage,
+            is_whole: true,
             entries: 1,
         })))
     }
 
-    /// Goes on for at most `budget` files, which is reduced by those that were looked at. Returns
-    /// the sum at the end of the walk. What vanishes meanwhile is not counted.
-    pub(super) fn advance(&mut self, budget: &mut u64) -> Option<Usage> {
+    /// Goes on for at most `budget` files, which is reduced by those that were looked at, and not
+    /// beyond the deadline. Returns the sum at the end of the walk. What vanishes meanwhile is not
+    /// counted.
+    pub(super) fn advance(&mut self, budget: &mut u64, deadline: Instant) -> Option<Usage> {
         while *budget > 0 {
-            let Some((directory, path)) = &mut self.current else {
-                let path = self.pending.pop();
-                let Some(path) = path else {
-                    return Some(self.usage);
-                };
-                *budget -= 1;
-                self.current = self.open(&path).map(|directory| (directory, path));
+            let Some(level) = self.levels.last_mut() else {
+                return Some(self.usage);
+            };
+            let entry = level.open.as_mut().and_then(|directory| directory.read());
+            let Some(Ok(entry)) = entry else {
+                self.leave();
                 continue;
             };
-            let entry = match directory.read() {
-                Some(Ok(entry)) => entry,
-                Some(Err(_)) | None => {
-                    self.current = None;
-                    continue;
-                }
-            };
+            level.offset = entry.offset();
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
             *budget -= 1;
             self.entries += 1;
-            let stat = directory
-                .fd()
-                .and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW));
-            let child = match &stat {
-                Ok(stat) if is_directory(stat) && stat.st_dev == self.device => {
-                    Some(path.join(path_of(name)))
-                }
-                _ => None,
-            };
-            if let Ok(stat) = stat {
-                self.count(&stat, child);
+            if self.entries.is_multiple_of(256) && Instant::now() >= deadline {
+                *budget = 0;
+            }
+            match entry.file_type() {
+                FileType::Directory => self.enter(name),
+                _ => self.look_at(name),
             }
         }
         None
     }
 
-    fn open(&self, path: &Path) -> Option<Dir> {
-        let opened = match openat2(&self.root, path, DIRECTORY, Mode::empty(), INSIDE) {
-            // Kernels before 5.6 and sandboxes that do not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => openat(&self.root, path, DIRECTORY, Mode::empty()),
-            opened => opened,
-        };
-        Dir::new(opened.ok()?).ok()
+    fn current(&self) -> Option<BorrowedFd<'_>> {
+        self.levels.last()?.open.as_ref()?.fd().ok()
     }
 
-    fn count(&mut self, stat: &Stat, child: Option<PathBuf>) {
+    /// Counts what is not a directory. A name that had no type is looked at to learn it.
+    fn look_at(&mut self, name: &CStr) {
+        let Some(directory) = self.current() else {
+            return;
+        };
+        let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return;
+        };
         if stat.st_dev != self.device {
             return;
         }
-        let is_directory = is_directory(stat);
-        if is_directory && self.scope == Scope::Files {
+        if is_directory(&stat) {
+            return self.enter(name);
+        }
+        if stat.st_nlink <= 1 {
+            return self.usage.add(Usage::of(&stat));
+        }
+        if self.linked.contains(&stat.st_ino) {
             return;
         }
-        if !is_directory && stat.st_nlink > 1 && !self.linked.insert(stat.st_ino) {
-            return;
+        if self.linked.len() < MOST_LINKED {
+            self.linked.insert(stat.st_ino);
+            return self.usage.add(Usage::of(&stat));
         }
-        self.usage.add(Usage::of(stat));
-        self.pending.extend(child);
+        // Each name has its share.
+        self.is_whole = false;
+        self.usage.add(Usage {
+            bytes: Usage::of(&stat).bytes / u64::from(stat.st_nlink.max(1)),
+            inodes: 0,
+        });
     }
+
+    /// Counts a directory and goes on in it. It is opened before anything is asked of it, so that a
+    /// mount in it, of a file system that does not answer perhaps, is not asked at all.
+    fn enter(&mut self, name: &CStr) {
+        if self.scope == Scope::Files {
+            return;
+        }
+        if self.levels.len() >= MOST_LEVELS {
+            self.is_whole = false;
+            return;
+        }
+        let Some(opened) = self.current().and_then(|parent| open_below(parent, name)) else {
+            return;
+        };
+        let Ok(stat) = fstat(&opened) else { return };
+        if stat.st_dev != self.device {
+            return;
+        }
+        let Ok(directory) = Dir::new(opened) else {
+            return;
+        };
+        self.usage.add(Usage::of(&stat));
+        let depth = self.levels.len();
+        if let Some(parent) = self.levels.last_mut().filter(|_| depth > HELD_OPEN) {
+            parent.open = None;
+        }
+        self.levels.push(Level {
+            inode: stat.st_ino,
+            offset: 0,
+            open: Some(Box::new(directory)),
+        });
+    }
+
+    /// Goes back to the directory above. If the way back is lost, because a directory was moved
+    /// meanwhile, it goes on in the deepest one that is held open.
+    fn leave(&mut self) {
+        let left = self.levels.pop();
+        let Some(parent) = self.levels.last_mut() else {
+            return;
+        };
+        if parent.open.is_some() {
+            return;
+        }
+        let left = left.and_then(|left| left.open);
+        parent.open = left.and_then(|left| parent_of(&left, self.device, parent));
+        if parent.open.is_none() {
+            self.is_whole = false;
+            while self.levels.last().is_some_and(|level| level.open.is_none()) {
+                self.levels.pop();
+            }
+        }
+    }
+}
+
+fn open_below(parent: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
+    match openat2(parent, name, DIRECTORY, Mode::empty(), INSIDE) {
+        // Kernels before 5.6 and sandboxes that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => openat(parent, name, DIRECTORY, Mode::empty()).ok(),
+        opened => opened.ok(),
+    }
+}
+
+/// The directory above, where its walk was left.
+fn parent_of(left: &Dir, device: u64, expected: &Level) -> Option<Box<Dir>> {
+    let parent = openat(left.fd().ok()?, c"..", DIRECTORY, Mode::empty()).ok()?;
+    let stat = fstat(&parent).ok()?;
+    if (stat.st_dev, stat.st_ino) != (device, expected.inode) {
+        return None;
+    }
+    let mut parent = Dir::new(parent).ok()?;
+    parent.seek(expected.offset).ok()?;
+    Some(Box::new(parent))
 }
 
 fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-}
-
-fn path_of(name: &std::ffi::CStr) -> &Path {
-    use std::os::unix::ffi::OsStrExt;
-    Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()))
 }
 
 impl Usage {
@@ -202,6 +294,12 @@ impl Usage {
 pub(super) mod tests {
     use super::*;
     use std::fs;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    fn deadline() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
 
     pub(in super::super) fn walked(path: &Path, scope: Scope, step: u64) -> (Usage, u64) {
         let mut scan = match Scan::start(path, scope).unwrap() {
@@ -212,7 +310,7 @@ pub(super) mod tests {
         loop {
             steps += 1;
             let mut budget = step;
-            if let Some(usage) = scan.advance(&mut budget) {
+            if let Some(usage) = scan.advance(&mut budget, deadline()) {
                 return (usage, steps);
             }
         }
@@ -262,5 +360,111 @@ pub(super) mod tests {
         fs::write(&file, "127.0.0.1 localhost\n").unwrap();
         assert_eq!(walked(&file, Scope::Tree, 1).0.inodes, 1);
         assert!(Scan::start(&dir.path().join("none"), Scope::Tree).is_err());
+    }
+
+    /// Directories inside of each other, deeper than a path can name, with a file in the last.
+    fn dig(root: &Path, depth: usize) {
+        let mut current = open(root, DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&current, "directory", Mode::RWXU).unwrap();
+            current = openat(&current, "directory", DIRECTORY, Mode::empty()).unwrap();
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = openat(&current, "file", flags, Mode::RUSR).unwrap();
+        rustix::io::write(&file, &[1; 100_000]).unwrap();
+    }
+
+    fn open_files() -> usize {
+        fs::read_dir("/proc/thread-self/fd").unwrap().count()
+    }
+
+    #[test]
+    fn deep_trees_are_counted_to_their_end_with_few_descriptors() {
+        let dir = tempfile::tempdir().unwrap();
+        dig(dir.path(), 2000);
+        // Wide at each level on the way as well.
+        let mut path: PathBuf = dir.path().into();
+        for _ in 0..100 {
+            path = path.join("directory");
+            fs::write(path.join("x"), "").unwrap();
+            fs::create_dir(path.join("y")).unwrap();
+        }
+        let want = 1 + 2000 + 1 + 200;
+        for step in [7, 100_000] {
+            let (usage, _) = walked(dir.path(), Scope::Tree, step);
+            assert_eq!(usage.inodes, want, "steps of {step}");
+            assert!(usage.bytes >= 100_000);
+        }
+        let Start::Scan(mut scan) = Scan::start(dir.path(), Scope::Tree).unwrap() else {
+            panic!("it is a directory");
+        };
+        let before = open_files();
+        let mut budget = 1500;
+        assert_eq!(scan.advance(&mut budget, deadline()), None);
+        let held = scan.levels.iter().filter(|level| level.open.is_some());
+        assert!(held.count() <= HELD_OPEN + 1);
+        assert!(open_files() <= before + HELD_OPEN + 2);
+        assert!(scan.is_whole);
+        drop(scan);
+        crate::image::tree::remove(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn the_memory_of_a_walk_does_not_grow_with_the_width_of_the_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        for index in 0..3000 {
+            fs::create_dir(dir.path().join(index.to_string())).unwrap();
+        }
+        let Start::Scan(mut scan) = Scan::start(dir.path(), Scope::Tree).unwrap() else {
+            panic!("it is a directory");
+        };
+        let mut most = 0;
+        let usage = loop {
+            let mut budget = 1;
+            let usage = scan.advance(&mut budget, deadline());
+            most = most.max(scan.levels.capacity());
+            if let Some(usage) = usage {
+                break usage;
+            }
+        };
+        assert_eq!(usage.inodes, 3001);
+        assert!(most <= 8, "{most} levels");
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_away_does_not_lead_out_of_the_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+        fs::create_dir(&inside).unwrap();
+        fs::create_dir(&outside).unwrap();
+        for index in 0..50 {
+            fs::write(outside.join(index.to_string()), "").unwrap();
+        }
+        dig(&inside, 40);
+        let Start::Scan(mut scan) = Scan::start(&inside, Scope::Tree).unwrap() else {
+            panic!("it is a directory");
+        };
+        let mut budget = 35;
+        assert_eq!(scan.advance(&mut budget, deadline()), None);
+        let deep: PathBuf = (0..30).fold(inside.clone(), |path, _| path.join("directory"));
+        fs::rename(&deep, outside.join("moved")).unwrap();
+        let mut budget = 1000;
+        let usage = scan.advance(&mut budget, deadline()).unwrap();
+        assert!(!scan.is_whole);
+        assert!(usage.inodes <= 42, "{usage:?}");
+    }
+
+    #[test]
+    fn a_step_ends_at_its_deadline() {
+        let dir = tempfile::tempdir().unwrap();
+        for index in 0..600 {
+            fs::write(dir.path().join(index.to_string()), "").unwrap();
+        }
+        let Start::Scan(mut scan) = Scan::start(dir.path(), Scope::Tree).unwrap() else {
+            panic!("it is a directory");
+        };
+        let mut budget = 10_000;
+        assert_eq!(scan.advance(&mut budget, Instant::now()), None);
+        assert!(scan.entries <= 256, "{}", scan.entries);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_core::object::timestamp::Timestamp;
 
@@ -20,6 +20,8 @@ const LIMITED_PERIOD: Duration = Duration::from_secs(1);
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// How long a step may take: others who ask for figures wait for it.
+const STEP_TIME: Duration = Duration::from_millis(200);
 /// One file takes a few microseconds: a tree costs at most half a percent of a processor.
 const PER_ENTRY: Duration = Duration::from_millis(1);
 
@@ -64,6 +66,8 @@ struct Tracked {
     due: Option<Timestamp>,
     /// Whether a walk costs so much that it has to be rare.
     is_large: bool,
+    /// Whether the figure leaves something out, because a walk has hit a bound.
+    is_partial: bool,
     /// A walk that the last step did not end.
     walk: Option<Walk>,
     counting: Counting,
@@ -94,6 +98,8 @@ struct Step<'a> {
     since: Option<Timestamp>,
     /// Whether figures are wanted at once that are not there.
     is_behind: bool,
+    /// When it ends at the latest.
+    deadline: Instant,
 }
 
 impl DiskUsage {
@@ -125,6 +131,7 @@ impl DiskUsage {
             quotas: &self.quotas,
             since: self.wanted_since,
             is_behind: self.is_behind(),
+            deadline: Instant::now() + STEP_TIME,
         };
         let is_due = |tracked: &Tracked| tracked.due.is_none_or(|due| due <= now);
         let tracked = self.tracked.iter_mut();
@@ -181,6 +188,7 @@ impl Tracked {
             last: None,
             due: None,
             is_large: false,
+            is_partial: false,
             walk: None,
             counting: Counting::Unknown,
         }
@@ -221,7 +229,7 @@ impl Tracked {
                 Err(_) => return self.finish(None, 1, step.now),
             },
         };
-        let ended = walk.scan.advance(budget);
+        let ended = walk.scan.advance(budget, step.deadline);
         let entries = walk.scan.entries;
         let Some(usage) = ended else {
             let is_counted = matches!(self.counting, Counting::Kernel(_));
@@ -229,9 +237,16 @@ impl Tracked {
             self.walk = Some(walk);
             return;
         };
-        if self.is_confirmed(path, usage, entries, step) {
+        let is_whole = walk.scan.is_whole;
+        if self.is_confirmed(path, usage, is_whole, entries, step) {
             return;
         }
+        self.note_whole(path, is_whole);
+        // What was left out is there all the same.
+        let usage = match self.last.filter(|_| !is_whole) {
+            Some(last) => usage.most(last.usage),
+            None => usage,
+        };
         self.finish(Some(usage), entries, step.now);
         // One that began before tells too little of now.
         if step.since.is_some_and(|since| walk.begun < since) {
@@ -262,12 +277,20 @@ impl Tracked {
 
     /// Whether a walk has found what the kernel counts; if it counts something else it is not asked
     /// again.
-    fn is_confirmed(&mut self, path: &Path, walked: Usage, entries: u64, step: &Step<'_>) -> bool {
+    fn is_confirmed(
+        &mut self,
+        path: &Path,
+        walked: Usage,
+        is_whole: bool,
+        entries: u64,
+        step: &Step<'_>,
+    ) -> bool {
         let (Some(_), Counting::Kernel(counted)) = (self.ask(path, step), &mut self.counting)
         else {
             return false;
         };
-        if counted.agrees_with(walked) {
+        // A walk that has left something out proves nothing.
+        if counted.agrees_with(walked) || !is_whole {
             let pause = rest(entries).clamp(CHECK_PERIOD, LONGEST);
             counted.check_due = Some(step.now.saturating_add(pause));
             return true;
@@ -278,6 +301,17 @@ impl Tracked {
         );
         self.counting = Counting::Walks;
         false
+    }
+
+    fn note_whole(&mut self, path: &Path, is_whole: bool) {
+        if !is_whole && !self.is_partial {
+            tracing::warn!(
+                path = %path.display(),
+                "directory is too deep, has too many hard links or changes too fast: its use is a \
+                 lower bound"
+            );
+        }
+        self.is_partial = !is_whole;
     }
 
     fn finish(&mut self, usage: Option<Usage>, entries: u64, now: Timestamp) {

@@ -138,6 +138,16 @@ impl Supervisor {
         running.inspect(|task| task.abort()).is_some()
     }
 
+    /// The names of the tasks that run.
+    pub fn names(&self) -> Vec<&'static str> {
+        let table = self.0.table();
+        let running = table.iter().filter(|(_, state)| {
+            let running = state.running.as_ref();
+            running.is_some_and(|task| !task.is_finished())
+        });
+        running.map(|(name, _)| *name).collect()
+    }
+
     /// How often a task was started again.
     pub fn restarts(&self, name: &str) -> u32 {
         self.0.table().get(name).map_or(0, |state| state.restarts)

@@ -4,8 +4,8 @@
 //! pure values), `heartbeat` (saying it), `precedence` (before anything else); `prepare` (a machine
 //! made ready for pods), `credentials` and `host` (what workers need), `upkeep` (what is done again
 //! and again), `measure`, `neighbours` (what eviction sees), `house` (what the node frees), `pressure`
-//! (both at work), `face` (what is shown), `serving` (as whom), `supervision` (tasks that are
-//! started again when they end), `vitals` (whether they get on), `tasks` (which there are), `run` (all of it).
+//! (both at work), `face` (what is shown), `serving` (as whom), `tasks` (what runs as long as the
+//! agent), `vitals` (whether they get on), `run` (all of it).
 
 mod conditions;
 mod credentials;
@@ -23,7 +23,6 @@ mod pressure;
 mod run;
 mod serving;
 mod settings;
-mod supervision;
 mod system_info;
 mod tasks;
 #[cfg(test)]

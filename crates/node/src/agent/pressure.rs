@@ -17,12 +17,12 @@ use super::measure::Meter;
 use super::neighbours::Neighbours;
 use super::options::Options;
 use super::prepare::StartError;
-use super::supervision::{Supervisor, Weight};
 use crate::eviction::code::{KeptCode, is_calm};
 use crate::eviction::oom::{self, follow_kernel_log};
 use crate::eviction::protect::protect_agent;
 use crate::eviction::{EvictionShell, Journal, Settings, Surroundings, Waking};
 use crate::pods::Pods;
+use plimsoll_client::supervision::{Supervisor, Weight};
 
 /// How often it is checked that the thread that watches is there.
 const CHECK: Duration = Duration::from_secs(1);

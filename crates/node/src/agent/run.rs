@@ -31,7 +31,6 @@ use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
 use super::serving::keep_serving_certificate;
 use super::settings;
-use super::supervision::{Supervisor, Weight};
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use super::vitals::Vitals;
@@ -47,6 +46,7 @@ use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
 use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
+use plimsoll_client::supervision::{Supervisor, Weight};
 
 /// How long an answer of the API server about a caller is good, as upstream.
 const TOKEN_LIFE: Duration = Duration::from_secs(120);

@@ -17,12 +17,12 @@ use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::options::Options;
 use super::run::{Agent, Sight};
-use super::supervision::Weight;
 use super::upkeep;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::manifest;
 use crate::pods::set::Source;
 use crate::shutdown;
+use plimsoll_client::supervision::Weight;
 
 /// `fileCheckFrequency`: how often manifests are read without being told of a change.
 const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);

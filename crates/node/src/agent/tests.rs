@@ -18,6 +18,7 @@ use super::run::{Launched, launch};
 use crate::cgroup::Cgroups;
 use crate::cgroup::testing::KernelCgroups;
 use crate::eviction::protect::Protection;
+use crate::image::MaxImageSize;
 
 const NODE: &str = "n1";
 
@@ -98,6 +99,7 @@ impl Scene {
             system_root: "/".into(),
             // It is never asked to run anything.
             runtime: RuntimeChoice::Embedded(EmbeddedChoice {
+                max_image_size: MaxImageSize::default(),
                 helper: vec!["cat".into()],
                 pod_cidr: "10.231.0.0/16".to_owned(),
                 bridge: "plt-agent".to_owned(),
@@ -175,7 +177,7 @@ async fn each_task_is_started_again_and_the_node_is_not_ready_without_a_vital_on
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for name in VITAL {
-        agent.supervisor.end(name);
+        assert!(agent.supervisor.end(name), "{name} does not run");
         is_restarted(&agent, name).await;
         let problem = format!("kubelet task {name} failed: ");
         let is_named = |cluster: &Cluster| {
@@ -185,12 +187,12 @@ async fn each_task_is_started_again_and_the_node_is_not_ready_without_a_vital_on
         cluster.eventually(&problem, is_named).await;
     }
     for name in MINOR {
-        agent.supervisor.end(name);
+        assert!(agent.supervisor.end(name), "{name} does not run");
         is_restarted(&agent, name).await;
     }
     let is_well = |cluster: &Cluster| ready(cluster).0 == "True";
     cluster.eventually("the node is ready again", is_well).await;
-    assert_eq!(agent.supervisor.problems(), [""; 0]);
+    assert_eq!(agent.supervisor.problems(), []);
 
     // And it does its work: a pod that comes now is known.
     cluster.put(json!({

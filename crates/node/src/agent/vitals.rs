@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::pressure::Journals;
-use super::supervision::Supervisor;
 use crate::eviction::Journal;
 use crate::pods::Pods;
+use plimsoll_client::supervision::{Problem, Supervisor};
 
 /// After so long without a look at the runtime the agent hangs. Upstream's `relistThreshold`.
 const RELIST_THRESHOLD: Duration = Duration::from_secs(3 * 60);
@@ -24,7 +24,10 @@ pub(super) struct Vitals {
 impl Vitals {
     /// What keeps the node from being ready.
     pub(super) fn problems(&self) -> Vec<String> {
-        let mut problems = self.supervisor.problems();
+        let failed = self.supervisor.problems().into_iter();
+        let failed =
+            failed.map(|Problem { task, reason }| format!("kubelet task {task} failed: {reason}"));
+        let mut problems: Vec<String> = failed.collect();
         match self.journal.borrow().as_ref().map(Journal::age) {
             None => problems.push("eviction manager has not started".to_owned()),
             Some(age) => problems.extend(late("eviction manager", age, EVICTION_THRESHOLD)),

@@ -108,6 +108,11 @@ impl Supervisor {
         self.own(name, weight, Returning::IsDone, make);
     }
 
+    /// Cancelled when all tasks are to stop.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
     /// Vital tasks that are not well.
     pub fn problems(&self) -> Vec<Problem> {
         let table = self.0.table();

@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::auth::identity::User;
 use plimsoll_apiserver::server::Server;
+use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
 use plimsoll_node::frugality::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use crate::data_dir::{self, Part};
 use crate::exit::Exit;
@@ -66,8 +66,7 @@ async fn run_parts(arguments: &Arguments) -> Result<()> {
     let stop = signals::stop_token();
     let mut parts: JoinSet<Result<()>> = JoinSet::new();
     parts.spawn(opened.serve());
-    parts.spawn(run_scheduler(Arc::clone(&server), stop.clone()));
-    parts.spawn(run_controllers(Arc::clone(&server), stop.clone()));
+    supervise_control_plane(&server);
     let node = options.node_name.clone();
     let user = User::new(format!("system:node:{node}"), &["system:nodes"]).authenticated();
     let client = server.client(user);
@@ -90,6 +89,7 @@ async fn run_parts(arguments: &Arguments) -> Result<()> {
     while let Some(next) = parts.join_next().await {
         outcome = outcome.and(flatten(Some(next)));
     }
+    server.supervisor().wait().await;
     outcome?;
     if is_told_to {
         announce_end(&directory);
@@ -131,20 +131,26 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
         .options(CONFINEMENT, &opened.directory, serving, ca_pem)
 }
 
-async fn run_scheduler(server: Arc<Server>, stop: CancellationToken) -> Result<()> {
-    let mut configuration = Configuration::default();
-    configuration.leader_election.leader_elect = false;
+/// Has the scheduler and the controllers run for as long as the server does. One that fails is
+/// started again: the node's pods need not know.
+fn supervise_control_plane(server: &Arc<Server>) {
+    let supervisor = server.supervisor();
     let user = User::new("system:kube-scheduler", &[]).authenticated();
-    let options = scheduler::Options::new(configuration);
-    scheduler::run(server.client(user), options, stop).await
-}
-
-async fn run_controllers(server: Arc<Server>, stop: CancellationToken) -> Result<()> {
+    let (client, stop) = (server.client(user), supervisor.stopping().clone());
+    supervisor.keep("scheduler", Weight::Vital, move || {
+        let mut configuration = Configuration::default();
+        configuration.leader_election.leader_elect = false;
+        let options = scheduler::Options::new(configuration);
+        let ran = scheduler::run(client.clone(), options, stop.clone());
+        async { ran.await.map_err(|error| format!("{error:#}")) }
+    });
     // Upstream gives each controller an account of its own; here they are one trusted part.
     let user = User::new("system:kube-controller-manager", &["system:masters"]).authenticated();
-    let options = controllers::Options {
-        elects_leader: false,
-        ..controllers::Options::default()
-    };
-    controllers::run(server.client(user), options, stop).await
+    let options = controllers::Options::default();
+    controllers::supervise(
+        supervisor,
+        server.client(user),
+        options,
+        supervisor.stopping(),
+    );
 }

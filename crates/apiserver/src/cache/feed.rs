@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::collection::{Collection, Loaded};
 use super::{Cache, ROOT};
 use crate::store::{Change, Error, RangeRequest, Revision, Store, Watch, WatchRequest};
+use plimsoll_client::supervision::survive_panics;
 
 /// Objects that are read at once when everything is loaded.
 const PAGE: usize = 2000;
@@ -22,11 +23,22 @@ const PROGRESS: Duration = Duration::from_secs(5);
 const TIDY: Duration = Duration::from_secs(10);
 
 /// Loads everything, then keeps following in a task of its own. The task ends when the cache is
-/// dropped or the store is closed.
+/// dropped or the store is closed. If it panics, it loads everything anew.
 pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(), Error> {
-    let watch = load(cache, store.as_ref()).await?;
+    let mut first = Some(load(cache, store.as_ref()).await?);
     let cache = Arc::downgrade(cache);
-    tokio::spawn(follow(cache, store, watch));
+    tokio::spawn(survive_panics("cache", move || {
+        let (cache, store, watch) = (cache.clone(), Arc::clone(&store), first.take());
+        async move {
+            let watch = match watch {
+                Some(watch) => Some(watch),
+                None => reload(&cache, store.as_ref()).await,
+            };
+            if let Some(watch) = watch {
+                follow(cache, store, watch).await;
+            }
+        }
+    }));
     Ok(())
 }
 
@@ -61,17 +73,25 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
             error = &error as &dyn std::error::Error,
             "loading everything again"
         );
-        watch = loop {
-            tokio::time::sleep(RETRY).await;
-            let Some(cache) = cache.upgrade() else { return };
-            match load(&cache, store.as_ref()).await {
-                Ok(watch) => break watch,
-                Err(Error::Closed) => return,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "store unreadable");
-                }
+        match reload(&cache, store.as_ref()).await {
+            Some(reloaded) => watch = reloaded,
+            None => return,
+        }
+    }
+}
+
+/// Loads everything as soon as the store can be read; nothing if it is closed or the cache dropped.
+async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
+    loop {
+        tokio::time::sleep(RETRY).await;
+        let cache = cache.upgrade()?;
+        match load(&cache, store).await {
+            Ok(watch) => return Some(watch),
+            Err(Error::Closed) => return None,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "store unreadable");
             }
-        };
+        }
     }
 }
 

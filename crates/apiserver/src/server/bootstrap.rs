@@ -4,7 +4,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use futures::future::try_join_all;
+use plimsoll_client::supervision::Weight;
 use plimsoll_core::lifecycle::namespace_furniture::{
     DEFAULT_SERVICE_ACCOUNT, DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP, ROOT_CA_DESCRIPTION,
     ROOT_CA_KEY,
@@ -77,15 +79,19 @@ fn namespace(name: &str) -> Value {
 /// Furnishes every namespace that appears, whoever made it, and puts back what is deleted from one
 /// that stays.
 pub(super) fn follow_namespaces(server: &Arc<Server>) {
-    for (group, plural) in [
-        ("", "namespaces"),
-        ("", "serviceaccounts"),
-        ("", "configmaps"),
+    for (plural, task) in [
+        ("namespaces", "namespace-defaults-controller"),
+        ("serviceaccounts", "serviceaccount-controller"),
+        ("configmaps", "root-ca-certificate-publisher-controller"),
     ] {
-        let Some(kind) = kinds::by_resource(group, "v1", plural) else {
+        let Some(kind) = kinds::by_resource("", "v1", plural) else {
             continue;
         };
-        tokio::spawn(follow(Arc::downgrade(server), kind));
+        let weak = Arc::downgrade(server);
+        let supervisor = &server.supervisor;
+        supervisor.keep(task, Weight::Vital, move || {
+            follow(weak.clone(), kind).map(Ok)
+        });
     }
 }
 

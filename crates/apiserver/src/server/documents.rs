@@ -1,5 +1,8 @@
 //! What is served beside the objects: discovery, OpenAPI, version, health, metrics, keys.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, VARY,
 };
@@ -17,8 +20,11 @@ use crate::http::openapi;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
-/// What `?verbose` lists; each can also be asked for by itself.
+/// What `?verbose` lists, with the tasks of the server; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
+
+/// A cache that is further behind the store than this does not follow it.
+const CACHE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where other servers keep the kinds that are added to them.
 pub(super) const CUSTOM_RESOURCES: (&str, &str, &str) =
@@ -103,20 +109,25 @@ impl Server {
     async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>, Status> {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         let excluded: Vec<&str> = query.all("exclude").collect();
-        let wanted = match parts.as_slice() {
-            [_] => CHECKS.to_vec(),
-            [_, one] => match CHECKS.iter().find(|check| *check == one) {
-                Some(check) => vec![*check],
-                None => return Err(Status::unknown_path()),
-            },
-            _ => return Err(Status::unknown_path()),
+        let tasks: BTreeMap<&str, bool> = self.supervisor.checks().into_iter().collect();
+        let all = || CHECKS.into_iter().chain(tasks.keys().copied());
+        let wanted: Vec<&str> = match parts.as_slice() {
+            [_] => all().collect(),
+            [_, one] => all().filter(|check| check == one).collect(),
+            _ => Vec::new(),
         };
+        if wanted.is_empty() {
+            return Err(Status::unknown_path());
+        }
         let mut text = String::new();
         let mut is_healthy = true;
         for check in wanted {
             let line = if excluded.contains(&check) {
                 format!("[+]{check} excluded: ok\n")
-            } else if self.is_well(check, parts[0]).await {
+            } else if match tasks.get(check) {
+                Some(is_well) => *is_well,
+                None => self.is_well(check, parts[0]).await,
+            } {
                 format!("[+]{check} ok\n")
             } else {
                 is_healthy = false;
@@ -140,7 +151,14 @@ impl Server {
         let is_stopping = *self.stop.borrow();
         match check {
             "store" => self.store.current_revision().await.is_ok(),
-            "cache" => self.cache.revision() > 0,
+            "cache" => {
+                let Ok(current) = self.store.current_revision().await else {
+                    return true;
+                };
+                let reached = self.cache.wait_for(current);
+                let reached = tokio::time::timeout(CACHE_PATIENCE, reached).await;
+                matches!(reached, Ok(Ok(_)))
+            }
             // A server that stops is alive, but takes nothing new.
             _ => endpoint != "readyz" || !is_stopping,
         }

@@ -59,6 +59,8 @@ use crate::kinds;
 use crate::machinery::write::Rules;
 use crate::node_proxy::{ConnectorError, NodeConnector};
 use crate::store::Store;
+use plimsoll_client::supervision::Supervisor;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Whom nodes see when the server asks them.
 const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
@@ -118,7 +120,10 @@ pub struct Server {
     metrics: Metrics,
     audit: Option<audit::Log>,
     options: Options,
+    supervisor: Supervisor,
     stop: channel::Sender<bool>,
+    /// Ends the tasks of the supervisor, also when the server is dropped.
+    end: DropGuard,
 }
 
 /// Why a server does not start.
@@ -168,6 +173,8 @@ impl Server {
                 source,
             })?),
         };
+        let end = CancellationToken::new();
+        let supervisor = Supervisor::new(end.clone(), Arc::default());
         let server = Arc::new(Server {
             store,
             cache,
@@ -181,7 +188,9 @@ impl Server {
             metrics: Metrics::default(),
             audit,
             options,
+            supervisor,
             stop: channel::Sender::new(false),
+            end: end.drop_guard(),
         });
         bootstrap::furnish(&server)
             .await
@@ -196,8 +205,15 @@ impl Server {
         &self.authority
     }
 
+    /// The tasks of this server that run as long as it does. Health checks name each; so they do with
+    /// those that are added.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// Ends all watches and takes no new requests.
     pub fn stop(&self) {
+        self.end.token().cancel();
         self.stop.send_replace(true);
     }
 

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Weak};
 
+use futures::FutureExt;
+use plimsoll_client::supervision::Weight;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
@@ -70,7 +72,11 @@ pub(crate) fn admit(
 /// Looks at every request as it appears and changes, and again when the node appears or changes
 /// that asks for a serving certificate, until the server stops.
 pub(super) fn follow(server: &Arc<Server>) {
-    tokio::spawn(run(Arc::downgrade(server)));
+    let weak = Arc::downgrade(server);
+    let name = "certificatesigningrequest-signing-controller";
+    server
+        .supervisor
+        .keep(name, Weight::Vital, move || run(weak.clone()).map(Ok));
 }
 
 async fn run(server: Weak<Server>) {

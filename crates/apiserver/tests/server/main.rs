@@ -30,6 +30,7 @@ mod quotas;
 mod refusals;
 mod slow_watchers;
 mod sockets;
+mod tasks;
 mod tokens;
 mod unreadable;
 mod watchers;

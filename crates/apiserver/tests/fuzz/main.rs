@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chains;
 mod shape;
 
 use plimsoll_apiserver::http::negotiation::{Endpoint, body_format, negotiate_output};

@@ -43,7 +43,7 @@ pub struct Collection {
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
-    /// What is stored and cannot be read. To all who list and watch it is not there.
+    /// What is stored and cannot be read. Lists and watches leave it out.
     unreadable: BTreeMap<Arc<str>, Revision>,
     events: VecDeque<Arc<Event>>,
     /// Number of the first event in `events`, counted from the start of the process.
@@ -93,8 +93,8 @@ impl Collection {
         &self.prefix
     }
 
-    /// Reads what the store has under a key of this kind. What cannot be read is named in the log and
-    /// counted, every time that it is met.
+    /// Reads what the store has under a key of this kind. What cannot be read is named in the log
+    /// and counted, every time that it is met.
     pub(crate) fn read(
         &self,
         key: Arc<str>,
@@ -187,8 +187,8 @@ impl Collection {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Applies changes in order. An object that can no longer be read is gone: this is what a server
-    /// shows that starts anew, and a role that nobody can read grants nothing.
+    /// Applies changes in order. An object that can no longer be read is gone: this is what a
+    /// server shows that starts anew, and a role that cannot be read grants nothing.
     pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
         let changes = changes.into_iter().map(|(key, change)| {
             let revision = change.revision;

@@ -54,8 +54,8 @@ pub(super) fn metadata_offset(encoded: &[u8]) -> Option<usize> {
         .position(|bytes| bytes == METADATA)
 }
 
-/// Whether metadata begins where [`metadata_offset`] finds it, and nothing but the type stands before:
-/// so for all that [`encode`] has written.
+/// Whether metadata begins where [`metadata_offset`] finds it, and nothing but the type stands
+/// before: so for all that [`encode`] has written.
 pub(super) fn is_laid_out(encoded: &[u8]) -> bool {
     let Some(offset) = metadata_offset(encoded) else {
         return false;

@@ -124,8 +124,8 @@ impl Object {
         self.json.slice(offset..)
     }
 
-    /// The parsed object. It has been read once when it came from the store, so that an error is one
-    /// of this program.
+    /// The parsed object. It has been read once when it came from the store, so that an error is
+    /// one of this program.
     pub(crate) fn value(&self) -> Result<Value, Unreadable> {
         Ok(serde_json::from_slice(&self.json)?)
     }

@@ -98,7 +98,7 @@ impl State {
         self.is_torn = false;
     }
 
-    /// What is gone meanwhile cannot be told from what never was: everything is learnt anew, so that
+    /// An object that is gone meanwhile looks like one that never was: all are read anew, so that
     /// nothing stays granted that was revoked.
     fn forget(&mut self) {
         self.authorizer = Authorizer::default();
@@ -141,7 +141,8 @@ impl Followed {
 
     fn observe_changes(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
         let kind = self.collection.kind();
-        // An object that cannot be read is as one that is gone: it grants nothing, and hides no other.
+        // An object that cannot be read is as one that is gone: it grants nothing, and hides no
+        // other.
         let mut observe = |object: &Object, is_there: bool| {
             let (namespace, name) = (object.namespace(), object.name());
             let value = is_there.then(|| object.value()).transpose();

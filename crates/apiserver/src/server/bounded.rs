@@ -1,5 +1,5 @@
-//! The store as the server writes to it: the one gate that every stored object passes, whoever made
-//! it and on whichever way.
+//! The store as the server writes to it: the one gate that every stored object passes,
+//! whichever caller made it and on whichever way.
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::call::{Call, time_text};
 use super::respond;
 use super::route::Target;
+use super::subresources::part;
 use super::write::Change;
 use crate::auth::attributes::{Attributes, Resource};
 use crate::body::Body;
@@ -216,7 +217,7 @@ impl Call<'_> {
         if is_namespace && !is_terminating {
             // The controller empties it first, whatever else holds it or not.
             object["metadata"]["deletionTimestamp"] = json!(self.now_text());
-            object["status"]["phase"] = json!("Terminating");
+            part(&mut object, "status")["phase"] = json!("Terminating");
             return Change::Put(Accepted::unchecked(object));
         }
         if is_namespace && has_namespace_finalizers(old) {

@@ -462,7 +462,7 @@ impl Call<'_> {
     }
 }
 
-/// What the store would say of it, for those who do not store.
+/// The refusal of the store, for dry runs, which do not ask it.
 fn check_bounds(key: &str, bytes: &[u8]) -> Result<(), Status> {
     bounded::check(key.as_bytes(), bytes).map_err(|error| store_failure(&error))
 }

@@ -212,7 +212,8 @@ impl Status {
         }]))
     }
 
-    /// 500: what is stored under the key is no object. It can be removed with the option that is named.
+    /// 500: what is stored under the key is no object. It can be removed with the option that is
+    /// named.
     pub fn unreadable(key: &str) -> Status {
         Status::internal_error(&format!(
             "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, \

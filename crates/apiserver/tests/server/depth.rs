@@ -1,5 +1,5 @@
-//! Objects that are nested deeply: nothing is stored that a client could not read back, whichever way
-//! it takes.
+//! Objects that are nested deeply: nothing is stored that a client could not read back, whichever
+//! way it takes.
 
 use http::Method;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -25,7 +25,7 @@ fn nested(levels: usize) -> String {
     format!("{open}{{}}{close}")
 }
 
-/// An object, as text, in which somebody manages fields that are nested so deeply.
+/// An object, as text, with a manager of fields that are nested so deeply.
 fn managed(mut object: Value, levels: usize) -> String {
     object["metadata"]["managedFields"] = json!([{
         "manager": "m", "operation": "Update", "apiVersion": object["apiVersion"],

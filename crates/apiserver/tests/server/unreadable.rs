@@ -93,7 +93,7 @@ async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
         }
     }
     assert_eq!(listed, ["a", "c", "kube-root-ca.crt"]);
-    // Of itself nothing is told but that it is there.
+    // Requests for the object itself get its key and nothing more.
     let path = format!("{CONFIG_MAPS}/b");
     admin.get(&path).await.refused(500, "InternalError");
     let message = admin.delete(&path).await.refused(500, "InternalError");
@@ -332,4 +332,113 @@ async fn unreadable_request_keeps_no_other_from_being_signed() {
     assert_eq!(names(&list).len(), 3);
     let answer = admin.send(Method::GET, REQUESTS, "", "").await;
     assert_eq!(answer.code, 200);
+}
+
+/// What is JSON and has a name, and is no object of its kind beyond that.
+fn odd_shapes(name: &str, is_namespaced: bool) -> Vec<Value> {
+    let meta = |mut more: Value| {
+        more["name"] = json!(name);
+        if is_namespaced {
+            more["namespace"] = json!("default");
+        }
+        more
+    };
+    let lists = json!({"labels": [1], "annotations": 5, "finalizers": "x", "ownerReferences": {},
+        "managedFields": "x", "generation": "x", "deletionTimestamp": 7});
+    let texts = json!({"labels": "x", "annotations": "x", "uid": {}, "creationTimestamp": "now",
+        "managedFields": [5, {"fieldsV1": 5}], "finalizers": [5], "ownerReferences": [5]});
+    vec![
+        json!({"metadata": meta(json!({})), "spec": "x", "status": "y"}),
+        json!({"metadata": meta(lists), "spec": [1], "status": [{}], "data": 5, "rules": "x"}),
+        json!({"metadata": meta(texts), "spec": {"containers": "x", "template": 5, "selector": "x"},
+            "status": {"conditions": "x", "phase": 5, "disruptedPods": "x", "used": "x"}}),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_of_odd_shapes_end_no_handler() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    let kubelet = cluster.kubelet("odd");
+    for (group, plural, is_namespaced) in [
+        ("", "pods", true),
+        ("", "nodes", false),
+        ("", "namespaces", false),
+        ("", "services", true),
+        ("", "persistentvolumeclaims", true),
+        ("", "resourcequotas", true),
+        ("", "limitranges", true),
+        ("", "serviceaccounts", true),
+        ("", "events", true),
+        ("events.k8s.io", "events", true),
+        ("apps", "deployments", true),
+        ("batch", "jobs", true),
+        ("policy", "poddisruptionbudgets", true),
+        ("rbac.authorization.k8s.io", "rolebindings", true),
+        ("certificates.k8s.io", "certificatesigningrequests", false),
+        ("scheduling.k8s.io", "priorityclasses", false),
+    ] {
+        let storage = match plural {
+            "services" => "services/specs",
+            "nodes" => "minions",
+            other => other,
+        };
+        let api = match group {
+            "" => "/api/v1".to_owned(),
+            group => format!("/apis/{group}/v1"),
+        };
+        let (scope, place) = match is_namespaced {
+            true => ("/namespaces/default", "default/"),
+            false => ("", ""),
+        };
+        let all = format!("{api}{scope}/{plural}");
+        for shape in odd_shapes("odd", is_namespaced) {
+            let key = format!("/registry/{storage}/{place}odd");
+            put(&cluster, &key, shape.to_string()).await;
+            let path = format!("{all}/odd");
+            let seen = admin.get(&path).await;
+            assert_eq!(seen.code, 200, "{path}: {}", seen.json());
+            admin.get(&all).await.expect(200);
+            for caller in [&admin, &kubelet] {
+                for media_type in ["", ";as=Table", ";as=PartialObjectMetadataList"] {
+                    let media_type = format!("application/json{media_type};g=meta.k8s.io;v=v1");
+                    caller.with("accept", &media_type).get(&all).await;
+                }
+                for part in ["", "/status", "/scale", "/approval", "/resize", "/finalize"] {
+                    let path = format!("{path}{part}");
+                    caller.get(&path).await;
+                    caller.put(&path, &seen.json()).await;
+                    let patch = json!({"metadata": {"labels": {"a": "b"}}});
+                    caller.patch(&path, "merge", &patch).await;
+                    caller.patch(&path, "strategic-merge", &patch).await;
+                    let patch = json!([{"op": "add", "path": "/metadata/x", "value": 1}]);
+                    caller.patch(&path, "json", &patch).await;
+                    let kind = seen.json()["kind"].clone();
+                    let applied =
+                        json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "odd"}});
+                    let path = format!("{path}?fieldManager=m&force=true");
+                    caller.patch(&path, "apply", &applied).await;
+                }
+                let meta = json!({"name": "odd", "annotations": {"a": "b"}});
+                let target = json!({"kind": "Node", "name": "odd"});
+                let bound = json!({"apiVersion": "v1", "kind": "Binding", "metadata": meta,
+                    "target": target});
+                caller.post(&format!("{path}/binding"), &bound).await;
+                let evicted = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+                    "metadata": {"name": "odd"}});
+                caller.post(&format!("{path}/eviction"), &evicted).await;
+                caller.get(&format!("{path}/log")).await;
+            }
+            // Others are created beside it, judged by it or not.
+            admin.post(PODS, &pod("beside")).await;
+            admin.delete(&format!("{PODS}/beside")).await;
+            for _ in 0..2 {
+                let gone = admin.delete(&path).await;
+                assert!(gone.code < 500 || gone.json()["kind"] == "Status", "{path}");
+            }
+            let txn = Txn::new().delete(key.clone());
+            commit(&cluster, txn).await;
+        }
+    }
+    admin.get(CONFIG_MAPS).await.expect(200);
 }

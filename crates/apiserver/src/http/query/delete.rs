@@ -120,7 +120,7 @@ impl DeleteOptions {
         Ok(self)
     }
 
-    /// Whoever removes an object unseen cannot have wishes about it.
+    /// The removal of an object unseen goes with no other option.
     fn read_error_problems(&self) -> Vec<Problem> {
         let others = [
             (".dryRun", self.is_dry_run),

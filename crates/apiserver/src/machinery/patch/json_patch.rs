@@ -5,8 +5,8 @@
 //! its leading slash still works, and the document as a whole can be replaced and tested only.
 //!
 //! The document is bounded after every operation, not only at the end. No operation makes it deeper
-//! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by what the patch
-//! brings along and by [`COPY_LIMIT`]. What operations look at and shift is bounded by
+//! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by what the
+//! patch brings along and by [`COPY_LIMIT`]. What operations look at and shift is bounded by
 //! [`MOST_STEPS`] for all of them together.
 
 use plimsoll_core::problem::quoted;
@@ -21,8 +21,8 @@ const COPY_LIMIT: usize = 3 * 1024 * 1024;
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
-/// All operations of one patch together may look at so many values, which takes a fifth of a second.
-/// The most operations that a patch may have can each move an object of 1,600 values.
+/// All operations of one patch together may look at so many values, which takes a fifth of a
+/// second. The most operations that a patch may have can each move an object of 1,600 values.
 const MOST_STEPS: usize = 16 * 1024 * 1024;
 
 /// Moving this many items of a list within memory costs as much as looking at one value.
@@ -60,7 +60,8 @@ struct Budget {
 }
 
 impl Budget {
-    /// Takes the cost of putting an item into a list or taking it out, and of what stands behind it.
+    /// Takes the cost of putting an item into a list or taking it out, and of what stands behind
+    /// it.
     fn shift(&mut self, container: &Value) -> Result<(), JsonPatchError> {
         let items = container.as_array().map_or(0, Vec::len);
         let left = self.steps.checked_sub(1 + items / SHIFTED_PER_STEP);

@@ -55,8 +55,9 @@ pub(super) fn read_operations(
     Ok(operations)
 }
 
-/// The objects that operations have reached into, as a tree. It is no deeper than the document: only
-/// paths that were followed count, and `from` is not looked at by operations that do not need it.
+/// The objects that operations have reached into, as a tree. It is no deeper than the document:
+/// only paths that were followed count, and `from` is not looked at by operations that do not need
+/// it.
 pub(super) fn touched_by(operations: &[Operation]) -> Value {
     let mut tree = Map::new();
     for operation in operations {

@@ -24,6 +24,16 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     value.unwrap_or_default()
 }
 
+/// A part of a stored object that is about to be changed, made where there is none or something
+/// else.
+pub(in crate::server) fn part<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
+    let part = &mut object[name];
+    if !part.is_object() {
+        *part = Value::Object(serde_json::Map::new());
+    }
+    part
+}
+
 /// Sets one of a pod's conditions as upstream's `UpdatePodCondition`: the time changes with the
 /// status.
 pub(super) fn set_condition(conditions: &mut Value, now: &str, mut condition: Value) {

@@ -159,6 +159,9 @@ impl<'a> Outline<'a> {
             let given = binding["metadata"][field].as_object();
             if let Some(given) = given.filter(|given| !given.is_empty()) {
                 let mut all = decoded(&self.metadata, field);
+                if !all.is_object() {
+                    all = json!({});
+                }
                 for (key, value) in given {
                     all[key] = value.clone();
                 }

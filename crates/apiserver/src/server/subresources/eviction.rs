@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as ApiLabelSel
 use plimsoll_core::object::selector::LabelSelector;
 use serde_json::{Value, json};
 
-use super::action::{set_condition, text};
+use super::action::{part, set_condition, text};
 use crate::body::Body;
 use crate::cache::{self, Object};
 use crate::http::query::{DeleteOptions, WriteOptions};
@@ -156,8 +156,9 @@ impl Call<'_> {
                 .as_i64()
                 .unwrap_or_default()
                 - 1;
-            current["status"]["disruptionsAllowed"] = json!(left);
-            current["status"]["disruptedPods"][&self.target.name] = json!(now);
+            let status = part(&mut current, "status");
+            status["disruptionsAllowed"] = json!(left);
+            part(status, "disruptedPods")[&self.target.name] = json!(now);
             if left == 0 {
                 set_disruption_condition(&mut current, &now);
             }
@@ -204,7 +205,8 @@ impl Call<'_> {
                         "reason": "EvictionByEvictionAPI",
                         "message": "Eviction API: evicting",
                     });
-                    set_condition(&mut pod["status"]["conditions"], &now, condition);
+                    let conditions = &mut part(&mut pod, "status")["conditions"];
+                    set_condition(conditions, &now, condition);
                     Ok(Change::Put(Accepted::unchecked(pod)))
                 })
                 .await?;

@@ -10,4 +10,5 @@ mod reviews;
 mod scale;
 mod token;
 
+pub(super) use action::part;
 pub(crate) use scale::scale_of_stored;

@@ -142,3 +142,75 @@ impl Site for Health {
         serde_json::json!({})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_client::testing::Cluster;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A pod of another type, and one that is deeper than readers go.
+    fn unreadable_pods() -> [Value; 2] {
+        let nested = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
+        let meta = |name: &str| json!({"name": name, "namespace": "tenant"});
+        let mut deep = meta("deep");
+        deep["labels"] = nested;
+        [
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta("odd"), "spec": 5}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": deep}),
+        ]
+    }
+
+    fn pods_of(cluster: &Cluster, app: &str) -> usize {
+        let pods = cluster.list("pods");
+        let of_app = pods
+            .iter()
+            .filter(|pod| pod["metadata"]["labels"]["app"] == app);
+        of_app.count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unreadable_pods_of_one_tenant_stop_no_controller() {
+        for is_streaming in [true, false] {
+            let cluster = match is_streaming {
+                true => Cluster::new(),
+                false => Cluster::without_streamed_lists(),
+            };
+            // They are there when the controllers start, as after a restart.
+            for pod in unreadable_pods() {
+                cluster.put(pod);
+            }
+            let template = json!({"metadata": {"labels": {"app": "set"}},
+                "spec": {"containers": [{"name": "main", "image": "i"}]}});
+            cluster.put(json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "metadata": {"name": "set", "namespace": "other"},
+                "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "set"}},
+                    "template": template},
+            }));
+            let mut template = template;
+            template["metadata"]["labels"]["app"] = json!("job");
+            template["spec"]["restartPolicy"] = json!("Never");
+            cluster.put(json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": "job", "namespace": "other"},
+                "spec": {"parallelism": 2, "completions": 2, "backoffLimit": 1,
+                    "completionMode": "NonIndexed",
+                    "selector": {"matchLabels": {"app": "job"}}, "template": template},
+            }));
+            let stop = CancellationToken::new();
+            let running = run(cluster.client(), Options::default(), stop.clone());
+            let running = tokio::spawn(running);
+            let pods = |cluster: &Cluster| (pods_of(cluster, "set"), pods_of(cluster, "job"));
+            cluster
+                .eventually("pods of both owners", |cluster| pods(cluster) == (3, 2))
+                .await;
+            stop.cancel();
+            running.await.unwrap().unwrap();
+            let metrics = Health.metrics();
+            let counted = "reflector_decode_errors_total{resource=\"pods\"}";
+            assert!(metrics.contains(counted), "{metrics}");
+        }
+    }
+}

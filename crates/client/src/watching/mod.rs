@@ -1,23 +1,27 @@
 //! Watching objects of a kind: all there are, then every change, without end.
 //!
 //! Objects come without `managedFields`, which no loop reads. One that cannot be read is left out
-//! with a warning; the others come all the same.
+//! with a warning and counted; the others come all the same. Its deletion
+//! is passed on, so that no loop keeps what was last read of it.
 //!
 //! Reading order: this file (what is asked of the server), `unread` (objects as the server wrote
-//! them), `unmanaged` (reading them).
+//! them), `unmanaged` (reading them), `unreadable` (what is counted).
 
 mod unmanaged;
 mod unread;
+mod unreadable;
 
 use std::pin::Pin;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::serde::de::DeserializeOwned;
+use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as kube_watcher};
 use kube::{Api, Resource};
 
 use unread::{Collection, Text, Unread};
+pub use unreadable::metrics;
 
 /// Watches objects of a kind. The first list comes as a stream, which neither side has to hold as
 /// one list. A server that refuses to, or never ends that stream, is listed page by page instead.
@@ -51,9 +55,30 @@ where
         false => texts(Api::<Unread<false>>::all_with(client, &collection), config),
     };
     texts.filter_map(move |event| {
-        let event = event.map(|event| with_object(event, |text| read(&text, &objects)));
+        let event = event.map(|event| match event {
+            Event::Delete(text) => read_gone(&text, &objects).map(Event::Delete),
+            event => with_object(event, |text| read(&text, &objects)),
+        });
         std::future::ready(event.transpose())
     })
+}
+
+/// Lists the objects of a kind that can be read.
+///
+/// # Errors
+///
+/// If the server does not answer, or refuses.
+pub async fn list<K>(api: Api<K>, params: &ListParams) -> kube::Result<Vec<K>>
+where
+    K: Resource + DeserializeOwned,
+{
+    let collection = Collection(api.resource_url().to_owned());
+    let unread = Api::<Unread<false>>::all_with(api.into_client(), &collection);
+    let listed = unread.list(params).await?;
+    let objects = listed.items.iter();
+    Ok(objects
+        .filter_map(|object| read(&object.text, &collection.0))
+        .collect())
 }
 
 /// Waits until `condition` holds for the object of that name, or for its absence, and returns it.
@@ -93,7 +118,16 @@ where
 fn read<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
     let object = text.read();
     if let Err(error) = &object {
-        tracing::warn!(objects, name = text.name(), %error, "skipped unreadable object");
+        unreadable::leave_out(text, objects, error);
+    }
+    object.ok()
+}
+
+/// The object that is gone: its name at least, for an earlier state of it may have been read.
+fn read_gone<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
+    let object = text.read().or_else(|_| text.read_identity());
+    if let Err(error) = &object {
+        unreadable::leave_out(text, objects, error);
     }
     object.ok()
 }
@@ -258,6 +292,42 @@ mod tests {
             api.put(&path, json!({"metadata": {"name": name, "labels": labels}}));
         }
         assert_eq!(listed(&api).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unreadable_object_is_counted_left_out_and_its_deletion_seen() {
+        let api = TestApi::default();
+        let put = |name: &str, labels: serde_json::Value| {
+            let path = format!("/api/v1/namespaces/{name}");
+            api.put(
+                &path,
+                json!({"metadata": {"name": name, "uid": name, "labels": labels}}),
+            );
+        };
+        put("a", json!({"is": "readable"}));
+        put("b", json!(7));
+        let namespaces: Api<Namespace> = Api::all(api.client());
+        let before = unreadable::count_of("namespaces");
+        let listed = list(namespaces.clone(), &ListParams::default())
+            .await
+            .unwrap();
+        assert_eq!(listed.len(), 1);
+        let mut events = std::pin::pin!(watch(namespaces.clone(), watcher::Config::default()));
+        while !matches!(events.next().await, Some(Event::InitDone)) {}
+        put("a", json!(7));
+        put("c", json!({"is": "readable"}));
+        let Some(Event::Apply(seen)) = events.next().await else {
+            panic!("the readable one is seen");
+        };
+        assert_eq!(seen.metadata.name.as_deref(), Some("c"));
+        assert!(unreadable::count_of("namespaces") >= before + 3);
+        // The answer is the object, which cannot be read either.
+        let _ = namespaces.delete("a", &DeleteParams::default()).await;
+        let Some(Event::Delete(gone)) = events.next().await else {
+            panic!("its deletion is seen");
+        };
+        assert_eq!(gone.metadata.name.as_deref(), Some("a"));
+        assert_eq!(gone.metadata.uid.as_deref(), Some("a"));
     }
 
     async fn listed(api: &TestApi) -> usize {

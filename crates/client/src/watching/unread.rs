@@ -10,9 +10,9 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{
-    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess,
-    Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::unmanaged::Unmanaged;
@@ -94,26 +94,48 @@ impl Text {
         serde_json::from_str(self.0.get()).map(|Unmanaged(object)| object)
     }
 
+    /// An object of that kind with nothing but the identity.
+    ///
+    /// # Errors
+    ///
+    /// If that is no object of the kind.
+    pub(super) fn read_identity<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
+        serde_json::from_value(serde_json::to_value(self.head())?)
+    }
+
     /// Namespace and name, as far as they can be read.
     pub(super) fn name(&self) -> String {
-        #[derive(Default, serde::Deserialize)]
-        struct Head {
-            #[serde(default)]
-            metadata: Name,
-        }
-        #[derive(Default, serde::Deserialize)]
-        struct Name {
-            #[serde(default)]
-            namespace: String,
-            #[serde(default)]
-            name: String,
-        }
-        let head: Head = serde_json::from_str(self.0.get()).unwrap_or_default();
-        match head.metadata.namespace.as_str() {
-            "" => head.metadata.name,
-            namespace => format!("{namespace}/{}", head.metadata.name),
+        let Identity {
+            namespace, name, ..
+        } = self.head().metadata;
+        match (namespace, name.unwrap_or_default()) {
+            (None, name) => name,
+            (Some(namespace), name) => format!("{namespace}/{name}"),
         }
     }
+
+    fn head(&self) -> Head {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+}
+
+#[derive(Default, Deserialize, Serialize)]
+struct Head {
+    #[serde(default)]
+    metadata: Identity,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<String>,
 }
 
 /// The object's `metadata.resourceVersion`. Servers write it near the beginning: the rest of the

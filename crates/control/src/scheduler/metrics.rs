@@ -5,13 +5,14 @@
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use plimsoll_client::watching;
 use plimsoll_core::scheduling::queue::{Incoming, Sizes};
 
 /// How an attempt ended.
@@ -257,7 +258,8 @@ impl Metrics {
     /// All of them, as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        if let Err(error) = encode(&mut text, &self.registry) {
+        let of_watches = encode_registry(&mut text, watching::metrics());
+        if let Err(error) = of_watches.and_then(|()| encode(&mut text, &self.registry)) {
             tracing::warn!(%error, "metrics not encoded");
         }
         text

@@ -78,6 +78,33 @@ async fn a_pod_of_the_api_runs_and_the_api_knows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unreadable_pod_of_the_node_keeps_no_other_from_running() {
+    let api = FakeApi::default();
+    let nested = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
+    api.put_as_it_is(json!({"metadata": {"name": "odd"}, "spec": 5}));
+    api.put_as_it_is(json!({"metadata": {"name": "deep", "labels": nested}}));
+    api.put(&simple("first", "sleep:1", "Always"));
+    let cluster = Cluster::join(World::new(), api);
+    cluster.until_phase("first", "Running").await;
+    cluster
+        .api
+        .put_as_it_is(json!({"metadata": {"name": "odder"}, "spec": {"containers": 5}}));
+    cluster.api.put(&simple("second", "sleep:1", "Always"));
+    cluster.until_phase("second", "Running").await;
+    // One that has become unreadable ends all the same when it is removed.
+    cluster
+        .api
+        .change("first", |pod| pod["spec"]["containers"] = json!(5));
+    cluster.api.remove("first");
+    cluster
+        .until("it is forgotten", |cluster| {
+            cluster.world.report("first").is_none()
+        })
+        .await;
+    assert_eq!(cluster.status("second")["phase"], "Running");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_pod_goes_when_nothing_of_it_is_left() {
     let cluster = Cluster::new();
     cluster.api.put(&simple("web", "stubborn:1", "Always"));

@@ -63,6 +63,16 @@ impl FakeApi {
         self.state().store(pod, "ADDED");
     }
 
+    /// Stores what may be no pod.
+    pub(crate) fn put_as_it_is(&self, pod: Value) {
+        self.state().store(pod, "ADDED");
+    }
+
+    /// Removes a pod at once, whatever its node says.
+    pub(crate) fn remove(&self, name: &str) {
+        self.state().remove(name);
+    }
+
     /// Changes a pod as somebody else would.
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut state = self.state();

@@ -4,6 +4,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use plimsoll_client::watching;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
 use tokio::task::JoinSet;
@@ -68,10 +69,8 @@ fn is_alive(pod: &Pod) -> bool {
 async fn pod_events(client: &Client, namespace: &str, name: &str) -> Result<Vec<Event>, String> {
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
     let about = format!("involvedObject.kind=Pod,involvedObject.name={name}");
-    let listed = api.list(&ListParams::default().fields(&about)).await;
-    listed
-        .map(|list| list.items)
-        .map_err(|error| crate::cluster::reason(&error))
+    let listed = watching::list(api, &ListParams::default().fields(&about)).await;
+    listed.map_err(|error| crate::cluster::reason(&error))
 }
 
 /// Looks for the record of its eviction: on its node if that is known, else on all of them.

@@ -10,6 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
+use plimsoll_client::watching;
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::{Cluster, DisruptionBudget};
 use plimsoll_core::scheduling::pod::SchedulingPod;
@@ -83,5 +84,5 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(client.clone());
-    Ok(api.list(&ListParams::default()).await?.items)
+    Ok(watching::list(api, &ListParams::default()).await?)
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use plimsoll_client::watching::list;
 use plimsoll_core::eviction::summary::Summary;
 use tokio::task::JoinSet;
 
@@ -26,7 +27,7 @@ pub(crate) struct Past {
 pub(crate) async fn nodes(client: &Client, names: &[String]) -> Result<Vec<Node>> {
     let api: Api<Node> = Api::all(client.clone());
     if names.is_empty() {
-        return Ok(api.list(&ListParams::default()).await?.items);
+        return Ok(list(api, &ListParams::default()).await?);
     }
     let mut nodes = Vec::new();
     for name in names {
@@ -81,7 +82,7 @@ async fn read(client: &Client, node: Node) -> Result<Look> {
     let name = node.name_any();
     let pods: Api<Pod> = Api::all(client.clone());
     let bound = ListParams::default().fields(&format!("spec.nodeName={name}"));
-    let pods = pods.list(&bound).await?.items;
+    let pods = list(pods, &bound).await?;
     let kubelet = Kubelet::new(client, &name);
     let sample = kubelet.summary().await;
     Ok(Look {

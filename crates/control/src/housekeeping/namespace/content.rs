@@ -10,6 +10,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use crate::housekeeping::discovery::{Kind, discover};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::informer::Metadata;
+use plimsoll_client::watching;
 
 use super::conditions::Progress;
 
@@ -107,8 +108,8 @@ async fn estimate_pods(
     elapsed_secs: u64,
 ) -> Result<u64, kube::Error> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = api.list(&ListParams::default()).await?;
-    let graces = pods.items.iter().filter_map(|pod| {
+    let pods = watching::list(api, &ListParams::default()).await?;
+    let graces = pods.iter().filter_map(|pod| {
         let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
         let is_over = matches!(phase, Some("Succeeded" | "Failed"));
         let grace = pod.spec.as_ref()?.termination_grace_period_seconds?;

@@ -241,6 +241,7 @@ impl KubeletMetrics {
         let mut text = String::new();
         // Writing to a text cannot fail.
         let _ = encode_registry(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, plimsoll_client::watching::metrics());
         text.push_str(&rest.into_text());
         text
     }

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::auth::authority::{kubeconfig, write_private};
-use plimsoll_apiserver::server::{Options, Server, serve};
+use plimsoll_apiserver::server::{Options, Server, passed, serve};
 use plimsoll_apiserver::store::Store;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
@@ -23,6 +23,9 @@ use crate::kubeconfig::ADMIN;
 use crate::mistakes::mistakes;
 use crate::store::{self, EtcdFiles};
 use crate::{admission, listen, logging, signals};
+
+/// How soon a kubeconfig that could not be renewed is tried again.
+const RETRY: Duration = Duration::from_secs(60);
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
@@ -114,7 +117,9 @@ pub(crate) struct Opened {
     pub(crate) directory: PathBuf,
     store: Arc<dyn Store>,
     listener: TcpListener,
-    names: Vec<String>,
+    advertised: String,
+    /// When the admin's kubeconfig is to be written anew.
+    due: Timestamp,
     _lock: Lock,
 }
 
@@ -137,6 +142,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
     let options = Options {
         pod_security: plugins.pod_security,
         advertised: advertised.clone(),
+        names: names(arguments, address),
         audit_log: arguments.audit_log_path.clone(),
         overcommit: overcommit(arguments)?.map(Arc::new),
         memory_pressure: match arguments.add_memory_pressure_toleration {
@@ -151,15 +157,16 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         .await
         .context("cannot open the cluster")?;
     let kubeconfig = directory.join(ADMIN);
-    write_kubeconfig(&server, &advertised, &kubeconfig)?;
+    let due = write_kubeconfig(&server, &advertised, &kubeconfig)?;
     Ok(Opened {
         server,
         address,
         kubeconfig,
         directory,
         store,
-        names: names(arguments, address),
         listener,
+        advertised,
+        due,
         _lock: lock,
     })
 }
@@ -167,7 +174,14 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
 impl Opened {
     /// Serves until the server is stopped.
     pub(crate) async fn serve(self) -> Result<()> {
-        let served = serve(self.server, self.listener, &self.names).await;
+        let keeping = tokio::spawn(keep_kubeconfig(
+            Arc::clone(&self.server),
+            self.advertised,
+            self.kubeconfig,
+            self.due,
+        ));
+        let served = serve(self.server, self.listener).await;
+        keeping.abort();
         served.context("cannot serve")?;
         self.store.close().await.context("cannot close the store")
     }
@@ -252,7 +266,31 @@ fn names(arguments: &Arguments, address: SocketAddr) -> Vec<String> {
     names
 }
 
-fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<()> {
+/// Writes the admin's kubeconfig anew before its certificate ends.
+async fn keep_kubeconfig(
+    server: Arc<Server>,
+    advertised: String,
+    path: PathBuf,
+    mut due: Timestamp,
+) {
+    loop {
+        passed(due).await;
+        match write_kubeconfig(&server, &advertised, &path) {
+            Ok(next) => {
+                due = next;
+                tracing::info!(path = %path.display(), "the admin's kubeconfig is renewed");
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(error, "the admin's kubeconfig is not renewed");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+/// Returns when it is to be written anew.
+fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Timestamp> {
     let authority = server.authority();
     let admin = authority
         .admin(now())
@@ -264,7 +302,8 @@ fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<()
         "kubernetes-admin",
         &admin,
     );
-    write_private(path, &text).context("cannot write the admin's kubeconfig")
+    write_private(path, &text).context("cannot write the admin's kubeconfig")?;
+    Ok(admin.due())
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -21,6 +21,12 @@ const OBJECTS: &[u8] = b"/registry/";
 /// certificate is made anew with its key.
 const KEYS: [&str; 2] = ["ca.key", "service-account.key"];
 
+/// The same for directories in which authorities are separate: those of earlier versions have none.
+const SEPARATE_KEYS: [&str; 2] = ["client-ca.key", "kubelet-serving-ca.key"];
+
+/// Any of these makes a directory such a one.
+const SEPARATE: [&str; 3] = ["client-ca.crt", "kubelet-serving-ca.crt", "former-ca.crt"];
+
 /// What objects are stored in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
@@ -123,8 +129,13 @@ fn etcd_tls(files: EtcdFiles<'_>) -> Result<EtcdTls> {
 
 /// Fails if keys are missing that objects in the store depend on.
 pub(crate) async fn refuse_new_keys(store: &dyn Store, certificates: &Path) -> Result<()> {
-    let paths = KEYS.map(|name| certificates.join(name));
-    let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.exists()).collect();
+    let is_there = |name: &&str| certificates.join(name).exists();
+    let separate_keys = SEPARATE_KEYS
+        .iter()
+        .filter(|_| SEPARATE.iter().any(|n| is_there(&n)));
+    let names = KEYS.iter().chain(separate_keys);
+    let missing = names.filter(|name| !is_there(name));
+    let missing: Vec<PathBuf> = missing.map(|name| certificates.join(name)).collect();
     if missing.is_empty() || !has_objects(store).await? {
         return Ok(());
     }

@@ -125,7 +125,7 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
         certificate_pem: serving.certificate_pem,
         key_pem: serving.key_pem,
     });
-    let ca_pem = Some(authority.certificate_pem().to_owned());
+    let ca_pem = Some(authority.trusted_by_nodes_pem());
     arguments
         .node
         .options(CONFINEMENT, &opened.directory, serving, ca_pem)

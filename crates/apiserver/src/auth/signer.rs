@@ -6,6 +6,7 @@
 //! asked of the caller.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,7 +15,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::problem::quoted;
 use serde_json::{Value, json};
 
-use super::authority::{Authority, AuthorityError, end_of};
+use super::authority::{Authority, AuthorityError, Signer, end_of};
 use super::identity::{BOOTSTRAPPERS, MASTERS, NODE_USER_PREFIX, NODES};
 use super::signing_request::{SigningRequest, SigningRequestError};
 use super::{list, text};
@@ -38,6 +39,8 @@ pub enum Decision {
     Approve(&'static str),
     /// Deny it, with this message: it asks for what another machine has.
     Deny(String),
+    /// Leave it to a person, and tell them why.
+    Leave(String),
     /// Leave it to a person.
     Ignore,
 }
@@ -158,13 +161,29 @@ pub fn claim(csr: &Value) -> Option<(String, Option<i64>)> {
     Some((node.to_owned(), end))
 }
 
+/// Under this key of a request's `spec.extra` stand the addresses that its requester was seen to
+/// have. A loopback address is among them if that was the API server's own machine.
+pub const PROVEN_ADDRESSES: &str = "plimsoll.dev/proven-addresses";
+
+/// A name or address such that equal ones are equal texts.
+pub fn comparable(name: &str) -> String {
+    match name.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().to_string(),
+        Err(_) => name.trim_end_matches('.').to_ascii_lowercase(),
+    }
+}
+
 /// Whether a kubelet's request for a serving certificate is approved at once: it has to be the
-/// node's own, for names that its node object has. `node` finds that object, `may` is asked as in
-/// [`decide`]. Upstream leaves these to a person; without the role it is the same here.
+/// node's own, for names that its node object has, and for addresses that the request came from.
+/// `node` finds that object, `may` is asked as in [`decide`], `server_names` are the API server's,
+/// `holder` finds another node than the second that has a name or address, written as by
+/// [`comparable`]. Upstream leaves these to a person; without the role it is the same here.
 pub fn decide_serving(
     csr: &Value,
     node: impl Fn(&str) -> Option<Value>,
     may: impl Fn(&str) -> bool,
+    server_names: &[String],
+    holder: impl Fn(&str, &str) -> Option<String>,
 ) -> Decision {
     let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
     if is_decided || has_certificate(csr) || text(csr, "/spec/signerName") != KUBELET_SERVING {
@@ -183,20 +202,118 @@ pub fn decide_serving(
         return Decision::Ignore;
     };
     let addresses = list(&node, "/status/addresses").iter();
-    let mut known: BTreeSet<&str> = addresses.map(|entry| text(entry, "/address")).collect();
-    known.insert(name);
-    let addresses: Vec<String> = request
-        .ip_addresses
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let mut asked = request.dns_names.iter().chain(&addresses);
-    if asked.all(|name| known.contains(name.as_str())) && may("selfnodeserver") {
-        return Decision::Approve(
-            "Auto approving self kubelet server certificate after SubjectAccessReview.",
-        );
+    let addresses = addresses.map(|entry| comparable(text(entry, "/address")));
+    let mut known: BTreeSet<String> = addresses.collect();
+    known.insert(comparable(name));
+    let dns_names = request.dns_names.iter().map(|name| comparable(name));
+    let dns_names: Vec<String> = dns_names.collect();
+    let ip_addresses = request.ip_addresses.iter().map(IpAddr::to_canonical);
+    let ip_addresses: Vec<IpAddr> = ip_addresses.collect();
+    let addresses = ip_addresses.iter().map(ToString::to_string);
+    let mut asked = dns_names.iter().cloned().chain(addresses);
+    if !asked.all(|name| known.contains(&name)) || !may("selfnodeserver") {
+        return Decision::Ignore;
     }
-    Decision::Ignore
+    let asking = Asking {
+        node: name,
+        proven: proven_addresses(csr),
+        server_names,
+        holder: &holder,
+    };
+    let dns_names = dns_names.iter().map(|name| asking.check_name(name));
+    let addresses = ip_addresses.iter().map(|ip| asking.check_address(*ip));
+    match dns_names.chain(addresses).collect::<Result<(), String>>() {
+        Ok(()) => Decision::Approve(
+            "Auto approving self kubelet server certificate after SubjectAccessReview.",
+        ),
+        Err(reason) => Decision::Leave(reason),
+    }
+}
+
+/// Names by which pods reach the API server, whatever else it is called.
+const KUBERNETES: [&str; 4] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// A node that asks for a serving certificate.
+struct Asking<'a> {
+    node: &'a str,
+    proven: Vec<IpAddr>,
+    server_names: &'a [String],
+    holder: &'a dyn Fn(&str, &str) -> Option<String>,
+}
+
+impl Asking<'_> {
+    /// Nodes on the API server's machine share its names and addresses, and those of each other.
+    fn is_on_server(&self) -> bool {
+        self.proven.iter().any(IpAddr::is_loopback)
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), String> {
+        if KUBERNETES.contains(&name) || name == "localhost" {
+            return Err(format!("DNS name {} is the API server's", quoted(name)));
+        }
+        // Its own name is a node's by its client certificate.
+        let is_own = name == comparable(self.node);
+        self.check_others(&format!("DNS name {}", quoted(name)), name, is_own)
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<(), String> {
+        let told = format!("IP address {address}");
+        if !self.proven.contains(&address) {
+            let proven: Vec<String> = self.proven.iter().map(ToString::to_string).collect();
+            let proven = proven.join(", ");
+            return Err(format!(
+                "{told} is not where the request came from ({proven})"
+            ));
+        }
+        self.check_others(&told, &address.to_string(), false)
+    }
+
+    fn check_others(&self, told: &str, name: &str, is_own: bool) -> Result<(), String> {
+        if self.is_on_server() {
+            return Ok(());
+        }
+        let mut server_names = self.server_names.iter();
+        if server_names.any(|other| comparable(other) == name) {
+            return Err(format!("{told} is the API server's"));
+        }
+        match (self.holder)(name, self.node).filter(|_| !is_own) {
+            Some(holder) => Err(format!("{told} is that of node {}, too", quoted(&holder))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn proven_addresses(csr: &Value) -> Vec<IpAddr> {
+    let extra = csr.pointer("/spec/extra");
+    let proven = extra.and_then(|extra| extra.get(PROVEN_ADDRESSES));
+    let proven = proven.and_then(Value::as_array).into_iter().flatten();
+    let proven = proven.filter_map(|address| address.as_str()?.parse().ok());
+    proven.collect()
+}
+
+/// What a reservation's condition is called.
+const RESERVATION: &str = "AutoApprovalRefused";
+
+/// The condition by which a request is left to a person.
+pub fn reservation(message: &str) -> Value {
+    json!({
+        "type": RESERVATION,
+        "status": "True",
+        "reason": "NotProven",
+        "message": message,
+    })
+}
+
+/// Whether that reservation has been noted down.
+pub fn says(csr: &Value, message: &str) -> bool {
+    let mut conditions = list(csr, "/status/conditions").iter();
+    conditions
+        .any(|condition| condition["type"] == RESERVATION && text(condition, "/message") == message)
 }
 
 /// The node that, once it is there or has changed, may make a difference to this request.
@@ -245,13 +362,17 @@ pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signat
     if !is_approved || has_true_condition(csr, "Failed") || has_certificate(csr) {
         return Ok(Signature::NotDue);
     }
-    let check: fn(&SigningRequest, &BTreeSet<&str>) -> Result<(), String> =
-        match text(csr, "/spec/signerName") {
-            KUBELET_CLIENT => check_kubelet_client,
-            KUBELET_SERVING => check_kubelet_serving,
-            API_CLIENT => |_, usages| check_api_client(usages),
-            _ => return Ok(Signature::NotDue),
-        };
+    let signer_name = text(csr, "/spec/signerName");
+    let check: fn(&SigningRequest, &BTreeSet<&str>) -> Result<(), String> = match signer_name {
+        KUBELET_CLIENT => check_kubelet_client,
+        KUBELET_SERVING => check_kubelet_serving,
+        API_CLIENT => |_, usages| check_api_client(usages),
+        _ => return Ok(Signature::NotDue),
+    };
+    let signer = match signer_name {
+        KUBELET_SERVING => Signer::Kubelets,
+        _ => Signer::Clients,
+    };
     let request = SigningRequest::from_api(text(csr, "/spec/request"));
     let request = request.and_then(|request| request.check_signature().map(|()| request));
     let request = request.map_err(|source| SignError::Request {
@@ -266,7 +387,7 @@ pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signat
         csr.pointer("/spec/expirationSeconds")
             .and_then(Value::as_u64),
     );
-    let signed = authority.sign_request(&request, &usages, lifetime, now)?;
+    let signed = authority.sign_request(signer, &request, &usages, lifetime, now)?;
     Ok(Signature::Issued(signed))
 }
 

@@ -59,10 +59,12 @@ pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
             .ensure("scheduling.k8s.io", "priorityclasses", class)
             .await?;
     }
-    server
-        .ensure("", "configmaps", server.authentication_configuration())
-        .await?;
     server.settle().await?;
+    let configuration = server.authentication_configuration();
+    server.put_right("configmaps", configuration).await?;
+    server
+        .put_right("configmaps", server.kubelet_serving_authority())
+        .await?;
     let changes = rbac::reconcile(&Standard::new(), server.as_ref()).into_iter();
     try_join_all(changes.map(|change| server.apply_policy(change))).await?;
     server.settle().await
@@ -179,7 +181,15 @@ impl Server {
                 "name": "extension-apiserver-authentication",
                 "namespace": "kube-system",
             },
-            "data": {"client-ca-file": self.authority.certificate_pem()},
+            "data": {"client-ca-file": self.authority.client_ca_pem()},
+        })
+    }
+
+    /// What whoever asks nodes for figures needs in order to believe them.
+    fn kubelet_serving_authority(&self) -> Value {
+        json!({
+            "metadata": {"name": "kubelet-serving-ca", "namespace": "kube-system"},
+            "data": {ROOT_CA_KEY: self.authority.kubelet_serving_ca_pem()},
         })
     }
 

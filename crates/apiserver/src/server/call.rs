@@ -7,6 +7,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::Server;
 use super::annotations::Annotations;
+use super::handle::Origin;
 use super::route::Target;
 use crate::auth::identity::User;
 use crate::body::Body;
@@ -26,6 +27,10 @@ pub(crate) struct Call<'a> {
     pub server: &'a Server,
     /// Who asks.
     pub user: &'a User,
+    /// Where the request comes from.
+    pub origin: Origin,
+    /// Whether the user is another than the one who asks.
+    pub is_impersonated: bool,
     /// The verb that the request was authorized for.
     pub verb: &'static str,
     /// What is asked for, as the path names it.

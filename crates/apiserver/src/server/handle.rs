@@ -1,5 +1,6 @@
 //! The way of a request: who, may they, is there room, what is it about, do it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use super::journey::{Journey, is_connection};
 use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
-use crate::auth::attributes::Attributes;
+use crate::auth::attributes::{Attributes, Forbidden};
 use crate::auth::authorize::impersonate;
 use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
@@ -25,14 +26,52 @@ use crate::http::query::Query;
 use crate::kinds::{self, Kind};
 use crate::status::{Details, Status};
 
-/// Where a request comes from.
+/// Who sends a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
-    /// A socket, with the certificate that the client showed and that was verified, and the user
-    /// it stands for: read once, not with every request.
-    Socket(Option<Arc<[u8]>>, Option<User>),
+    /// A client on a socket.
+    Socket(Client),
     /// Code of this process.
     Trusted(User),
+}
+
+/// A client on a socket.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// Where it is.
+    pub origin: Origin,
+    /// Its address.
+    pub address: IpAddr,
+    /// The certificate that it showed, if any.
+    pub shown: Option<Shown>,
+}
+
+/// A certificate that was shown and verified when the connection was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub der: Arc<[u8]>,
+    /// The user it stands for: read once, not with every request.
+    pub user: Option<User>,
+    /// When it ends. Connections may last longer.
+    pub end: Timestamp,
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The machine of this server.
+    ThisMachine,
+    /// Another one, which has this address as far as can be seen from here.
+    Elsewhere(IpAddr),
+}
+
+impl Peer {
+    fn origin(&self) -> Origin {
+        match self {
+            Peer::Socket(client) => client.origin,
+            Peer::Trusted(_) => Origin::ThisMachine,
+        }
+    }
 }
 
 impl Server {
@@ -60,8 +99,9 @@ impl Server {
             headers: std::mem::take(&mut parts.headers),
             now: respond::now(),
             audit_id,
-            user: None,
             annotations: Annotations::default(),
+            actor: None,
+            impersonated: None,
         };
         let request = Request::from_parts(parts, body);
         let answer = self.answer(&mut journey, request, peer).await;
@@ -84,12 +124,15 @@ impl Server {
         peer: &Peer,
     ) -> Result<Response<Body>, Status> {
         self.see_decisive_changes().await;
-        let user = self.identify(&journey.headers, peer, journey.now)?;
-        let user = self.impersonated(journey, user)?;
-        let user = journey.user.insert(user).clone();
+        let actor = self.identify(&journey.headers, peer, journey.now)?;
+        let actor = journey.actor.insert(actor).clone();
+        if let Some(other) = self.impersonated(journey, &actor)? {
+            journey.impersonated = Some(other);
+        }
+        let user = journey.impersonated.clone().unwrap_or(actor);
         journey.with_attributes(|attributes| self.authorize(&user, attributes))?;
         let is_long = journey.is_long_running();
-        let answer = self.dispatch(journey, &user, request);
+        let answer = self.dispatch(journey, &user, peer.origin(), request);
         if is_long {
             let answer = answer.await?;
             let running = self.metrics.long_running(journey.labels(0));
@@ -108,10 +151,20 @@ impl Server {
 
     /// Who asks.
     fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
-        let certificate = match peer {
+        let shown = match peer {
             Peer::Trusted(user) => return Ok(user.clone().authenticated()),
-            Peer::Socket(_, Some(user)) => return Ok(user.clone()),
-            Peer::Socket(certificate, None) => certificate.as_deref(),
+            Peer::Socket(client) => client.shown.as_ref(),
+        };
+        let certificate = match shown {
+            None => None,
+            Some(shown) if now > shown.end => {
+                tracing::debug!("not authenticated: the certificate has ended");
+                return Err(Status::unauthorized());
+            }
+            Some(Shown {
+                user: Some(user), ..
+            }) => return Ok(user.clone()),
+            Some(shown) => Some(&*shown.der),
         };
         let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
         let protocols = protocols.filter_map(|value| value.to_str().ok());
@@ -130,22 +183,19 @@ impl Server {
     }
 
     /// Whom the user acts for, if they say so and may.
-    fn impersonated(&self, journey: &Journey, user: User) -> Result<User, Status> {
+    fn impersonated(&self, journey: &Journey, user: &User) -> Result<Option<User>, Status> {
         let pairs = journey.headers.iter();
         let pairs = pairs.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let wanted =
             wanted_user(pairs).map_err(|error| Status::internal_error(&error.to_string()))?;
         let Some(wanted) = wanted else {
-            return Ok(user);
+            return Ok(None);
         };
         journey.with_attributes(|attributes| {
-            let acts = self.access.with(&user, &self.cache, |authorizer| {
-                impersonate(authorizer, &user, &wanted, attributes)
+            let acts = self.access.with(user, &self.cache, |authorizer| {
+                impersonate(authorizer, user, &wanted, attributes)
             });
-            acts.map_err(|forbidden| {
-                let (group, resource) = (&forbidden.group, &forbidden.resource);
-                Status::denied(group, resource, &forbidden.name, &forbidden.reason)
-            })
+            acts.map(Some).map_err(|forbidden| denied(&forbidden))
         })
     }
 
@@ -154,16 +204,14 @@ impl Server {
         let checked = self.access.with(user, &self.cache, |authorizer| {
             authorizer.check(user, attributes)
         });
-        checked.map_err(|forbidden| {
-            let (group, resource) = (&forbidden.group, &forbidden.resource);
-            Status::denied(group, resource, &forbidden.name, &forbidden.reason)
-        })
+        checked.map_err(|forbidden| denied(&forbidden))
     }
 
     async fn dispatch(
         self: &Arc<Self>,
         journey: &Journey,
         user: &User,
+        origin: Origin,
         request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
         let target = match &journey.route {
@@ -199,6 +247,8 @@ impl Server {
         let call = Call {
             server: self,
             user,
+            origin,
+            is_impersonated: journey.impersonated.is_some(),
             verb: journey.verb(),
             target,
             kind,
@@ -233,6 +283,11 @@ impl Server {
 }
 
 const AUDIT_ID: http::HeaderName = http::HeaderName::from_static("audit-id");
+
+fn denied(forbidden: &Forbidden) -> Status {
+    let (group, resource) = (&forbidden.group, &forbidden.resource);
+    Status::denied(group, resource, &forbidden.name, &forbidden.reason)
+}
 
 fn timed_out() -> Status {
     Status::new(

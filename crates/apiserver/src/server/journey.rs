@@ -45,8 +45,11 @@ pub(super) struct Journey {
     pub(super) headers: HeaderMap,
     pub(super) now: Timestamp,
     pub(super) audit_id: String,
-    pub(super) user: Option<User>,
     pub(super) annotations: Annotations,
+    /// Who asks, once that is known.
+    pub(super) actor: Option<User>,
+    /// Whom they act for, once they may.
+    pub(super) impersonated: Option<User>,
 }
 
 impl Journey {
@@ -224,7 +227,8 @@ impl Journey {
     }
 
     pub(super) fn audit_event(&self, code: u16) -> serde_json::Value {
-        let user = self.user.as_ref().map(User::to_api);
+        let user = self.impersonated.as_ref().or(self.actor.as_ref());
+        let user = user.map(User::to_api);
         let time = super::call::time_text(self.now);
         let mut event = json!({
             "kind": "Event",

@@ -4,7 +4,7 @@
 //! connection. A client that says nothing costs a socket for a while and nothing else.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,18 +15,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use plimsoll_client::accepting::accept;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
 use super::call::read_body;
-use super::handle::Peer;
+use super::clock::passed;
+use super::handle::{Client, Origin, Peer, Shown};
 use super::respond;
-use crate::auth::authority::AuthorityError;
+use super::tls::{self, ServerCertificate, TlsError};
+use crate::auth::authority::end_of_certificate;
 use crate::auth::identity::{User, user_of_certificate};
 use crate::body::{self, Body, BodyError};
 use crate::status::Status;
@@ -54,61 +53,17 @@ const MAX_CONNECTIONS: usize = 16_384;
 /// How long requests may take to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why the server cannot listen.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    /// No certificate.
-    #[error(transparent)]
-    Authority(#[from] AuthorityError),
-    /// The certificate cannot be used.
-    #[error("the server's certificate cannot be used")]
-    Tls(#[from] rustls::Error),
-    /// The certificate's file is damaged.
-    #[error("the server's certificate cannot be read")]
-    Pem(#[from] rustls::pki_types::pem::Error),
-    /// Clients cannot be verified.
-    #[error("clients cannot be verified against the authority")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
-}
-
 /// Serves until the server is stopped, then lets what was begun end.
-///
-/// `names` are the host names and addresses that clients use; the certificate is made for them.
-pub async fn serve(
-    server: Arc<Server>,
-    listener: TcpListener,
-    names: &[String],
-) -> Result<(), ListenError> {
-    let acceptor = acceptor(&server, names)?;
+pub async fn serve(server: Arc<Server>, listener: TcpListener) -> Result<(), TlsError> {
+    let certificate = Arc::new(ServerCertificate::new(&server)?);
+    let acceptor = TlsAcceptor::from(Arc::new(tls::settings(&server, Arc::clone(&certificate))?));
+    let renewing = tokio::spawn(certificate.keep(Arc::downgrade(&server)));
     let mut stop = server.stopping();
     let serve =
         |socket, address| connection(Arc::clone(&server), acceptor.clone(), socket, address);
     accept(listener, MAX_CONNECTIONS, stopped(&mut stop), GRACE, serve).await;
+    renewing.abort();
     Ok(())
-}
-
-fn acceptor(server: &Server, names: &[String]) -> Result<TlsAcceptor, ListenError> {
-    let own = server.authority.server(names, respond::now())?;
-    let chain = CertificateDer::pem_slice_iter(own.certificate_pem.as_bytes());
-    let chain: Vec<CertificateDer<'static>> = chain.collect::<Result<_, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(own.key_pem.as_bytes())?;
-    let mut roots = RootCertStore::empty();
-    let authority = server.authority.certificate_pem().as_bytes();
-    for certificate in CertificateDer::pem_slice_iter(authority) {
-        roots.add(certificate?)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    // Tokens and anonymous health checks come without a certificate.
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()?;
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Waits for a body that is small. A refusal that overtakes its request resets the stream, and
@@ -144,12 +99,24 @@ async fn connection(
         }
         Err(_) => return,
     };
-    let (_, session) = stream.get_ref();
+    let (socket, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
-    let certificate: Option<Arc<[u8]>> = certificate.map(|der| der.as_ref().into());
-    let user = certificate.as_deref().map(user_of_certificate);
-    let user = user.and_then(|user| user.ok().flatten());
-    let peer = Arc::new(Peer::Socket(certificate, user.map(User::authenticated)));
+    let shown = certificate.map(|der| {
+        let user = user_of_certificate(der).ok().flatten();
+        Shown {
+            der: der.as_ref().into(),
+            user: user.map(User::authenticated),
+            end: end_of_certificate(der),
+        }
+    });
+    let end = shown.as_ref().map(|shown| shown.end);
+    let own_address = socket.local_addr().ok().map(|own| own.ip().to_canonical());
+    let address = address.ip().to_canonical();
+    let peer = Arc::new(Peer::Socket(Client {
+        origin: origin(address, own_address),
+        address,
+        shown,
+    }));
     let mut stop = server.stopping();
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, peer) = (Arc::clone(&server), Arc::clone(&peer));
@@ -179,8 +146,50 @@ async fn connection(
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = ended(end) => {
+            // Watches and streams would go on for ever; who asks has to show a certificate anew.
+            connection.as_mut().graceful_shutdown();
+            match tokio::time::timeout(GRACE, connection).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
+        }
     };
     if let Err(error) = ended {
         tracing::debug!(%address, error, "connection ended");
+    }
+}
+
+/// A client that has the address at which it is answered is on the same machine.
+fn origin(peer: IpAddr, own: Option<IpAddr>) -> Origin {
+    if peer.is_loopback() || Some(peer) == own {
+        Origin::ThisMachine
+    } else {
+        Origin::Elsewhere(peer)
+    }
+}
+
+/// Waits until a certificate has ended.
+async fn ended(end: Option<Timestamp>) {
+    match end {
+        Some(end) => passed(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_on_this_machine_if_it_has_one_of_its_addresses() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let own = Some(address("10.0.0.1"));
+        assert_eq!(origin(address("127.0.0.1"), own), Origin::ThisMachine);
+        assert_eq!(origin(address("::1"), own), Origin::ThisMachine);
+        assert_eq!(origin(address("10.0.0.1"), own), Origin::ThisMachine);
+        let other = address("10.0.0.2");
+        assert_eq!(origin(other, own), Origin::Elsewhere(other));
+        assert_eq!(origin(other, None), Origin::Elsewhere(other));
     }
 }

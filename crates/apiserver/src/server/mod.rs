@@ -5,7 +5,7 @@
 //! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
 //! `service_account`, `pod_security`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
 //! `subresources`, `documents`; `bounded`, the store as all of them write to it. Around it:
-//! `listener` (sockets and TLS), `local` (the same without a socket), `bootstrap` (what a new
+//! `listener` (sockets), `tls` (certificates on them), `local` (the same without a socket), `bootstrap` (what a new
 //! cluster starts with), `limits`, `metrics`, `audit`.
 
 mod access;
@@ -15,12 +15,14 @@ mod audit;
 mod bootstrap;
 mod bounded;
 mod call;
+mod clock;
 mod decisive;
 mod delete;
 mod documents;
 mod facts;
 mod handle;
 mod identity;
+mod introduction;
 mod journey;
 mod limits;
 mod list;
@@ -35,6 +37,7 @@ mod route;
 mod service_account;
 mod signing;
 mod subresources;
+mod tls;
 mod watch;
 mod write;
 
@@ -47,12 +50,13 @@ use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-pub use listener::{ListenError, serve};
+pub use clock::passed;
+pub use listener::serve;
 pub use metrics::Metrics;
+pub use tls::TlsError;
 
 use crate::auth::Objects;
 use crate::auth::authority::{Authority, AuthorityError};
-use crate::auth::identity::MASTERS;
 use crate::auth::token::{Authenticator, KeyError, SigningKey};
 use crate::cache::Cache;
 use crate::kinds;
@@ -61,9 +65,6 @@ use crate::node_proxy::{ConnectorError, NodeConnector};
 use crate::store::Store;
 use plimsoll_client::supervision::Supervisor;
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-/// Whom nodes see when the server asks them.
-const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -74,6 +75,9 @@ pub struct Options {
     pub issuer: String,
     /// The host and port that clients are told.
     pub advertised: String,
+    /// The host names and addresses that clients use; the server's certificate is made for them,
+    /// and no node's is.
+    pub names: Vec<String>,
     /// Reads in flight at once.
     pub max_reads: usize,
     /// Writes in flight at once.
@@ -95,6 +99,7 @@ impl Options {
             certificates: certificates.into(),
             issuer: "https://kubernetes.default.svc.cluster.local".to_owned(),
             advertised: "127.0.0.1:6443".to_owned(),
+            names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
             max_reads: 400,
             max_writes: 200,
             audit_log: None,
@@ -115,7 +120,7 @@ pub struct Server {
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
-    nodes: NodeConnector,
+    introduction: introduction::Introduction,
     limits: limits::Limits,
     metrics: Metrics,
     audit: Option<audit::Log>,
@@ -161,10 +166,8 @@ impl Server {
         let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
         let audiences = vec![options.issuer.clone()];
         let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
-        let introduced = authority.client(NODE_CLIENT, &[MASTERS], respond::now())?;
-        let nodes = NodeConnector::new(&introduced, authority.certificate_pem())?
-            .allowing_local_addresses();
         let store: Arc<dyn Store> = Arc::new(bounded::Bounded::new(store));
+        let introduction = introduction::Introduction::new(&authority)?;
         let cache = Cache::start(Arc::clone(&store)).await?;
         let audit = match &options.audit_log {
             None => None,
@@ -183,7 +186,7 @@ impl Server {
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,
-            nodes,
+            introduction,
             limits: limits::Limits::new(options.max_reads, options.max_writes),
             metrics: Metrics::default(),
             audit,
@@ -197,6 +200,7 @@ impl Server {
             .map_err(OpenError::Bootstrap)?;
         bootstrap::follow_namespaces(&server);
         signing::follow(&server);
+        introduction::follow(&server);
         Ok(server)
     }
 
@@ -209,6 +213,11 @@ impl Server {
     /// those that are added.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
+    }
+
+    /// How nodes are asked.
+    fn nodes(&self) -> NodeConnector {
+        self.introduction.connector()
     }
 
     /// Ends all watches and takes no new requests.

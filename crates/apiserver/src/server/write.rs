@@ -13,6 +13,7 @@ use super::bounded;
 use super::call::{Call, key};
 use super::list::store_failure;
 use super::respond;
+use super::signing;
 use super::subresources::scale_of_stored;
 use crate::auth::node::Operation;
 use crate::body::Body;
@@ -118,6 +119,7 @@ impl Call<'_> {
     ) -> Result<Done, Status> {
         if self.kind.kind == "CertificateSigningRequest" {
             certificates::set_requester(&mut accepted.object, self.user);
+            signing::note_proven_addresses(self, &mut accepted.object);
         }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);

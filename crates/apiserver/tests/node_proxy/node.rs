@@ -58,8 +58,9 @@ pub(crate) fn authority() -> (Authority, tempfile::TempDir) {
 }
 
 pub(crate) fn connector(authority: &Authority) -> NodeConnector {
-    let client = authority.client("kube-apiserver-kubelet-client", &["system:masters"], now());
-    NodeConnector::new(&client.unwrap(), authority.certificate_pem())
+    let client =
+        authority.introduction("kube-apiserver-kubelet-client", &["system:masters"], now());
+    NodeConnector::new(&client.unwrap(), &authority.kubelet_serving_ca_pem())
         .unwrap()
         .allowing_local_addresses()
 }
@@ -130,9 +131,11 @@ async fn wait_until(condition: impl Fn() -> bool) {
 
 /// Shows a certificate of the authority and wants to see one.
 fn acceptor(authority: &Authority) -> TlsAcceptor {
-    let own = authority.server(&["127.0.0.1".to_owned()], now()).unwrap();
+    let own = authority
+        .kubelet_serving("n1", &["127.0.0.1".to_owned()], now())
+        .unwrap();
     let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_slice_iter(authority.certificate_pem().as_bytes()) {
+    for root in CertificateDer::pem_slice_iter(authority.trusted_by_nodes_pem().as_bytes()) {
         roots.add(root.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -78,6 +78,13 @@ impl Caller {
         }
     }
 
+    /// The code of a GET; `None` where there is no connection for it.
+    pub(crate) async fn try_get(&self, path: &str) -> Option<u16> {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let answer = soon(path, self.client.send(request)).await.ok()?;
+        Some(answer.status().as_u16())
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, "", "").await
     }
@@ -168,6 +175,11 @@ impl Lines {
     /// The next line; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         soon("an event of a watch", self.next_line()).await
+    }
+
+    /// Whether there is more; a connection that breaks off is an end.
+    pub(crate) async fn try_next(&mut self) -> Option<()> {
+        self.body.frame().await?.ok().map(drop)
     }
 
     async fn next_line(&mut self) -> Option<Value> {

@@ -50,11 +50,11 @@ impl Cluster {
         let address = listener.local_addr().unwrap();
         let mut options = Options::new(folder.path().join("pki"));
         options.advertised = address.to_string();
+        options.names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
         adapt(&mut options);
         let server = Server::open(Arc::clone(&store), options).await.unwrap();
-        let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
         let serving = Arc::clone(&server);
-        tokio::spawn(async move { serve(serving, listener, &names).await.unwrap() });
+        tokio::spawn(async move { serve(serving, listener).await.unwrap() });
         let cluster = Cluster {
             server,
             store,
@@ -85,6 +85,13 @@ impl Cluster {
         Caller::new(kube::Client::try_from(self.config(name, groups)).unwrap())
     }
 
+    /// Somebody with that client certificate.
+    pub(crate) fn caller(&self, own: &Certificate) -> Caller {
+        let ca = self.server.authority().certificate_pem();
+        let config = config(&kubeconfig(&self.url(), ca, "own", own));
+        Caller::new(kube::Client::try_from(config).unwrap())
+    }
+
     /// The kubelet of a node.
     pub(crate) fn kubelet(&self, node: &str) -> Caller {
         self.user(&format!("system:node:{node}"), &["system:nodes"])
@@ -110,16 +117,19 @@ impl Cluster {
     }
 
     fn config(&self, name: &str, groups: &[&str]) -> kube::Config {
-        let text = self.kubeconfig(name, groups);
-        let parsed = kube::config::Kubeconfig::from_yaml(&text).unwrap();
-        let options = kube::config::KubeConfigOptions::default();
-        let loaded = kube::Config::from_custom_kubeconfig(parsed, &options);
-        let loaded = loaded.now_or_never();
-        let mut config = loaded.expect("made of texts, it is ready at once").unwrap();
-        // A refusal is what many tests are about.
-        config.default_retry = false;
-        config
+        config(&self.kubeconfig(name, groups))
     }
+}
+
+fn config(text: &str) -> kube::Config {
+    let parsed = kube::config::Kubeconfig::from_yaml(text).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let loaded = kube::Config::from_custom_kubeconfig(parsed, &options);
+    let loaded = loaded.now_or_never();
+    let mut config = loaded.expect("made of texts, it is ready at once").unwrap();
+    // A refusal is what many tests are about.
+    config.default_retry = false;
+    config
 }
 
 impl Drop for Cluster {

@@ -216,9 +216,8 @@ async fn a_join_token_that_is_over_opens_nothing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_serving_certificate_is_signed_when_its_node_appears() {
-    let cluster = Cluster::start().await;
+/// Lets nodes have their serving certificates approved.
+async fn allow_serving(cluster: &Cluster) {
     let admin = cluster.admin();
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({
@@ -233,12 +232,26 @@ async fn a_serving_certificate_is_signed_when_its_node_appears() {
     binding["subjects"][0]["name"] = json!("system:nodes");
     let bindings = format!("{rbac}/clusterrolebindings");
     admin.post(&bindings, &binding).await.expect(201);
+}
+
+/// A request of a node for a serving certificate.
+fn serving_request(node: &str, names: Vec<SanType>) -> (KeyPair, Value) {
+    let (key, mut request) = request_with_names(&format!("system:node:{node}"), names);
+    request["spec"]["signerName"] = json!("kubernetes.io/kubelet-serving");
+    request["spec"]["usages"] = json!(["digital signature", "server auth"]);
+    (key, request)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_serving_certificate_is_signed_when_its_node_appears() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    allow_serving(&cluster).await;
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
     let kubelet = cluster.kubelet("n7");
     let name = SanType::DnsName("n7".try_into().unwrap());
-    let (_, mut request) = request_with_names("system:node:n7", vec![name]);
-    request["spec"]["signerName"] = json!("kubernetes.io/kubelet-serving");
-    request["spec"]["usages"] = json!(["digital signature", "server auth"]);
+    let (_, request) = serving_request("n7", vec![name]);
     let made = kubelet.post(REQUESTS, &request).await.expect(201);
     let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
     // Another request that is looked at later and signed at once: this one has been seen by then.
@@ -246,7 +259,7 @@ async fn a_serving_certificate_is_signed_when_its_node_appears() {
     let rotation = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";
     let mut may_rotate = self::binding("rotation", rotation);
     may_rotate["subjects"][0]["name"] = json!("system:nodes");
-    admin.post(&bindings, &may_rotate).await.expect(201);
+    admin.post(bindings, &may_rotate).await.expect(201);
     let other = kubelet.post(REQUESTS, &other).await.expect(201);
     let other = format!("{REQUESTS}/{}", other["metadata"]["name"].as_str().unwrap());
     let certificate = async |path: &str| {
@@ -257,4 +270,67 @@ async fn a_serving_certificate_is_signed_when_its_node_appears() {
     assert_eq!(certificate(&path).await, None);
     kubelet.post("/api/v1/nodes", &node("n7")).await.expect(201);
     eventually("it is signed", async || certificate(&path).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_gets_no_certificate_for_addresses_that_are_not_its() {
+    let cluster = Cluster::start().await;
+    let admin = cluster.admin();
+    allow_serving(&cluster).await;
+    let kubelet = cluster.kubelet("n7");
+    let foreign = ["10.255.255.254", "kubernetes.default"];
+    let mut own = kubelet.post("/api/v1/nodes", &node("n7")).await.expect(201);
+    let addresses = ["127.0.0.1", foreign[0], foreign[1]];
+    let addresses = addresses.map(|a| json!({"type": "InternalIP", "address": a}));
+    own["status"] = json!({"addresses": addresses});
+    let status = "/api/v1/nodes/n7/status";
+    kubelet.put(status, &own).await.expect(200);
+    for (name, reason) in [
+        (
+            SanType::IpAddress(foreign[0].parse().unwrap()),
+            "IP address 10.255.255.254 is not where the request came from (127.0.0.1)",
+        ),
+        (
+            SanType::DnsName(foreign[1].try_into().unwrap()),
+            "DNS name \"kubernetes.default\" is the API server's",
+        ),
+    ] {
+        let (_, request) = serving_request("n7", vec![name]);
+        let made = kubelet.post(REQUESTS, &request).await.expect(201);
+        let proven = &made["spec"]["extra"]["plimsoll.dev/proven-addresses"];
+        assert_eq!(*proven, json!(["127.0.0.1"]));
+        let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
+        let csr = eventually("it is decided on", async || {
+            let csr = admin.get(&path).await.expect(200);
+            csr["status"]["conditions"].is_array().then_some(csr)
+        })
+        .await;
+        let condition = &csr["status"]["conditions"][0];
+        assert_eq!(condition["type"], "AutoApprovalRefused", "{csr}");
+        assert_eq!(condition["message"], reason);
+        // An administrator may know better.
+        let mut approved = csr.clone();
+        let yes =
+            json!({"type": "Approved", "status": "True", "reason": "IKnow", "message": "yes"});
+        approved["status"]["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .push(yes);
+        let approval = format!("{path}/approval");
+        admin.put(&approval, &approved).await.expect(200);
+        eventually("it is signed", async || {
+            let csr = admin.get(&path).await.expect(200);
+            csr["status"]["certificate"].is_string().then_some(())
+        })
+        .await;
+    }
+    // Nobody writes down addresses of their own, and whoever acts for a node proves none.
+    let as_node = admin.with("impersonate-user", "system:node:n7");
+    let as_node = as_node.with("impersonate-group", "system:nodes");
+    let local = SanType::IpAddress("127.0.0.1".parse().unwrap());
+    let (_, mut request) = serving_request("n7", vec![local]);
+    request["spec"]["extra"] = json!({"plimsoll.dev/proven-addresses": ["127.0.0.1"]});
+    let made = as_node.post(REQUESTS, &request).await.expect(201);
+    let proven = &made["spec"]["extra"]["plimsoll.dev/proven-addresses"];
+    assert_eq!(*proven, json!([]));
 }

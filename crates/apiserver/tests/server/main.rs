@@ -12,6 +12,7 @@ mod objects;
 mod abuse;
 mod anywhere;
 mod audit;
+mod certificates;
 mod deletion;
 mod depth;
 mod disruption;

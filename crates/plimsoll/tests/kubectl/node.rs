@@ -44,11 +44,14 @@ impl Agent {
         let now = Timestamp::from_secs(i64::try_from(now.as_secs()).unwrap());
         // Agents of several tests sign at once, and what they sign is no business of the server's.
         let own_pki = tempfile::tempdir().unwrap();
-        for file in ["ca.crt", "ca.key"] {
-            std::fs::copy(certificates.join(file), own_pki.path().join(file)).unwrap();
+        for name in ["ca", "client-ca", "kubelet-serving-ca"] {
+            for file in [format!("{name}.crt"), format!("{name}.key")] {
+                std::fs::copy(certificates.join(&file), own_pki.path().join(&file)).unwrap();
+            }
         }
         let authority = Authority::open(own_pki.path(), now).unwrap();
-        let own = authority.server(&["127.0.0.1".to_owned()], now).unwrap();
+        let names = ["127.0.0.1".to_owned()];
+        let own = authority.kubelet_serving("agent", &names, now).unwrap();
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();

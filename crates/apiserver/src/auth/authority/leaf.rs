@@ -9,15 +9,15 @@ use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::object::timestamp::Timestamp;
 use rcgen::{
     CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType, DnValue,
-    ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+    ExtendedKeyUsagePurpose, KeyPair, PublicKeyData, SanType,
 };
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
-use x509_parser::prelude::X509Certificate;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::ca::Ca;
 use super::file::{read_if_exists, write_private, write_public};
-use super::subject::with_subject;
-use super::{Authority, AuthorityError, LEAF_DAYS, RENEW_AT_FRACTION, lifetime, new_key};
+use super::{Authority, AuthorityError, RENEW_AT_FRACTION, new_key, seconds};
 use crate::auth::identity::{MASTERS, NODE_USER_PREFIX, NODES};
 
 /// A certificate and its key.
@@ -27,6 +27,14 @@ pub struct Certificate {
     pub certificate_pem: String,
     /// The private key, as PKCS#8 PEM.
     pub key_pem: String,
+}
+
+impl Certificate {
+    /// When it is to be made anew.
+    pub fn due(&self) -> Timestamp {
+        let due = validity_of(&self.certificate_pem).map_or(0, Validity::due);
+        Timestamp::from_secs(due)
+    }
 }
 
 /// Why a signing request is not signed.
@@ -59,14 +67,14 @@ impl Authority {
     pub fn server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
         let wanted: BTreeSet<String> = names.iter().cloned().collect();
         let is_current = |pem: &str| names_of(pem) == wanted;
-        let issue = || self.new_server("plimsoll-apiserver", names, now);
-        self.kept("server", is_current, now, issue)
+        let issue = || new_server(&self.server, "plimsoll-apiserver", names, now);
+        self.kept(&self.server, "server", is_current, now, issue)
     }
 
     /// The certificate of the administrator, kept in `admin.crt` and `admin.key`.
     pub fn admin(&self, now: Timestamp) -> Result<Certificate, AuthorityError> {
         let issue = || self.client("kubernetes-admin", &[MASTERS], now);
-        self.kept("admin", |_| true, now, issue)
+        self.kept(&self.clients, "admin", |_| true, now, issue)
     }
 
     /// A new certificate for a user and its groups. Nothing is kept.
@@ -76,11 +84,18 @@ impl Authority {
         groups: &[&str],
         now: Timestamp,
     ) -> Result<Certificate, AuthorityError> {
-        let key = new_key(user)?;
-        Ok(Certificate {
-            certificate_pem: self.sign_client(user, groups, &key, now)?,
-            key_pem: key.serialize_pem(),
-        })
+        new_client(&self.clients, user, groups, now)
+    }
+
+    /// A new certificate that this server shows to nodes. It is not signed as clients' are: nodes
+    /// trust whom they joined, and this server has no use for it as a client of its own.
+    pub fn introduction(
+        &self,
+        user: &str,
+        groups: &[&str],
+        now: Timestamp,
+    ) -> Result<Certificate, AuthorityError> {
+        new_client(&self.server, user, groups, now)
     }
 
     /// A new certificate for the kubelet of a node.
@@ -96,7 +111,7 @@ impl Authority {
         now: Timestamp,
     ) -> Result<Certificate, AuthorityError> {
         let user = format!("{NODE_USER_PREFIX}{node}");
-        self.new_server(&user, names, now)
+        new_server(&self.kubelets, &user, names, now)
     }
 
     /// The certificate (PEM) that a joining kubelet asks for with a signing request (PEM). The key
@@ -114,72 +129,14 @@ impl Authority {
         if part(DnType::OrganizationName) != NODES || !check_dns_subdomain(node).is_empty() {
             return Err(RequestProblem::NotKubelet);
         }
-        Ok(self.sign_client(user, &[NODES], &request.public_key, now)?)
-    }
-
-    fn new_server(
-        &self,
-        subject: &str,
-        names: &[String],
-        now: Timestamp,
-    ) -> Result<Certificate, AuthorityError> {
-        let mut params = CertificateParams::default();
-        for name in names {
-            let name = match name.parse::<IpAddr>() {
-                Ok(address) => SanType::IpAddress(address),
-                Err(_) => {
-                    let host = name.as_str().try_into();
-                    SanType::DnsName(host.map_err(|source| failed(name, source))?)
-                }
-            };
-            params.subject_alt_names.push(name);
-        }
-        let mut name = DistinguishedName::new();
-        name.push(DnType::CommonName, subject);
-        params.distinguished_name = name;
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = new_key(subject)?;
-        let certificate = self.sign(params, subject, &key, now)?;
-        Ok(Certificate {
-            certificate_pem: certificate.pem(),
-            key_pem: key.serialize_pem(),
-        })
-    }
-
-    /// A client certificate (PEM) for a key.
-    fn sign_client(
-        &self,
-        user: &str,
-        groups: &[&str],
-        key: &impl PublicKeyData,
-        now: Timestamp,
-    ) -> Result<String, AuthorityError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = self.sign(params, user, key, now)?;
-        let der = with_subject(certificate.der(), user, groups, self.issuer.key());
-        let der = der.ok_or_else(|| failed(user, rcgen::Error::CouldNotParseCertificate))?;
-        Ok(pem_of(&der))
-    }
-
-    fn sign(
-        &self,
-        mut params: CertificateParams,
-        subject: &str,
-        key: &impl PublicKeyData,
-        now: Timestamp,
-    ) -> Result<rcgen::Certificate, AuthorityError> {
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.use_authority_key_identifier_extension = true;
-        (params.not_before, params.not_after) = lifetime(now, LEAF_DAYS);
-        let signed = params.signed_by(key, &self.issuer);
-        signed.map_err(|source| failed(subject, source))
+        let key = &request.public_key;
+        Ok(self.clients.sign_client(user, &[NODES], key, now)?)
     }
 
     /// The certificate in those files, as long as it is good; else a new one, written there.
     fn kept(
         &self,
+        ca: &Ca,
         file: &str,
         is_current: impl Fn(&str) -> bool,
         now: Timestamp,
@@ -191,7 +148,7 @@ impl Authority {
         let key = read_if_exists(&key_path)?;
         if let (Some(certificate_pem), Some(key_pem)) = (certificate, key) {
             let is_good = validity_of(&certificate_pem).is_some_and(|v| !v.is_due(now))
-                && self.has_signed(&certificate_pem)
+                && ca.has_signed(&certificate_pem)
                 && belongs(&certificate_pem, &key_pem)
                 && is_current(&certificate_pem);
             if is_good {
@@ -206,16 +163,48 @@ impl Authority {
         write_public(&certificate_path, &issued.certificate_pem)?;
         Ok(issued)
     }
+}
 
-    /// Whether the certificate is one of this authority's. Keys change when files are replaced.
-    pub(super) fn has_signed(&self, pem: &str) -> bool {
-        let check = |ca: &X509Certificate<'_>| {
-            let is_signed =
-                |leaf: &X509Certificate<'_>| leaf.verify_signature(Some(ca.public_key())).is_ok();
-            with_certificate(pem, is_signed)
+fn new_client(
+    ca: &Ca,
+    user: &str,
+    groups: &[&str],
+    now: Timestamp,
+) -> Result<Certificate, AuthorityError> {
+    let key = new_key(user)?;
+    Ok(Certificate {
+        certificate_pem: ca.sign_client(user, groups, &key, now)?,
+        key_pem: key.serialize_pem(),
+    })
+}
+
+fn new_server(
+    ca: &Ca,
+    subject: &str,
+    names: &[String],
+    now: Timestamp,
+) -> Result<Certificate, AuthorityError> {
+    let mut params = CertificateParams::default();
+    for name in names {
+        let name = match name.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => {
+                let host = name.as_str().try_into();
+                SanType::DnsName(host.map_err(|source| failed(name, source))?)
+            }
         };
-        with_certificate(self.certificate_pem(), check).flatten() == Some(true)
+        params.subject_alt_names.push(name);
     }
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, subject);
+    params.distinguished_name = name;
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = new_key(subject)?;
+    let certificate = ca.sign_leaf(params, subject, &key, now)?;
+    Ok(Certificate {
+        certificate_pem: certificate.pem(),
+        key_pem: key.serialize_pem(),
+    })
 }
 
 pub(super) fn failed(subject: &str, source: rcgen::Error) -> AuthorityError {
@@ -239,16 +228,26 @@ pub(super) fn pem_of(der: &[u8]) -> String {
 /// From when until when a certificate is good, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
-    start: i64,
+    pub(super) start: i64,
     pub(super) end: i64,
 }
 
 impl Validity {
-    /// Whether it is time for a new certificate.
-    pub(super) fn is_due(self, now: Timestamp) -> bool {
-        let now = now.as_nanos().div_euclid(1_000_000_000);
+    /// When it is time for a new certificate.
+    fn due(self) -> i64 {
         let rest = self.end.saturating_sub(self.start) / RENEW_AT_FRACTION;
-        now < self.start || now > self.end.saturating_sub(rest)
+        self.end.saturating_sub(rest)
+    }
+
+    /// Whether it is time for a new certificate. A clock that is behind is no reason: a certificate
+    /// that was made by it would be over once it is set.
+    pub(super) fn is_due(self, now: Timestamp) -> bool {
+        seconds(now) > self.due()
+    }
+
+    /// Whether it has not begun.
+    pub(super) fn is_ahead_of(self, now: Timestamp) -> bool {
+        seconds(now) < self.start
     }
 }
 
@@ -266,6 +265,12 @@ pub(super) fn validity_of(pem: &str) -> Option<Validity> {
 /// When a certificate ends, in seconds since 1970; `None` when the text holds none.
 pub(in crate::auth) fn end_of(pem: &str) -> Option<i64> {
     validity_of(pem).map(|validity| validity.end)
+}
+
+/// When a certificate (DER) ends. One that cannot be read has ended.
+pub(crate) fn end_of_certificate(der: &[u8]) -> Timestamp {
+    let end = X509Certificate::from_der(der).map_or(0, |(_, c)| c.validity().not_after.timestamp());
+    Timestamp::from_secs(end)
 }
 
 fn names_of(pem: &str) -> BTreeSet<String> {
@@ -300,7 +305,10 @@ pub(super) fn belongs(certificate_pem: &str, key_pem: &str) -> bool {
     with_certificate(certificate_pem, |c| c.public_key().raw == public) == Some(true)
 }
 
-fn with_certificate<T>(pem: &str, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+pub(super) fn with_certificate<T>(
+    pem: &str,
+    read: impl FnOnce(&X509Certificate<'_>) -> T,
+) -> Option<T> {
     let (_, pem) = parse_x509_pem(pem.as_bytes()).ok()?;
     let certificate = pem.parse_x509().ok()?;
     Some(read(&certificate))

@@ -1,22 +1,23 @@
-//! The cluster's own certificate authority.
+//! The cluster's own certificate authorities.
 //!
 //! Everything lives in one directory that only its owner can enter; keys are readable for their
-//! owner only. What exists is reused, what is about to expire is made anew. The authority itself
+//! owner only. What exists is reused, what is about to expire is made anew. An authority itself
 //! is renewed with its old key, so that certificates it has signed stay good.
 //!
-//! Reading order: `file` (writing what nobody else may read), `leaf` (certificates for servers and
-//! users), `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig` (how kubectl is told).
+//! Reading order: `file` (writing what nobody else may read), `ca` (one authority), `former` (the
+//! one that signed everything in earlier versions), `leaf` (certificates for servers and users),
+//! `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig` (how
+//! kubectl is told).
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::object::timestamp::Timestamp;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+use rcgen::KeyPair;
 use time::OffsetDateTime;
 
+mod ca;
 mod file;
+mod former;
 mod kubeconfig;
 mod leaf;
 mod request;
@@ -25,9 +26,12 @@ mod subject;
 pub use file::{FileError, read_or_create_private, write_private};
 pub use kubeconfig::kubeconfig;
 pub(super) use leaf::end_of;
+pub(crate) use leaf::end_of_certificate;
 pub use leaf::{Certificate, RequestProblem};
 
-use file::{create_private_directory, read_if_exists, write_public};
+use ca::Ca;
+use file::create_private_directory;
+use former::Former;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 const CA_DAYS: i64 = 3650;
@@ -39,12 +43,28 @@ const RENEW_AT_FRACTION: i64 = 4;
 /// Clocks of other machines may be a little behind.
 const BACKDATED_SECONDS: i64 = 60 * 60;
 
-/// The authority that signs the certificates of servers, users and nodes.
+/// The authorities that sign the certificates of servers, users and nodes. One for each purpose: what
+/// is signed for one proves nothing for another.
 #[derive(Debug)]
 pub struct Authority {
     directory: PathBuf,
-    certificate_pem: String,
-    issuer: Issuer<'static, KeyPair>,
+    /// Whom clients trust, nodes among them: it signs what this server shows, and nothing else.
+    server: Ca,
+    /// Signs what clients of this server show.
+    clients: Ca,
+    /// Signs what nodes show as servers.
+    kubelets: Ca,
+    /// Whom an earlier version had sign everything, as long as that may be shown.
+    former: Option<Former>,
+}
+
+/// Who signs a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signer {
+    /// Certificates that clients show to this server.
+    Clients,
+    /// Certificates that nodes show as servers.
+    Kubelets,
 }
 
 /// The authority cannot be had, or cannot sign.
@@ -85,75 +105,95 @@ pub enum AuthorityError {
     /// The authority's own certificate is over.
     #[error("the certificate of the authority has expired; open it again to have it renewed")]
     Expired,
+    /// The authority's own certificate has not begun.
+    #[error(
+        "the clock of this machine ({now}) is before the certificate of the authority begins \
+         ({start}); set the clock"
+    )]
+    NotYetValid {
+        /// What the clock says.
+        now: String,
+        /// When the certificate begins.
+        start: String,
+    },
+    /// New keys would have certificates that are over as soon as the clock is set.
+    #[error(
+        "the clock of this machine says {now}, which cannot be; set it before the keys of the \
+         cluster are made"
+    )]
+    ClockNotSet {
+        /// What the clock says.
+        now: String,
+    },
 }
 
 impl Authority {
-    /// The authority in that directory; made if there is none.
+    /// The authorities in that directory; made if there are none.
     pub fn open(directory: &Path, now: Timestamp) -> Result<Authority, AuthorityError> {
         create_private_directory(directory)?;
-        let key_path = directory.join("ca.key");
-        let key_pem = read_or_create_private(&key_path, || {
-            new_key("the authority").map(|key| key.serialize_pem())
-        })?;
-        let malformed = |path: &Path, what| AuthorityError::Malformed {
-            path: path.to_owned(),
-            what,
-        };
-        let key = || KeyPair::from_pem(&key_pem).map_err(|_| malformed(&key_path, "private key"));
-
-        let path = directory.join("ca.crt");
-        let existing = read_if_exists(&path)?;
-        let certificate_pem = match existing {
-            Some(pem) => match leaf::validity_of(&pem) {
-                None => return Err(malformed(&path, "certificate")),
-                Some(validity) if !validity.is_due(now) => pem,
-                Some(_) => new_ca(&path, &key()?, now)?,
-            },
-            None => new_ca(&path, &key()?, now)?,
-        };
-        if !leaf::belongs(&certificate_pem, &key_pem) {
-            return Err(AuthorityError::OtherKey {
-                certificate: path,
-                key: key_path,
-            });
-        }
-        let issuer = Issuer::from_ca_cert_pem(&certificate_pem, key()?)
-            .map_err(|_| malformed(&path, "certificate of an authority"))?;
+        let exists = |name: &str| directory.join(name).exists();
+        let is_earlier = exists("ca.key") && !exists("client-ca.key") && !exists("client-ca.crt");
+        let server = Ca::open(directory, "ca", "plimsoll-ca", now)?;
+        // Written first: what was signed before must not be forgotten half way.
+        let former = Former::open(directory, &server, is_earlier, now)?;
         Ok(Authority {
             directory: directory.to_owned(),
-            certificate_pem,
-            issuer,
+            clients: Ca::open(directory, "client-ca", "plimsoll-client-ca", now)?,
+            kubelets: Ca::open(
+                directory,
+                "kubelet-serving-ca",
+                "plimsoll-kubelet-serving-ca",
+                now,
+            )?,
+            former,
+            server,
         })
     }
 
-    /// The certificate that clients trust, as PEM.
+    /// The certificate that clients of this server trust, as PEM.
     pub fn certificate_pem(&self) -> &str {
-        &self.certificate_pem
+        self.server.certificate_pem()
     }
-}
 
-/// Makes a certificate for the authority's key and writes it.
-fn new_ca(path: &Path, key: &KeyPair, now: Timestamp) -> Result<String, AuthorityError> {
-    let mut params = CertificateParams::default();
-    let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, "plimsoll-ca");
-    params.distinguished_name = name;
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::DigitalSignature,
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-    ];
-    (params.not_before, params.not_after) = lifetime(now, CA_DAYS);
-    let certificate = params
-        .self_signed(key)
-        .map_err(|source| AuthorityError::Sign {
-            subject: "the authority".to_owned(),
-            source,
-        })?;
-    let pem = certificate.pem();
-    write_public(path, &pem)?;
-    Ok(pem)
+    /// The certificates that this server trusts in clients, as PEM.
+    pub fn client_ca_pem(&self) -> String {
+        self.with_former(&self.clients)
+    }
+
+    /// The certificates that this server trusts in nodes, as PEM.
+    pub fn kubelet_serving_ca_pem(&self) -> String {
+        self.with_former(&self.kubelets)
+    }
+
+    /// The certificates that a node trusts in its clients, as PEM: this server's, and users'.
+    pub fn trusted_by_nodes_pem(&self) -> String {
+        [
+            self.server.certificate_pem(),
+            self.clients.certificate_pem(),
+        ]
+        .concat()
+    }
+
+    fn with_former(&self, ca: &Ca) -> String {
+        let former = self.former.as_ref().map_or("", Former::certificate_pem);
+        [ca.certificate_pem(), former].concat()
+    }
+
+    /// Whether a client's certificate (DER), whose chain has been verified, was signed for clients.
+    /// What the former authority has signed counts only if it was signed before it was replaced.
+    pub fn admits_client(&self, der: &[u8]) -> bool {
+        let Some(former) = &self.former else {
+            return true;
+        };
+        self.clients.has_signed_der(der) || former.has_signed(der)
+    }
+
+    fn signer(&self, signer: Signer) -> &Ca {
+        match signer {
+            Signer::Clients => &self.clients,
+            Signer::Kubelets => &self.kubelets,
+        }
+    }
 }
 
 fn new_key(subject: &str) -> Result<KeyPair, AuthorityError> {
@@ -163,9 +203,18 @@ fn new_key(subject: &str) -> Result<KeyPair, AuthorityError> {
     })
 }
 
+/// Seconds since 1970.
+fn seconds(time: Timestamp) -> i64 {
+    time.as_nanos().div_euclid(1_000_000_000)
+}
+
+fn time_text(seconds: i64) -> String {
+    Timestamp::from_secs(seconds).to_api().0.to_string()
+}
+
 /// From a little before `now` until that many days after it.
 fn lifetime(now: Timestamp, days: i64) -> (OffsetDateTime, OffsetDateTime) {
-    let seconds = now.as_nanos().div_euclid(1_000_000_000);
+    let seconds = seconds(now);
     let at = |seconds: i64| {
         OffsetDateTime::from_unix_timestamp(seconds)
             .expect("a timestamp and a few years are within four digits of a year")

@@ -12,9 +12,9 @@ use rcgen::{
 };
 use time::OffsetDateTime;
 
-use super::leaf::{failed, pem_of, validity_of};
-use super::subject::with_name;
-use super::{Authority, AuthorityError};
+use super::ca::Ca;
+use super::leaf::{failed, validity_of};
+use super::{Authority, AuthorityError, Signer, seconds, time_text};
 use crate::auth::signing_request::SigningRequest;
 
 /// Clocks of other machines may be a little behind.
@@ -28,11 +28,13 @@ impl Authority {
     /// at the latest.
     pub fn sign_request(
         &self,
+        signer: Signer,
         request: &SigningRequest,
         usages: &BTreeSet<&str>,
         lifetime: Duration,
         now: Timestamp,
     ) -> Result<String, AuthorityError> {
+        let ca = self.signer(signer);
         let subject = request.common_name.as_str();
         let refused = |source| failed(subject, source);
         let mut params = CertificateParams::default();
@@ -42,35 +44,39 @@ impl Authority {
         params.key_usages = each_once(usages.iter().copied().filter_map(key_usage));
         params.extended_key_usages = each_once(usages.iter().copied().filter_map(purpose));
         params.use_authority_key_identifier_extension = true;
-        (params.not_before, params.not_after) = self.life(lifetime, now)?;
+        (params.not_before, params.not_after) = life(ca, lifetime, now)?;
         let key = SubjectPublicKeyInfo::from_der(&request.public_key_der).map_err(refused)?;
-        let signed = params.signed_by(&key, &self.issuer).map_err(refused)?;
-        let signed = with_name(signed.der(), &request.subject_der, self.issuer.key());
-        let signed = signed.ok_or_else(|| refused(rcgen::Error::CouldNotParseCertificate))?;
-        Ok(pem_of(&signed))
+        ca.sign_named(&params, &request.subject_der, &key)
+            .map_err(refused)
     }
+}
 
-    fn life(
-        &self,
-        lifetime: Duration,
-        now: Timestamp,
-    ) -> Result<(OffsetDateTime, OffsetDateTime), AuthorityError> {
-        let now = now.as_nanos().div_euclid(1_000_000_000);
-        let own = validity_of(self.certificate_pem()).map_or(0, |validity| validity.end);
-        if now >= own {
-            return Err(AuthorityError::Expired);
-        }
-        let length = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
-        let mut end = now.saturating_add(length);
-        if length >= SHORT_SECONDS {
-            end -= BACKDATED_SECONDS;
-        }
-        let at = |seconds| {
-            OffsetDateTime::from_unix_timestamp(seconds)
-                .expect("the end of a certificate is within four digits of a year")
-        };
-        Ok((at(now - BACKDATED_SECONDS), at(end.min(own))))
+fn life(
+    ca: &Ca,
+    lifetime: Duration,
+    now: Timestamp,
+) -> Result<(OffsetDateTime, OffsetDateTime), AuthorityError> {
+    let now = seconds(now);
+    let own = validity_of(ca.certificate_pem()).ok_or(AuthorityError::Expired)?;
+    if now >= own.end {
+        return Err(AuthorityError::Expired);
     }
+    if now < own.start {
+        return Err(AuthorityError::NotYetValid {
+            now: time_text(now),
+            start: time_text(own.start),
+        });
+    }
+    let length = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
+    let mut end = now.saturating_add(length);
+    if length >= SHORT_SECONDS {
+        end -= BACKDATED_SECONDS;
+    }
+    let at = |seconds| {
+        OffsetDateTime::from_unix_timestamp(seconds)
+            .expect("the end of a certificate is within four digits of a year")
+    };
+    Ok((at(now - BACKDATED_SECONDS), at(end.min(own.end))))
 }
 
 fn alternative_names(request: &SigningRequest) -> Result<Vec<SanType>, rcgen::Error> {

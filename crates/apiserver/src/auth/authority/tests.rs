@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -42,9 +43,11 @@ fn key(certificate: &Certificate) -> PrivateKeyDer<'static> {
     PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes()).unwrap()
 }
 
-fn roots(authority: &Authority) -> Arc<RootCertStore> {
+fn roots(pem: &str) -> Arc<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    roots.add(der(authority.certificate_pem())).unwrap();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
     Arc::new(roots)
 }
 
@@ -57,7 +60,8 @@ fn handshake(
     let provider = Arc::new(default_provider());
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let server = authority.server(&names, now()).unwrap();
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots(authority), provider.clone())
+    let clients = roots(&authority.client_ca_pem());
+    let verifier = WebPkiClientVerifier::builder_with_provider(clients, provider.clone())
         .allow_unauthenticated()
         .build()
         .unwrap();
@@ -67,7 +71,7 @@ fn handshake(
         .with_single_cert(vec![der(&server.certificate_pem)], key(&server))?;
     let client_config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots(authority));
+        .with_root_certificates(roots(authority.certificate_pem()));
     let client_config = match client {
         Some(client) => {
             client_config.with_client_auth_cert(vec![der(&client.certificate_pem)], key(client))?
@@ -102,7 +106,7 @@ fn keys_are_for_their_owner_only_and_so_is_the_directory() {
     authority.admin(now()).unwrap();
     let pki = directory.path().join("pki");
     assert_eq!(mode(&pki), 0o700);
-    for name in ["ca.key", "server.key", "admin.key"] {
+    for name in ["ca.key", "client-ca.key", "server.key", "admin.key"] {
         assert_eq!(mode(&pki.join(name)), 0o600, "{name}");
     }
     for name in ["ca.crt", "server.crt", "admin.crt"] {
@@ -156,7 +160,7 @@ fn the_authority_is_renewed_with_its_old_key() {
     let much_later = days_later(now(), 3000);
     let renewed = Authority::open(&directory.path().join("pki"), much_later).unwrap();
     assert_ne!(renewed.certificate_pem(), first.certificate_pem());
-    assert!(renewed.has_signed(&client.certificate_pem));
+    assert!(renewed.clients.has_signed(&client.certificate_pem));
 }
 
 #[test]
@@ -256,6 +260,98 @@ fn strangers_and_servers_are_no_clients() {
     let server = own.server(&["localhost".to_owned()], now()).unwrap();
     assert!(handshake(&own, "localhost", Some(&server)).is_err());
     assert!(handshake(&own, "example.com", None).is_err());
+    // What the server shows to nodes, though it is a client's certificate.
+    let introduction = own.introduction("api", &[MASTERS], now()).unwrap();
+    assert!(handshake(&own, "localhost", Some(&introduction)).is_err());
+}
+
+/// A directory of an earlier version, in which one authority signed everything.
+fn earlier() -> (TempDir, Ca) {
+    let directory = TempDir::new().unwrap();
+    let long_ago = days_later(now(), -100);
+    let ca = Ca::open(directory.path(), "ca", "plimsoll-ca", long_ago).unwrap();
+    (directory, ca)
+}
+
+fn signed_by(ca: &Ca, user: &str, time: Timestamp) -> Certificate {
+    let key = new_key(user).unwrap();
+    Certificate {
+        certificate_pem: ca.sign_client(user, &[MASTERS], &key, time).unwrap(),
+        key_pem: key.serialize_pem(),
+    }
+}
+
+#[test]
+fn what_was_signed_before_authorities_were_separate_stays_good_and_nothing_since() {
+    let (directory, former) = earlier();
+    let before = signed_by(&former, "before", days_later(now(), -1));
+    let authority = Authority::open(directory.path(), now()).unwrap();
+    // Clients trust what they trusted, and are known by what they were given.
+    assert_eq!(authority.certificate_pem(), former.certificate_pem());
+    let shown = handshake(&authority, "localhost", Some(&before)).unwrap();
+    assert!(authority.admits_client(&shown.unwrap()));
+    let since = signed_by(&former, "since", days_later(now(), 1));
+    assert!(!authority.admits_client(&der(&since.certificate_pem)));
+    let own = authority.client("own", &[], now()).unwrap();
+    assert!(authority.admits_client(&der(&own.certificate_pem)));
+    assert!(!former.has_signed(&own.certificate_pem));
+    // Nodes are trusted by the certificates that they have.
+    let trusted = authority.kubelet_serving_ca_pem();
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2);
+
+    // A year later nothing of it is left, and the cut was where it was.
+    let again = Authority::open(directory.path(), days_later(now(), 30)).unwrap();
+    assert!(again.admits_client(&der(&before.certificate_pem)));
+    assert!(!again.admits_client(&der(&since.certificate_pem)));
+    let later = Authority::open(directory.path(), days_later(now(), 366)).unwrap();
+    assert_eq!(
+        later.client_ca_pem().matches("BEGIN CERTIFICATE").count(),
+        1
+    );
+}
+
+#[test]
+fn a_new_directory_has_no_former_authority() {
+    let (directory, authority) = authority();
+    for pem in [
+        authority.client_ca_pem(),
+        authority.kubelet_serving_ca_pem(),
+    ] {
+        assert_eq!(pem.matches("BEGIN CERTIFICATE").count(), 1);
+        assert_ne!(pem, authority.certificate_pem());
+    }
+    let again = Authority::open(&directory.path().join("pki"), now()).unwrap();
+    assert_eq!(again.client_ca_pem(), authority.client_ca_pem());
+}
+
+#[test]
+fn a_clock_that_is_behind_changes_nothing() {
+    let (directory, first) = authority();
+    let names = ["localhost".to_owned()];
+    let server = first.server(&names, now()).unwrap();
+    let admin = first.admin(now()).unwrap();
+    for behind in [days_later(now(), -2), Timestamp::from_secs(5)] {
+        let again = Authority::open(&directory.path().join("pki"), behind).unwrap();
+        assert_eq!(again.certificate_pem(), first.certificate_pem());
+        assert_eq!(again.client_ca_pem(), first.client_ca_pem());
+        let same = again.server(&names, behind).unwrap();
+        assert_eq!(same.certificate_pem, server.certificate_pem);
+        let same = again.admin(behind).unwrap();
+        assert_eq!(same.certificate_pem, admin.certificate_pem);
+    }
+}
+
+#[test]
+fn no_cluster_begins_in_1970() {
+    let directory = TempDir::new().unwrap();
+    let error = Authority::open(directory.path(), Timestamp::from_secs(5)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the clock of this machine says 1970-01-01T00:00:05Z, which cannot be; set it before the \
+         keys of the cluster are made"
+    );
+    assert!(!directory.path().join("ca.key").exists());
+    Authority::open(directory.path(), now()).unwrap();
 }
 
 #[test]

@@ -168,7 +168,11 @@ fn issued(csr: &Value) -> Issued {
     };
     let (_, pem) = parse_x509_pem(pem.as_bytes()).unwrap();
     let certificate = pem.parse_x509().unwrap();
-    let (_, ca) = parse_x509_pem(authority.certificate_pem().as_bytes()).unwrap();
+    let ca_pem = match text(csr, "/spec/signerName") {
+        KUBELET_SERVING => authority.kubelet_serving_ca_pem(),
+        _ => authority.client_ca_pem(),
+    };
+    let (_, ca) = parse_x509_pem(ca_pem.as_bytes()).unwrap();
     let ca = ca.parse_x509().unwrap();
     certificate.verify_signature(Some(ca.public_key())).unwrap();
     assert_eq!(certificate.issuer(), ca.subject());
@@ -340,36 +344,129 @@ fn nobody_asks_to_be_an_administrator() {
     assert_eq!(check_subject(&kubelet()), Ok(()));
 }
 
-#[test]
-fn a_nodes_own_serving_certificate_is_approved_for_the_names_it_has() {
+/// A request of node `n1` for a serving certificate, made from those addresses.
+fn serving(user: &str, from: &[&str], dns_names: &[&str], addresses: &[&str]) -> Value {
+    let names = dns_names
+        .iter()
+        .map(|name| SanType::DnsName((*name).try_into().unwrap()));
+    let addresses = addresses
+        .iter()
+        .map(|a| SanType::IpAddress(a.parse().unwrap()));
+    let request = request("system:node:n1", NODES, names.chain(addresses).collect());
+    let mut csr = csr(KUBELET_SERVING, &request, &SERVER);
+    csr["spec"]["username"] = json!(user);
+    csr["spec"]["extra"][PROVEN_ADDRESSES] = json!(from);
+    csr
+}
+
+/// What is decided about it, where the server is `10.0.0.1` and node `n2` has `10.0.0.8`.
+fn decided_serving(csr: &Value, may: bool) -> Decision {
     let node = |name: &str| {
-        let addresses = json!([{"type": "InternalIP", "address": "10.0.0.7"}]);
+        let addresses = [
+            "10.0.0.7",
+            "10.0.0.1",
+            "10.0.0.8",
+            "box",
+            "n2",
+            "api.example.org",
+        ];
+        let addresses = addresses.map(|address| json!({"address": address}));
         (name == "n1").then(|| json!({"status": {"addresses": addresses}}))
     };
-    let asking = |user: &str, names: Vec<SanType>| {
-        let mut csr = csr(
-            KUBELET_SERVING,
-            &request("system:node:n1", NODES, names),
-            &SERVER,
-        );
-        csr["spec"]["username"] = json!(user);
-        csr
+    let server_names = ["10.0.0.1", "api.example.org", "localhost"].map(str::to_owned);
+    let holder = |address: &str, asking: &str| {
+        assert_eq!(asking, "n1");
+        matches!(address, "10.0.0.8" | "n2").then(|| "n2".to_owned())
     };
-    let own = || {
-        let host = SanType::DnsName("n1".try_into().unwrap());
-        vec![host, SanType::IpAddress("10.0.0.7".parse().unwrap())]
-    };
-    let fine = asking("system:node:n1", own());
-    let message = "Auto approving self kubelet server certificate after SubjectAccessReview.";
-    assert_eq!(
-        decide_serving(&fine, node, |what| what == "selfnodeserver"),
-        Decision::Approve(message)
-    );
-    assert_eq!(decide_serving(&fine, node, |_| false), Decision::Ignore);
-    assert_eq!(decide_serving(&fine, |_| None, |_| true), Decision::Ignore);
-    let others = asking("system:node:n2", own());
-    assert_eq!(decide_serving(&others, node, |_| true), Decision::Ignore);
-    let elsewhere = vec![SanType::IpAddress("10.0.0.8".parse().unwrap())];
-    let foreign = asking("system:node:n1", elsewhere);
-    assert_eq!(decide_serving(&foreign, node, |_| true), Decision::Ignore);
+    decide_serving(
+        csr,
+        node,
+        |what| may && what == "selfnodeserver",
+        &server_names,
+        holder,
+    )
+}
+
+const NODE: &str = "system:node:n1";
+const APPROVED: Decision =
+    Decision::Approve("Auto approving self kubelet server certificate after SubjectAccessReview.");
+
+#[test]
+fn a_nodes_own_serving_certificate_is_approved_for_the_address_it_asks_from() {
+    let fine = serving(NODE, &["10.0.0.7"], &["n1", "box"], &["10.0.0.7"]);
+    assert_eq!(decided_serving(&fine, true), APPROVED);
+    let mapped = serving(NODE, &["10.0.0.7"], &["N1"], &["::ffff:10.0.0.7"]);
+    assert_eq!(decided_serving(&mapped, true), APPROVED);
+    assert_eq!(decided_serving(&fine, false), Decision::Ignore);
+    let others = serving("system:node:n2", &["10.0.0.7"], &["n1"], &["10.0.0.7"]);
+    assert_eq!(decided_serving(&others, true), Decision::Ignore);
+    // What the node does not say of itself may come with its next heartbeat.
+    let elsewhere = serving(NODE, &["10.0.0.9"], &[], &["10.0.0.9"]);
+    assert_eq!(decided_serving(&elsewhere, true), Decision::Ignore);
+}
+
+#[test]
+fn what_is_not_proven_to_be_the_nodes_is_left_to_a_person() {
+    let leave = |reason: &str| Decision::Leave(reason.to_owned());
+    for (from, dns_names, addresses, expected) in [
+        (
+            &["10.0.0.9"][..],
+            &["n1"][..],
+            &["10.0.0.7"][..],
+            "IP address 10.0.0.7 is not where the request came from (10.0.0.9)",
+        ),
+        (
+            &[],
+            &["n1"],
+            &["10.0.0.7"],
+            "IP address 10.0.0.7 is not where the request came from ()",
+        ),
+        (
+            &["10.0.0.7"],
+            &["n1"],
+            &["10.0.0.7", "10.0.0.1"],
+            "IP address 10.0.0.1 is not where the request came from (10.0.0.7)",
+        ),
+        // A gateway before the server and its nodes.
+        (
+            &["10.0.0.1"],
+            &[],
+            &["10.0.0.1"],
+            "IP address 10.0.0.1 is the API server's",
+        ),
+        (
+            &["10.0.0.8"],
+            &[],
+            &["10.0.0.8"],
+            "IP address 10.0.0.8 is that of node \"n2\", too",
+        ),
+        (
+            &["10.0.0.7"],
+            &["n2"],
+            &[],
+            "DNS name \"n2\" is that of node \"n2\", too",
+        ),
+        (
+            &["10.0.0.7"],
+            &["API.example.org"],
+            &[],
+            "DNS name \"api.example.org\" is the API server's",
+        ),
+    ] {
+        let csr = serving(NODE, from, dns_names, addresses);
+        assert_eq!(decided_serving(&csr, true), leave(expected));
+    }
+}
+
+#[test]
+fn a_node_on_the_servers_machine_shares_its_addresses_but_not_kubernetes() {
+    let here = ["127.0.0.1", "10.0.0.1"];
+    let fine = serving(NODE, &here, &["n1", "api.example.org"], &["10.0.0.1"]);
+    assert_eq!(decided_serving(&fine, true), APPROVED);
+    let node =
+        |_: &str| Some(json!({"status": {"addresses": [{"address": "kubernetes.default"}]}}));
+    let csr = serving(NODE, &here, &["kubernetes.default"], &[]);
+    let decided = decide_serving(&csr, node, |_| true, &[], |_, _| None);
+    let reason = "DNS name \"kubernetes.default\" is the API server's";
+    assert_eq!(decided, Decision::Leave(reason.to_owned()));
 }

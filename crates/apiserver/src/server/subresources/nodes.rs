@@ -28,13 +28,13 @@ impl Call<'_> {
     /// Answers a GET of a pod's log.
     pub(crate) async fn log(&self, query: &str) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
-        Ok(self.server.nodes.log(query, &pod, node.as_ref()).await)
+        Ok(self.server.nodes().log(query, &pod, node.as_ref()).await)
     }
 
     /// Joins the client with a process or a port of a pod.
     pub(crate) async fn stream(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
-        let (nodes, node) = (&self.server.nodes, node.as_ref());
+        let (nodes, node) = (self.server.nodes(), node.as_ref());
         Ok(match self.target.subresource.as_str() {
             "exec" => nodes.exec(request, &pod, node).await,
             "attach" => nodes.attach(request, &pod, node).await,
@@ -48,7 +48,7 @@ impl Call<'_> {
         self.freshen("").await?;
         let node = self.server.object("", "nodes", "", target.name);
         let node = node.ok_or_else(|| Status::not_found(self.kind, target.name))?;
-        let nodes = &self.server.nodes;
+        let nodes = self.server.nodes();
         Ok(nodes
             .node_proxy(request, &node, &target, &self.target.rest)
             .await)
@@ -88,7 +88,7 @@ impl Call<'_> {
             self.target.name.is_empty() || self.target.name == name
         });
         let asked = nodes.into_iter().map(|node| async move {
-            let summary = self.server.nodes.summary(&node).await.ok()?;
+            let summary = self.server.nodes().summary(&node).await.ok()?;
             node_metrics(&summary, &node)
         });
         gathered(asked).await
@@ -116,7 +116,7 @@ impl Call<'_> {
         let all = LabelSelector::everything();
         let nodes = self.nodes(&all, |name| hosts.iter().any(|host| host == name));
         let asked = nodes.into_iter().map(|node| async move {
-            let summary = self.server.nodes.summary(&node).await.ok()?;
+            let summary = self.server.nodes().summary(&node).await.ok()?;
             Some(pod_metrics(&summary))
         });
         let used: Vec<Vec<Value>> = gathered(asked).await;

@@ -3,22 +3,25 @@
 //! Nodes that join ask for their certificates this way. Upstream has controllers for it; they need
 //! the authority's key, which this server does not give away.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+mod index;
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Weak};
 
 use futures::FutureExt;
 use plimsoll_client::supervision::Weight;
-use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
+use self::index::{Addresses, Claims};
 use super::call::{Call, time_text};
+use super::handle::Origin;
 use super::{Server, respond};
 use crate::auth::Objects;
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::authorize::Decision as Access;
 use crate::auth::identity::User;
 use crate::auth::signer::{self, Decision, Signature, Taken};
+use crate::auth::signing_request::SigningRequest;
 use crate::cache::{self, Object};
 use crate::kinds;
 use crate::machinery::strategy::certificates;
@@ -69,6 +72,46 @@ pub(crate) fn admit(
     }
 }
 
+/// Notes down which addresses the caller has been seen to have, where no client can: a serving
+/// certificate is good for nothing else.
+///
+/// Somebody else's name does not come with the addresses: who acts for a node is not on its machine.
+pub(crate) fn note_proven_addresses(call: &Call<'_>, csr: &mut Value) {
+    if csr["spec"]["signerName"] != signer::KUBELET_SERVING {
+        return;
+    }
+    let proven = match call.origin {
+        _ if call.is_impersonated => Vec::new(),
+        Origin::Elsewhere(address) => vec![address],
+        Origin::ThisMachine => {
+            let request = csr["spec"]["request"].as_str().unwrap_or_default();
+            let asked = SigningRequest::from_api(request).unwrap_or_default();
+            let own = asked
+                .ip_addresses
+                .into_iter()
+                .filter(|a| is_of_this_machine(*a));
+            [IpAddr::V4(Ipv4Addr::LOCALHOST)]
+                .into_iter()
+                .chain(own)
+                .collect()
+        }
+    };
+    let proven: Vec<String> = proven
+        .iter()
+        .map(|a| a.to_canonical().to_string())
+        .collect();
+    let extra = &mut csr["spec"]["extra"];
+    if !extra.is_object() {
+        *extra = json!({});
+    }
+    extra[signer::PROVEN_ADDRESSES] = json!(proven);
+}
+
+/// Nothing can be bound to another machine's address.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
 /// Looks at every request as it appears and changes, and again when the node appears or changes
 /// that asks for a serving certificate, until the server stops.
 pub(super) fn follow(server: &Arc<Server>) {
@@ -93,15 +136,21 @@ async fn run(server: Weak<Server>) {
             return;
         };
         // From before the requests are read: a node that appears meanwhile is seen afterwards.
-        let (_, mut node_watcher) = nodes.list_and_watch("");
+        let (known_nodes, mut node_watcher) = nodes.list_and_watch("");
         let (objects, mut watcher) = requests.list_and_watch("");
         let mut stop = strong.stopping();
+        let mut addresses = Addresses::default();
+        for node in known_nodes {
+            addresses.note(node.name(), &node.value().unwrap_or_default());
+        }
         let mut claims = Claims::default();
         for object in &objects {
             claims.note(object.name(), &object.value().unwrap_or_default());
         }
         for object in &objects {
-            strong.look_at_request(object, &mut claims).await;
+            strong
+                .look_at_request(object, &mut claims, &addresses)
+                .await;
         }
         drop(strong);
         loop {
@@ -122,17 +171,23 @@ async fn run(server: Weak<Server>) {
                     (false, cache::Sort::Deleted) => claims.forget(object.name()),
                     (false, _) => {
                         claims.note(object.name(), &object.value().unwrap_or_default());
-                        server.look_at_request(object, &mut claims).await;
+                        server
+                            .look_at_request(object, &mut claims, &addresses)
+                            .await;
                     }
                     (true, cache::Sort::Deleted) => {
+                        addresses.forget(object.name());
                         for request in claims.granted_to(object.name()) {
                             server.drop_request(&request).await;
                         }
                     }
                     (true, _) => {
+                        addresses.note(object.name(), &object.value().unwrap_or_default());
                         for request in claims.waiting_for(object.name()) {
                             if let Some(request) = requests.get(&request) {
-                                server.look_at_request(&request, &mut claims).await;
+                                server
+                                    .look_at_request(&request, &mut claims, &addresses)
+                                    .await;
                             }
                         }
                     }
@@ -143,7 +198,7 @@ async fn run(server: Weak<Server>) {
 }
 
 impl Server {
-    async fn look_at_request(&self, object: &Object, claims: &mut Claims) {
+    async fn look_at_request(&self, object: &Object, claims: &mut Claims, addresses: &Addresses) {
         let csr = match object.value() {
             Ok(csr) if matches!(csr["status"], Value::Null | Value::Object(_)) => csr,
             _ => {
@@ -169,11 +224,19 @@ impl Server {
             None => claims.taken(name, object.name(), respond::now()),
         };
         let decision = match signer::decide(&csr, may_create, taken) {
-            Decision::Ignore => signer::decide_serving(&csr, node, may_create),
+            Decision::Ignore => {
+                let holder = |address: &str, asking: &str| addresses.holder(address, asking);
+                signer::decide_serving(&csr, node, may_create, &self.options.names, holder)
+            }
             decided => decided,
         };
         let changed = match decision {
             Decision::Approve(message) => Some(with_condition(&csr, signer::approval(message))),
+            Decision::Leave(message) if signer::says(&csr, &message) => None,
+            Decision::Leave(message) => {
+                tracing::warn!(request = object.name(), message, "left to an administrator");
+                Some(with_condition(&csr, signer::reservation(&message)))
+            }
             Decision::Deny(message) => {
                 tracing::warn!(request = object.name(), message, "signing request denied");
                 Some(with_condition(&csr, signer::denial(&message)))
@@ -223,77 +286,6 @@ impl Server {
     }
 }
 
-/// The requests that say something about nodes, by the nodes' names.
-#[derive(Debug, Default)]
-struct Claims {
-    nodes: BTreeMap<String, BTreeMap<String, Claim>>,
-    node_of: BTreeMap<String, String>,
-}
-
-/// What a request has to do with a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
-    /// It was approved; its requester is the node until then, in seconds since 1970.
-    Granted(Option<i64>),
-    /// It may be approved when the node changes.
-    Waits,
-}
-
-impl Claims {
-    fn note(&mut self, request: &str, csr: &Value) {
-        self.forget(request);
-        let granted = signer::claim(csr).map(|(node, end)| (node, Claim::Granted(end)));
-        let waits = || Some((signer::waits_for_node(csr)?.to_owned(), Claim::Waits));
-        if let Some((node, claim)) = granted.or_else(waits) {
-            let requests = self.nodes.entry(node.clone()).or_default();
-            requests.insert(request.to_owned(), claim);
-            self.node_of.insert(request.to_owned(), node);
-        }
-    }
-
-    fn forget(&mut self, request: &str) {
-        let Some(node) = self.node_of.remove(request) else {
-            return;
-        };
-        if let Entry::Occupied(mut requests) = self.nodes.entry(node) {
-            requests.get_mut().remove(request);
-            if requests.get().is_empty() {
-                requests.remove();
-            }
-        }
-    }
-
-    fn of_node(&self, node: &str) -> impl Iterator<Item = (&String, Claim)> {
-        let requests = self.nodes.get(node).into_iter().flatten();
-        requests.map(|(request, claim)| (request, *claim))
-    }
-
-    fn waiting_for(&self, node: &str) -> Vec<String> {
-        let waiting = self.of_node(node).filter(|(_, c)| *c == Claim::Waits);
-        waiting.map(|(request, _)| request.clone()).collect()
-    }
-
-    fn granted_to(&self, node: &str) -> Vec<String> {
-        let granted = self.of_node(node).filter(|(_, c)| *c != Claim::Waits);
-        granted.map(|(request, _)| request.clone()).collect()
-    }
-
-    /// Another request than `own` that was given the name, and is good still.
-    fn taken(&self, node: &str, own: &str, now: Timestamp) -> Option<Taken> {
-        let now = now.as_nanos().div_euclid(1_000_000_000);
-        let is_good = |claim| match claim {
-            Claim::Granted(end) => end.is_none_or(|end| now < end),
-            Claim::Waits => false,
-        };
-        let mut others = self.of_node(node).filter(|(request, _)| *request != own);
-        let (request, _) = others.find(|(_, claim)| is_good(*claim))?;
-        Some(Taken::ByRequest {
-            node: node.to_owned(),
-            request: request.clone(),
-        })
-    }
-}
-
 /// Who made a request, as it was noted down then.
 fn requester_of(csr: &Value) -> User {
     let spec = &csr["spec"];
@@ -315,7 +307,10 @@ fn requester_of(csr: &Value) -> User {
 fn with_condition(csr: &Value, condition: Value) -> Value {
     let mut changed = csr.clone();
     match &mut changed["status"]["conditions"] {
-        Value::Array(conditions) => conditions.push(condition),
+        Value::Array(conditions) => {
+            conditions.retain(|other| other["type"] != condition["type"]);
+            conditions.push(condition);
+        }
         other => *other = json!([condition]),
     }
     certificates::stamp_conditions(&mut changed, csr, &time_text(respond::now()));

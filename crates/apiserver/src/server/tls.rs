@@ -1,0 +1,191 @@
+//! What the server shows on its socket, and whom it believes there.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use plimsoll_core::object::timestamp::Timestamp;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme,
+};
+
+use super::clock::passed;
+use super::{Server, respond};
+use crate::auth::authority::{Authority, AuthorityError, Certificate};
+
+/// How soon a renewal that failed is tried again.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// Why the server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// No certificate.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The certificate cannot be used.
+    #[error("the server's certificate cannot be used")]
+    Tls(#[from] rustls::Error),
+    /// The certificate's file is damaged.
+    #[error("the server's certificate cannot be read")]
+    Pem(#[from] rustls::pki_types::pem::Error),
+    /// Clients cannot be verified.
+    #[error("clients cannot be verified against the authority")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// The certificate of the moment.
+pub(super) struct ServerCertificate {
+    shown: RwLock<(Arc<CertifiedKey>, Timestamp)>,
+}
+
+impl ServerCertificate {
+    pub(super) fn new(server: &Server) -> Result<ServerCertificate, TlsError> {
+        let shown = RwLock::new(certified(&current(server)?)?);
+        Ok(ServerCertificate { shown })
+    }
+
+    /// Exchanges it before it ends, as long as the server is there.
+    pub(super) async fn keep(self: Arc<Self>, server: Weak<Server>) {
+        loop {
+            let (_, due) = self.get();
+            passed(due).await;
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            let renewed = self.renew(&server);
+            drop(server);
+            if let Err(error) = renewed {
+                tracing::warn!(%error, "the server's certificate is not renewed");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    fn renew(&self, server: &Server) -> Result<(), TlsError> {
+        let next = certified(&current(server)?)?;
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
+        tracing::info!("the server's certificate is renewed");
+        Ok(())
+    }
+
+    fn get(&self) -> (Arc<CertifiedKey>, Timestamp) {
+        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        shown.clone()
+    }
+}
+
+fn current(server: &Server) -> Result<Certificate, AuthorityError> {
+    server
+        .authority
+        .server(&server.options.names, respond::now())
+}
+
+fn certified(own: &Certificate) -> Result<(Arc<CertifiedKey>, Timestamp), TlsError> {
+    let chain = CertificateDer::pem_slice_iter(own.certificate_pem.as_bytes());
+    let chain: Vec<CertificateDer<'static>> = chain.collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(own.key_pem.as_bytes())?;
+    let provider = rustls::crypto::ring::default_provider();
+    let key = CertifiedKey::from_der(chain, key, &provider)?;
+    Ok((Arc::new(key), own.due()))
+}
+
+impl ResolvesServerCert for ServerCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.get().0)
+    }
+}
+
+impl fmt::Debug for ServerCertificate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ServerCertificate")
+            .finish_non_exhaustive()
+    }
+}
+
+/// The settings of a listener that shows this certificate.
+pub(super) fn settings(
+    server: &Server,
+    certificate: Arc<ServerCertificate>,
+) -> Result<rustls::ServerConfig, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let authorities = server.authority.client_ca_pem();
+    for certificate in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // Tokens and anonymous health checks come without a certificate.
+    let by_chain =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()?;
+    let verifier = ClientVerifier {
+        by_chain,
+        authority: Arc::clone(&server.authority),
+    };
+    let mut settings = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_cert_resolver(certificate);
+    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(settings)
+}
+
+/// Believes clients whose certificates were signed for clients.
+#[derive(Debug)]
+struct ClientVerifier {
+    by_chain: Arc<dyn ClientCertVerifier>,
+    authority: Arc<Authority>,
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.by_chain.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.by_chain.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verified = self.by_chain.verify_client_cert(own, others, now)?;
+        match self.authority.admits_client(own) {
+            true => Ok(verified),
+            false => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_chain
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_chain
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_chain.supported_verify_schemes()
+    }
+}

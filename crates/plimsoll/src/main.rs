@@ -4,6 +4,7 @@
 //! (exit codes), `logging`, `signals`, `data_dir`, `listen` and `input`.
 
 mod admission;
+mod audit;
 mod check;
 mod cluster;
 mod completion;

@@ -16,6 +16,7 @@ use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::TcpListener;
 
+use crate::audit::AuditArguments;
 use crate::data_dir::{self, Lock, Part};
 use crate::exit::Exit;
 use crate::input::read_bytes;
@@ -65,9 +66,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "etcd_ca")]
     etcd_key: Option<PathBuf>,
 
-    /// Note down every request in this file, as audit.k8s.io/v1 Events of level Metadata.
-    #[arg(long, value_name = "FILE")]
-    audit_log_path: Option<PathBuf>,
+    #[command(flatten)]
+    audit: AuditArguments,
 
     /// Make requests and limits of pods into what this ClusterResourceOverride(Config) says.
     #[arg(long, value_name = "FILE")]
@@ -143,7 +143,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         pod_security: plugins.pod_security,
         advertised: advertised.clone(),
         names: names(arguments, address),
-        audit_log: arguments.audit_log_path.clone(),
+        audit: arguments.audit.options()?,
         overcommit: overcommit(arguments)?.map(Arc::new),
         memory_pressure: match arguments.add_memory_pressure_toleration {
             true => AddMemoryPressureToleration::Yes,

@@ -1,4 +1,4 @@
-//! What admission has to say about a request in the audit log.
+//! What admission adds to a request's event in the audit log.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -16,7 +16,7 @@ use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
 use crate::auth::attributes::{Attributes, Forbidden};
-use crate::auth::authorize::impersonate;
+use crate::auth::authorize::{Decision, impersonate};
 use crate::auth::identity::{
     Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
     wanted_user,
@@ -102,19 +102,38 @@ impl Server {
             annotations: Annotations::default(),
             actor: None,
             impersonated: None,
+            address: match peer {
+                Peer::Socket(client) => Some(client.address),
+                Peer::Trusted(_) => None,
+            },
+            verdict: None,
+            access: None,
+            body: None,
         };
         let request = Request::from_parts(parts, body);
         let answer = self.answer(&mut journey, request, peer).await;
-        let mut response =
-            answer.unwrap_or_else(|status| respond::status_as(&status, journey.is_pretty()));
+        let (mut response, refusal) = match answer {
+            Ok(response) => (response, None),
+            Err(status) => (
+                respond::status_as(&status, journey.is_pretty()),
+                Some(status),
+            ),
+        };
         let headers = response.headers_mut();
         if let Ok(id) = HeaderValue::from_str(&journey.audit_id) {
             headers.insert(AUDIT_ID, id);
         }
         let private = HeaderValue::from_static("no-cache, private");
         headers.entry(CACHE_CONTROL).or_insert(private);
-        self.take_note(&journey, response.status().as_u16(), started);
-        response
+        self.count(&journey, response.status().as_u16(), started);
+        match &self.audit {
+            None => response,
+            Some(audit) => {
+                audit
+                    .answered(&mut journey, response, refusal.as_ref())
+                    .await
+            }
+        }
     }
 
     async fn answer(
@@ -126,11 +145,18 @@ impl Server {
         self.see_decisive_changes().await;
         let actor = self.identify(&journey.headers, peer, journey.now)?;
         let actor = journey.actor.insert(actor).clone();
+        if let Some(audit) = &self.audit {
+            audit.received(journey).await?;
+        }
         if let Some(other) = self.impersonated(journey, &actor)? {
             journey.impersonated = Some(other);
         }
         let user = journey.impersonated.clone().unwrap_or(actor);
-        journey.with_attributes(|attributes| self.authorize(&user, attributes))?;
+        self.authorize_noting(journey, &user)?;
+        let request = match &self.audit {
+            None => request,
+            Some(audit) => audit.keep_body(journey, request).await?,
+        };
         let is_long = journey.is_long_running();
         let answer = self.dispatch(journey, &user, peer.origin(), request);
         if is_long {
@@ -207,6 +233,27 @@ impl Server {
         checked.map_err(|forbidden| denied(&forbidden))
     }
 
+    /// The same for a whole request, whose record says why.
+    fn authorize_noting(&self, journey: &mut Journey, user: &User) -> Result<(), Status> {
+        if journey.verdict.is_none() {
+            return journey.with_attributes(|attributes| self.authorize(user, attributes));
+        }
+        let (access, outcome) = journey.with_attributes(|attributes| {
+            let decided = self.access.with(user, &self.cache, |authorizer| {
+                authorizer.authorize(user, attributes)
+            });
+            match decided {
+                Decision::Allow(why) => (("allow", why.to_string()), Ok(())),
+                Decision::Deny { reason } => {
+                    let refusal = denied(&attributes.forbidden(user, &reason));
+                    (("forbid", reason), Err(refusal))
+                }
+            }
+        });
+        journey.access = Some(access);
+        outcome
+    }
+
     async fn dispatch(
         self: &Arc<Self>,
         journey: &Journey,
@@ -271,13 +318,9 @@ impl Server {
         }
     }
 
-    /// Counts the request, and notes it down if that is wanted.
-    fn take_note(&self, journey: &Journey, code: u16, started: Instant) {
+    fn count(&self, journey: &Journey, code: u16, started: Instant) {
         let labels = journey.labels(code);
         let took = (!journey.is_long_running()).then(|| started.elapsed());
-        if let Some(audit) = &self.audit {
-            audit.note(&journey.audit_event(code));
-        }
         self.metrics.observe(labels, took);
     }
 }

@@ -1,17 +1,18 @@
 //! A request as it is told of: what it asks for, how long it may take, how it is counted and noted
 //! down.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method};
 use plimsoll_core::object::timestamp::Timestamp;
-use serde_json::json;
 
 use super::annotations::Annotations;
+use super::audit::policy::Verdict;
 use super::call::header;
 use super::metrics::RequestLabels;
-use super::respond;
 use super::route::{Route, Target};
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::identity::User;
@@ -50,10 +51,18 @@ pub(super) struct Journey {
     pub(super) actor: Option<User>,
     /// Whom they act for, once they may.
     pub(super) impersonated: Option<User>,
+    /// Where the request comes from, if not from this process.
+    pub(super) address: Option<IpAddr>,
+    /// How much of it is noted down, if anything is.
+    pub(super) verdict: Option<Verdict>,
+    /// What the authorizers decided and why, as far as that is noted down.
+    pub(super) access: Option<(&'static str, String)>,
+    /// The request's body, as far as it is noted down.
+    pub(super) body: Option<Bytes>,
 }
 
 impl Journey {
-    fn target(&self) -> Option<&Target> {
+    pub(super) fn target(&self) -> Option<&Target> {
         match &self.route {
             Route::Objects(target) => Some(target),
             Route::Path(_) => None,
@@ -224,39 +233,5 @@ impl Journey {
                 _ => "other",
             },
         }
-    }
-
-    pub(super) fn audit_event(&self, code: u16) -> serde_json::Value {
-        let user = self.impersonated.as_ref().or(self.actor.as_ref());
-        let user = user.map(User::to_api);
-        let time = super::call::time_text(self.now);
-        let mut event = json!({
-            "kind": "Event",
-            "apiVersion": "audit.k8s.io/v1",
-            "level": "Metadata",
-            "auditID": self.audit_id,
-            "stage": "ResponseComplete",
-            "requestURI": self.uri,
-            "verb": self.verb(),
-            "user": user,
-            "userAgent": header(&self.headers, &http::header::USER_AGENT),
-            "responseStatus": {"metadata": {}, "code": code},
-            "requestReceivedTimestamp": time,
-            "stageTimestamp": super::call::time_text(respond::now()),
-        });
-        if let Some(target) = self.target() {
-            event["objectRef"] = json!({
-                "resource": target.resource,
-                "namespace": target.namespace,
-                "name": target.name,
-                "apiGroup": target.group,
-                "apiVersion": target.version,
-                "subresource": target.subresource,
-            });
-        }
-        if let Some(annotations) = self.annotations.to_json() {
-            event["annotations"] = annotations;
-        }
-        event
     }
 }

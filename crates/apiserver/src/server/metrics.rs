@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Server;
+use super::audit::Counters;
 use crate::http::discovery::KUBERNETES_MINOR;
 
 /// What a request was.
@@ -183,6 +184,7 @@ pub struct Metrics {
     decode_errors: Family<GroupResourceLabels, Counter>,
     resident: Gauge,
     pub(crate) pod_security: PodSecurityMetrics,
+    pub(super) audit: Counters,
 }
 
 /// Bounds in seconds, a selection of upstream's.
@@ -241,6 +243,8 @@ impl Default for Metrics {
         );
         let pod_security = PodSecurityMetrics::default();
         pod_security.register(&mut registry);
+        let audit = Counters::default();
+        audit.register(&mut registry);
         Metrics {
             registry: Arc::new(registry),
             requests,
@@ -251,6 +255,7 @@ impl Default for Metrics {
             decode_errors,
             resident,
             pod_security,
+            audit,
         }
     }
 }

@@ -11,7 +11,7 @@
 mod access;
 mod admission;
 mod annotations;
-mod audit;
+pub mod audit;
 mod bootstrap;
 mod bounded;
 mod call;
@@ -82,8 +82,8 @@ pub struct Options {
     pub max_reads: usize,
     /// Writes in flight at once.
     pub max_writes: usize,
-    /// Where requests are noted down, if anywhere.
-    pub audit_log: Option<PathBuf>,
+    /// How requests are noted down, if at all.
+    pub audit: Option<audit::Options>,
     /// What requests and limits of pods are made into, if anything.
     pub overcommit: Option<Arc<Override>>,
     /// Whether pods that are not BestEffort tolerate memory pressure.
@@ -102,7 +102,7 @@ impl Options {
             names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
             max_reads: 400,
             max_writes: 200,
-            audit_log: None,
+            audit: None,
             overcommit: None,
             memory_pressure: AddMemoryPressureToleration::No,
             pod_security: PodSecurity::default(),
@@ -123,7 +123,7 @@ pub struct Server {
     introduction: introduction::Introduction,
     limits: limits::Limits,
     metrics: Metrics,
-    audit: Option<audit::Log>,
+    audit: Option<audit::Audit>,
     options: Options,
     supervisor: Supervisor,
     stop: channel::Sender<bool>,
@@ -169,13 +169,15 @@ impl Server {
         let store: Arc<dyn Store> = Arc::new(bounded::Bounded::new(store));
         let introduction = introduction::Introduction::new(&authority)?;
         let cache = Cache::start(Arc::clone(&store)).await?;
-        let audit = match &options.audit_log {
-            None => None,
-            Some(path) => Some(audit::Log::open(path).map_err(|source| OpenError::Audit {
-                path: path.clone(),
+        let metrics = Metrics::default();
+        let audit = options.audit.as_ref().map(|audit| {
+            let opened = audit::Audit::open(audit, metrics.audit.clone());
+            opened.map_err(|source| OpenError::Audit {
+                path: audit.path.clone(),
                 source,
-            })?),
-        };
+            })
+        });
+        let audit = audit.transpose()?;
         let end = CancellationToken::new();
         let supervisor = Supervisor::new(end.clone(), Arc::default());
         let server = Arc::new(Server {
@@ -188,7 +190,7 @@ impl Server {
             tokens,
             introduction,
             limits: limits::Limits::new(options.max_reads, options.max_writes),
-            metrics: Metrics::default(),
+            metrics,
             audit,
             options,
             supervisor,

@@ -75,7 +75,7 @@ fn create(directory: &Path) -> std::io::Result<()> {
 }
 
 /// Takes from other users what earlier versions, or a careless copy, gave them. A directory that is
-/// not Plimsoll's alone is left as it is: somebody may have named /tmp.
+/// not Plimsoll's is left as it is: /tmp may have been named.
 fn close(directory: &Path) -> std::io::Result<()> {
     let is_open = |metadata: &Metadata| metadata.permissions().mode() & 0o077 != 0;
     let mut entries = Vec::new();

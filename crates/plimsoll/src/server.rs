@@ -25,8 +25,8 @@ use crate::mistakes::mistakes;
 use crate::store::{self, EtcdFiles};
 use crate::{admission, listen, logging, signals};
 
-/// How soon a kubeconfig that could not be renewed is tried again.
-const RETRY: Duration = Duration::from_secs(60);
+/// How soon what could not be renewed is tried again.
+pub(crate) const RETRY: Duration = Duration::from_secs(60);
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use plimsoll_apiserver::auth::authority::Authority;
 use plimsoll_apiserver::auth::identity::User;
-use plimsoll_apiserver::server::Server;
+use plimsoll_apiserver::server::{Server, passed};
 use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
+use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
 use plimsoll_node::frugality::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::data_dir::{self, Part};
@@ -119,16 +122,61 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
     let authority = opened.server.authority();
     let names = arguments.node.names()?;
     let name = arguments.node.node_name()?;
-    let serving = authority.kubelet_serving(&name, &names, server::now());
-    let serving = serving.context("cannot sign the node's certificate")?;
-    let serving = Serving::Given(KeyedCertificate {
-        certificate_pem: serving.certificate_pem,
-        key_pem: serving.key_pem,
-    });
+    let (first, due) = serving_certificate(authority, &name, &names)?;
+    let (sender, given) = watch::channel(first);
+    let (signing, signed_for) = (Arc::clone(authority), name.clone());
+    tokio::spawn(keep_serving_certificate(
+        signing, signed_for, names, due, sender,
+    ));
+    let serving = Serving::Given(given);
     let ca_pem = Some(authority.trusted_by_nodes_pem());
     arguments
         .node
         .options(CONFINEMENT, &opened.directory, serving, ca_pem)
+}
+
+/// What the node shows to those who ask it, and when it is due for another.
+fn serving_certificate(
+    authority: &Authority,
+    node: &str,
+    names: &[String],
+) -> Result<(KeyedCertificate, Timestamp)> {
+    let serving = authority.kubelet_serving(node, names, server::now());
+    let serving = serving.context("cannot sign the node's certificate")?;
+    let due = serving.due();
+    let keyed = KeyedCertificate {
+        certificate_pem: serving.certificate_pem,
+        key_pem: serving.key_pem,
+    };
+    Ok((keyed, due))
+}
+
+/// Gives the node its next certificate before the last one ends, until the node is gone.
+async fn keep_serving_certificate(
+    authority: Arc<Authority>,
+    node: String,
+    names: Vec<String>,
+    mut due: Timestamp,
+    given: watch::Sender<KeyedCertificate>,
+) {
+    loop {
+        tokio::select! {
+            () = passed(due) => {}
+            () = given.closed() => return,
+        }
+        match serving_certificate(&authority, &node, &names) {
+            Ok((next, next_due)) => {
+                due = next_due;
+                given.send_replace(next);
+                tracing::info!(node, "the node's certificate is renewed");
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(node, error, "the node's certificate is not renewed");
+                tokio::time::sleep(server::RETRY).await;
+            }
+        }
+    }
 }
 
 /// Has the scheduler and the controllers run for as long as the server does. One that fails is

@@ -39,7 +39,7 @@ pub enum Decision {
     Approve(&'static str),
     /// Deny it, with this message: it asks for what another machine has.
     Deny(String),
-    /// Leave it to a person, and tell them why.
+    /// Leave it to an administrator, with this message.
     Leave(String),
     /// Leave it to a person.
     Ignore,
@@ -262,27 +262,27 @@ impl Asking<'_> {
     }
 
     fn check_address(&self, address: IpAddr) -> Result<(), String> {
-        let told = format!("IP address {address}");
+        let what = format!("IP address {address}");
         if !self.proven.contains(&address) {
             let proven: Vec<String> = self.proven.iter().map(ToString::to_string).collect();
             let proven = proven.join(", ");
             return Err(format!(
-                "{told} is not where the request came from ({proven})"
+                "{what} is not where the request came from ({proven})"
             ));
         }
-        self.check_others(&told, &address.to_string(), false)
+        self.check_others(&what, &address.to_string(), false)
     }
 
-    fn check_others(&self, told: &str, name: &str, is_own: bool) -> Result<(), String> {
+    fn check_others(&self, what: &str, name: &str, is_own: bool) -> Result<(), String> {
         if self.is_on_server() {
             return Ok(());
         }
         let mut server_names = self.server_names.iter();
         if server_names.any(|other| comparable(other) == name) {
-            return Err(format!("{told} is the API server's"));
+            return Err(format!("{what} is the API server's"));
         }
         match (self.holder)(name, self.node).filter(|_| !is_own) {
-            Some(holder) => Err(format!("{told} is that of node {}, too", quoted(&holder))),
+            Some(holder) => Err(format!("{what} is that of node {}, too", quoted(&holder))),
             None => Ok(()),
         }
     }

@@ -158,7 +158,7 @@ impl<'a> Gate<'a> {
         self.call.forbidden(object, reason)
     }
 
-    /// Whoever makes an object by PUT or by applying it has to be allowed to create it, too.
+    /// A user who makes an object by PUT or by applying it has to be allowed to create it, too.
     ///
     /// Matches v1.36 apiserver/pkg/endpoints/handlers/update.go, `withAuthorization`.
     fn check_creator(&self) -> Result<(), Status> {

@@ -185,7 +185,7 @@ impl Server {
         })
     }
 
-    /// What whoever asks nodes for figures needs in order to believe them.
+    /// What clients that ask nodes directly need in order to believe them.
     fn kubelet_serving_authority(&self) -> Value {
         json!({
             "metadata": {"name": "kubelet-serving-ca", "namespace": "kube-system"},

@@ -49,7 +49,7 @@ pub(super) struct Journey {
     pub(super) annotations: Annotations,
     /// Who asks, once that is known.
     pub(super) actor: Option<User>,
-    /// Whom they act for, once they may.
+    /// The user they act for, once that is allowed.
     pub(super) impersonated: Option<User>,
     /// Where the request comes from, if not from this process.
     pub(super) address: Option<IpAddr>,

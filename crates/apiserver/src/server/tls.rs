@@ -1,4 +1,4 @@
-//! What the server shows on its socket, and whom it believes there.
+//! The certificate that the server shows on its socket, and the clients that it believes there.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -117,7 +117,7 @@ async fn an_event_says_who_acts_for_whom_from_where_and_why_they_may() {
         "RBAC: allowed by ClusterRoleBinding \"system:basic-user\" of ClusterRole \
          \"system:basic-user\" to Group \"system:authenticated\""
     );
-    // Nobody knows who this is.
+    // The caller cannot be authenticated.
     cluster
         .bearer("wrong")
         .get(SECRETS)
@@ -197,7 +197,7 @@ rules:
     );
     assert!(event["responseObject"]["metadata"]["managedFields"].is_null());
 
-    // A watch is told of when it begins and when it is over.
+    // A watch has an event when it begins and one when it is over.
     let before = lines(&path).len();
     let mut watch = admin.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
     watch.next().await.unwrap();

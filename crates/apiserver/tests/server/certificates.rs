@@ -61,7 +61,7 @@ async fn the_servers_certificate_is_exchanged_while_it_runs() {
     cluster.admin().get(CONFIG_MAPS).await.expect(200);
 }
 
-/// Somebody whose certificate ends so many seconds from now.
+/// A client whose certificate ends so many seconds from now.
 fn caller_until(cluster: &Cluster, seconds: i64) -> Caller {
     let authority = cluster.server.authority();
     let made = from_now(seconds - YEAR);

@@ -85,7 +85,7 @@ impl Cluster {
         Caller::new(kube::Client::try_from(self.config(name, groups)).unwrap())
     }
 
-    /// Somebody with that client certificate.
+    /// A client with that certificate.
     pub(crate) fn caller(&self, own: &Certificate) -> Caller {
         let ca = self.server.authority().certificate_pem();
         let config = config(&kubeconfig(&self.url(), ca, "own", own));

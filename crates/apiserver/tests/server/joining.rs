@@ -70,7 +70,7 @@ fn request_with_names(user: &str, names: Vec<SanType>) -> (KeyPair, Value) {
     (key, request)
 }
 
-/// Lets whoever has a join token ask to be a node.
+/// Lets machines with a join token ask to be nodes.
 async fn allow_joining(cluster: &Cluster) {
     let admin = cluster.admin();
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
@@ -324,7 +324,7 @@ async fn a_node_gets_no_certificate_for_addresses_that_are_not_its() {
         })
         .await;
     }
-    // Nobody writes down addresses of their own, and whoever acts for a node proves none.
+    // No client writes down addresses of its own, and one that impersonates a node proves none.
     let as_node = admin.with("impersonate-user", "system:node:n7");
     let as_node = as_node.with("impersonate-group", "system:nodes");
     let local = SanType::IpAddress("127.0.0.1".parse().unwrap());

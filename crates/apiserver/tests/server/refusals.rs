@@ -1,4 +1,4 @@
-//! Whoever is refused has changed nothing.
+//! A refused request changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -242,7 +242,7 @@ fn writes() -> Vec<(Method, String, &'static str, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_refused_has_changed_nothing() {
+async fn a_refused_request_changes_nothing() {
     let cluster = Cluster::start().await;
     furnish(&cluster).await;
     let callers = [

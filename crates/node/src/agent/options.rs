@@ -7,6 +7,7 @@ use plimsoll_core::allocatable::Machine;
 use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver};
 use plimsoll_core::config::{CgroupDriver, NodeConfig};
 use plimsoll_core::eviction::MemorySource;
+use tokio::sync::watch;
 
 use crate::eviction::Waking;
 use crate::eviction::protect::Protection;
@@ -188,8 +189,8 @@ pub struct EmbeddedChoice {
 /// What is shown to those who ask over TLS.
 #[derive(Clone, Debug)]
 pub enum Serving {
-    /// This.
-    Given(KeyedCertificate),
+    /// This, and those that take its place.
+    Given(watch::Receiver<KeyedCertificate>),
     /// What the cluster signs; until then what the node signs itself.
     Requested,
     /// What the node signs itself.

@@ -29,7 +29,7 @@ use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
 use super::precedence::Precedence;
 use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
-use super::serving::keep_serving_certificate;
+use super::serving::{keep_serving_certificate, show_given_certificates};
 use super::settings;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
@@ -286,7 +286,7 @@ impl Agent {
         let name = &options.node_name;
         let names = self.names();
         let shown = match &options.serving {
-            Serving::Given(certificate) => certificate.clone(),
+            Serving::Given(given) => given.borrow().clone(),
             Serving::Requested | Serving::SelfSigned => self_signed(name, &names)?,
         };
         let KeyedCertificate {
@@ -295,6 +295,12 @@ impl Agent {
         } = &shown;
         let certificate = ServerCertificate::new(certificate_pem.as_bytes(), key_pem.as_bytes())?;
         let certificate = Arc::new(certificate);
+        if let Serving::Given(given) = &options.serving {
+            let (given, own, stop) = (given.clone(), Arc::clone(&certificate), self.stop.clone());
+            supervisor.complete("givenCertificate", Weight::Minor, move || {
+                show_given_certificates(given.clone(), Arc::clone(&own), stop.clone()).map(Ok)
+            });
+        }
         if matches!(options.serving, Serving::Requested) {
             let (client, name) = (self.client.clone(), name.clone());
             let (own, stop) = (Arc::clone(&certificate), self.stop.clone());

@@ -9,8 +9,34 @@ use tokio_util::sync::CancellationToken;
 
 use super::host::chain;
 use crate::identity::renewal::{retry_after, until_due};
+use crate::identity::request::KeyedCertificate;
 use crate::identity::request_serving_certificate;
 use crate::server::tls::ServerCertificate;
+
+/// Shows each certificate that is given.
+pub(super) async fn show_given_certificates(
+    mut given: watch::Receiver<KeyedCertificate>,
+    certificate: Arc<ServerCertificate>,
+    stop: CancellationToken,
+) {
+    loop {
+        let changed = tokio::select! {
+            changed = given.changed() => changed,
+            () = stop.cancelled() => return,
+        };
+        if changed.is_err() {
+            return;
+        }
+        let next = given.borrow_and_update().clone();
+        let (chain_pem, key) = (&next.certificate_pem, &next.key_pem);
+        if let Err(error) = certificate.replace(chain_pem.as_bytes(), key.as_bytes()) {
+            tracing::warn!(
+                error = chain(&error),
+                "the serving certificate is not exchanged"
+            );
+        }
+    }
+}
 
 /// Asks for a certificate that others trust until there is one, and for the next one in time.
 pub(super) async fn keep_serving_certificate(

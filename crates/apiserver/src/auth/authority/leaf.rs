@@ -88,7 +88,7 @@ impl Authority {
     }
 
     /// A new certificate that this server shows to nodes. It is not signed as clients' are: nodes
-    /// trust whom they joined, and this server has no use for it as a client of its own.
+    /// trust the authority that they joined by, and this server has no use for it as a client of its own.
     pub fn introduction(
         &self,
         user: &str,

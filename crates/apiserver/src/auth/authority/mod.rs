@@ -4,7 +4,7 @@
 //! owner only. What exists is reused, what is about to expire is made anew. An authority itself
 //! is renewed with its old key, so that certificates it has signed stay good.
 //!
-//! Reading order: `file` (writing what nobody else may read), `ca` (one authority), `former` (the
+//! Reading order: `file` (files that only their owner may read), `ca` (one authority), `former` (the
 //! one that signed everything in earlier versions), `leaf` (certificates for servers and users),
 //! `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig` (how
 //! kubectl is told).
@@ -48,13 +48,13 @@ const BACKDATED_SECONDS: i64 = 60 * 60;
 #[derive(Debug)]
 pub struct Authority {
     directory: PathBuf,
-    /// Whom clients trust, nodes among them: it signs what this server shows, and nothing else.
+    /// The one that clients trust, nodes among them: it signs what this server shows, and nothing else.
     server: Ca,
     /// Signs what clients of this server show.
     clients: Ca,
     /// Signs what nodes show as servers.
     kubelets: Ca,
-    /// Whom an earlier version had sign everything, as long as that may be shown.
+    /// The one that signed everything in earlier versions, as long as certificates of it are good.
     former: Option<Former>,
 }
 

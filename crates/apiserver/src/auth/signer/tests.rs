@@ -56,7 +56,7 @@ fn a_join_token_does_not_take_over_a_node() {
         Some(Taken::ByNode { node })
     };
     let mut csr = kubelet();
-    // Somebody who may approve anyway decides themselves.
+    // A user who may approve requests anyway decides.
     assert_eq!(decide(&csr, |_| true, taken), Decision::Ignore);
     csr["spec"]["groups"] = json!(["system:bootstrappers", "system:authenticated"]);
     let message = "a Node with name \"n1\" already exists in the cluster; delete it (kubectl delete \

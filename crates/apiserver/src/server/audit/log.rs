@@ -52,7 +52,7 @@ impl Default for Rotation {
     }
 }
 
-/// A line to be written, and where the outcome is told.
+/// A line to be written, and the request that waits for it.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -104,7 +104,7 @@ impl Log {
         outcome.await.unwrap_or(false)
     }
 
-    /// Writes the last line of something that is over. Nobody is there to wait for it.
+    /// Writes the last line of something that is over. No request waits for it.
     pub(super) fn write_at_end(&self, text: String) {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) if self.mode != Mode::Batch => {
@@ -137,7 +137,7 @@ fn write(mut file: LogFile, mut queue: mpsc::Receiver<Line>, counters: &Counters
             counters.failed();
             tracing::error!(%error, path = %file.path.display(), "the audit log cannot be written");
         }
-        // Whoever asked may have gone.
+        // The request may have ended meanwhile.
         if let Some(outcome) = line.written {
             let _ = outcome.send(written.is_ok());
         }

@@ -77,7 +77,7 @@ impl Audit {
         let is_strict = options.mode == Mode::BlockingStrict;
         let policy = options.policy.clone();
         Ok(Audit {
-            // Whoever wants requests refused wants to know of them before they are answered.
+            // What is refused for want of a record needs its record before it is answered.
             policy: policy.unwrap_or_else(|| Policy::metadata(is_strict)),
             log: Log::open(
                 &options.path,
@@ -139,7 +139,7 @@ impl Audit {
     ) -> Response<Body> {
         let verdict = match journey.verdict.take() {
             Some(verdict) => verdict,
-            // Nobody knows who asks.
+            // The caller could not be authenticated.
             None => self.verdict(journey),
         };
         let code = response.status().as_u16();

@@ -183,7 +183,7 @@ impl Policy {
     }
 
     /// What is noted down about a request: the first rule that matches says. `user` is who asks,
-    /// not whom they act for.
+    /// not the user they act for.
     pub(super) fn verdict(&self, user: Option<&User>, attributes: &Attributes<'_>) -> Verdict {
         let mut rules = self.rules.iter();
         let found = rules.find(|(_, rule)| rule.matches(user, attributes));
@@ -436,7 +436,7 @@ rules:
             level(&bob, &Attributes::path("delete", "/metrics")),
             Level::Metadata
         );
-        // Whoever is not known matches no rule about users.
+        // A caller that is not known matches no rule about users.
         let policy = Policy::from_yaml(POLICY).unwrap();
         let get = resource("pods", "", "p");
         let verdict = policy.verdict(None, &Attributes::resource("get", get));

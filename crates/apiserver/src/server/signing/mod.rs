@@ -75,7 +75,7 @@ pub(crate) fn admit(
 /// Notes down which addresses the caller has been seen to have, where no client can: a serving
 /// certificate is good for nothing else.
 ///
-/// Somebody else's name does not come with the addresses: who acts for a node is not on its machine.
+/// An impersonated node has no addresses: the caller is not on its machine.
 pub(crate) fn note_proven_addresses(call: &Call<'_>, csr: &mut Value) {
     if csr["spec"]["signerName"] != signer::KUBELET_SERVING {
         return;

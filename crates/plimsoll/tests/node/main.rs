@@ -21,6 +21,7 @@ mod demo;
 mod down;
 mod explain;
 mod figures;
+mod hostile;
 mod images;
 mod interrupted;
 mod lifecycle;

@@ -29,16 +29,28 @@ const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 /// Where the program is, here and in a machine.
 pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
+fn machine() -> Machine {
+    let plimsoll = given_program().unwrap_or_else(|| PLIMSOLL.into());
+    Machine::new()
+        .memory_mib(2048)
+        .program(&plimsoll, PLIMSOLL)
+        .tool("kubectl")
+}
+
+/// Both runtimes in one machine.
+#[test]
+#[ignore = "tier: vm"]
+fn hostile_containers_are_held_on_cgroup_v2() {
+    let machine = machine().containerd().tool("ip");
+    machine.run_own_tests(&["hostile::"], LIMIT).unwrap();
+}
+
 #[test]
 #[ignore = "tier: vm"]
 fn nodes_are_the_same_on_cgroup_v2() {
     let told = std::env::var(CASES_VARIABLE).unwrap_or_default();
     let told: Vec<&str> = told.split_whitespace().collect();
-    let plimsoll = given_program().unwrap_or_else(|| PLIMSOLL.into());
-    let mut machine = Machine::new()
-        .memory_mib(2048)
-        .program(&plimsoll, PLIMSOLL)
-        .tool("kubectl")
+    let mut machine = machine()
         .tool("mkfs.ext4")
         .tool("script")
         .tool("docker-registry");

@@ -1,0 +1,333 @@
+//! Hostile containers: what they try is refused or bounded, they end within their grace, and their
+//! neighbours do not notice. Prints a table of the attempts, by runtime and version of cgroups.
+
+mod attempts;
+mod program;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use plimsoll_testkit::images::{Image, Layer, Tree};
+use plimsoll_testkit::vm::slowness;
+use plimsoll_testkit::waiting::until;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Runtime};
+use crate::manifest::{pod, status};
+use attempts::{Attempt, Expected, MAX_PIDS, PRELUDE, Places, SECRET};
+
+/// Busybox and programs that make one system call.
+const IMAGE: &str = "plimsoll.test/hostile:1";
+
+/// Within which all pods are gone that were given two seconds: they end at once on a busy machine.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Keeps a pod's script from ending, so that it has to be ended.
+const LAST: &str = "echo done; while :; do sleep 1; done";
+
+#[test]
+#[ignore = "tier: root"]
+fn hostile_containers_are_refused_or_bounded() {
+    let columns = [Runtime::Embedded, Runtime::Containerd].map(|runtime| (runtime, play(runtime)));
+    let version = if v1("pids").is_dir() { "v1" } else { "v2" };
+    let mut table = "attempt".to_owned();
+    for (runtime, _) in &columns {
+        table.push_str(&format!(" | {runtime:?}/{version}").to_lowercase());
+    }
+    for (row, (name, _)) in columns[0].1.iter().enumerate() {
+        table.push_str(&format!("\n{name}"));
+        for (_, results) in &columns {
+            let result = results[row].1.as_ref();
+            let text = result.unwrap_or_else(|problem| problem);
+            table.push_str(&format!(" | {text}"));
+        }
+    }
+    // Shown even where the test passes, and in the log of a virtual machine.
+    writeln!(std::io::stdout(), "{table}").expect("the log takes it");
+    let mut failed = columns.iter().flat_map(|(_, results)| results);
+    assert!(failed.all(|(_, result)| result.is_ok()), "{table}");
+}
+
+/// What became of an attempt: in words, or what was wrong.
+type Ended = Result<String, String>;
+
+/// All attempts on one node, at once.
+fn play(runtime: Runtime) -> Vec<(&'static str, Ended)> {
+    let cluster = Cluster::start_with(runtime, |_| vec![format!("--pod-max-pids={MAX_PIDS}")]);
+    cluster.import(&image(), IMAGE);
+    let logs = cluster.data_dir().join("log/pods");
+    let secret = format!("1970-01-01T00:00:00Z stdout F {SECRET}\n");
+    std::fs::write(cluster.data_dir().join("log/secret"), secret).unwrap();
+    let places = Places {
+        logs: logs.display().to_string(),
+    };
+    let before = cluster.run(&neighbour());
+    let all = attempts::all();
+    cluster.create_all(
+        all.iter()
+            .map(|attempt| manifest(attempt, &places))
+            .collect(),
+    );
+    let mut results: Vec<(&str, Ended)> = Vec::new();
+    for attempt in &all {
+        results.push((attempt.name, outcome(&cluster, attempt)));
+    }
+    results.push(("neighbour", neighbour_is_well(&cluster, &before)));
+    let begun = Instant::now();
+    let names: Vec<String> = all.iter().map(pod_name).collect();
+    cluster.kubectl(&format!("delete pod --wait=false {}", names.join(" ")));
+    for name in &names {
+        cluster.is_gone(&format!("pod {name}"));
+    }
+    let took = begun.elapsed();
+    let deleted = match took < GONE_WITHIN * slowness() {
+        true => Ok("all gone".to_owned()),
+        false => Err(format!("gone after {took:?}")),
+    };
+    results.push(("deleted", deleted));
+    results.push(("neighbour afterwards", neighbour_is_well(&cluster, &before)));
+    results
+}
+
+fn image() -> Image {
+    let mut image = Image::busybox();
+    let mut tree = Tree::new();
+    for (name, mode, program) in attempts::programs() {
+        tree = tree.file(&format!("bin/{name}"), mode, &program);
+    }
+    image.layers.push(Layer::gzip(tree.into_tar()));
+    image
+}
+
+fn pod_name(attempt: &Attempt) -> String {
+    let name = attempt.name.to_lowercase();
+    let is_plain = |c: char| c.is_ascii_lowercase();
+    name.split(|c| !is_plain(c))
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+}
+
+fn manifest(attempt: &Attempt, places: &Places) -> Value {
+    let script = format!("{PRELUDE}\n{}\n{LAST}", attempt.script);
+    let main = json!({
+        "name": "main", "image": IMAGE, "command": ["sh", "-c", script],
+        "resources": {
+            "requests": { "cpu": "10m", "memory": "4Mi" },
+            "limits": { "cpu": "200m", "memory": "128Mi", "ephemeral-storage": "8Mi" },
+        },
+    });
+    let mut pod = pod(&pod_name(attempt), &[main]);
+    (attempt.change)(&mut pod, places);
+    pod
+}
+
+/// A pod that counts, and holds the memory that it was promised.
+fn neighbour() -> Value {
+    let script = "x=$(head -c 8000000 /dev/zero | tr '\\0' x); while :; do n=$((n + 1)); \
+                  echo $n ${#x} > /tmp/beat; sleep 0.2; done";
+    let resources = json!({ "cpu": "100m", "memory": "48Mi" });
+    let main = json!({
+        "name": "main", "image": IMAGE, "command": ["sh", "-c", script, "neighbour-secret"],
+        "env": [{ "name": "SECRET", "value": "neighbour-secret" }],
+        "resources": { "requests": resources, "limits": resources },
+    });
+    pod("neighbour", &[main])
+}
+
+/// Whether the neighbour goes on counting, with all its memory, and was never started anew.
+fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
+    let beat = || -> Result<u64, String> {
+        let told = cluster.try_kubectl("exec neighbour -- cat /tmp/beat");
+        let mut words = told.stdout.split_whitespace();
+        match (words.next().map(str::parse), words.next()) {
+            (Some(Ok(count)), Some("8000000")) => Ok(count),
+            _ => Err(format!("{told:?}")),
+        }
+    };
+    let first = beat()?;
+    until("the neighbour goes on", || match beat() {
+        Ok(count) if count >= first + 5 => Ok(()),
+        other => Err(format!("{other:?} after {first}")),
+    });
+    let now = cluster.get("pod neighbour");
+    let id = |pod: &Value| status(pod, "main")["containerID"].clone();
+    match id(&now) == id(before) {
+        true => Ok("undisturbed".to_owned()),
+        false => Err(format!("{:#}", now["status"])),
+    }
+}
+
+/// Waits until it is known how an attempt ends.
+fn outcome(cluster: &Cluster, attempt: &Attempt) -> Ended {
+    let name = pod_name(attempt);
+    let ended = match attempt.expected {
+        Expected::Refused => refused(cluster, &name),
+        Expected::Bounded(most) => bounded(cluster, &name, most),
+        Expected::Processes => processes(cluster, &name),
+        Expected::Evicted => has(cluster, &name, "evicted", |pod| {
+            pod["status"]["reason"] == "Evicted"
+        }),
+        Expected::OomKilled => has(cluster, &name, "killed within its limit", |pod| {
+            let status = &pod["status"]["containerStatuses"][0];
+            let ends = ["state", "lastState"].map(|state| &status[state]["terminated"]["reason"]);
+            ends.contains(&&json!("OOMKilled"))
+        }),
+        Expected::Runs => runs(cluster, &name),
+    };
+    // Whatever else it has to show, nothing that it tried may have worked.
+    let told = logs(cluster, &name);
+    match told.contains("succeeded") || told.contains(SECRET) {
+        true => Err(told),
+        false => ended,
+    }
+}
+
+fn logs(cluster: &Cluster, name: &str) -> String {
+    // Of those that write without end, what counts is at the end.
+    let arguments = format!("logs {name} --all-containers --tail=50");
+    cluster.try_kubectl(&arguments).stdout
+}
+
+/// Waits until a pod's script is through; gives what it printed.
+fn is_done(cluster: &Cluster, name: &str) -> String {
+    until(&format!("{name} is done"), || {
+        let told = logs(cluster, name);
+        match told.lines().any(|line| line == "done") {
+            true => Ok(told),
+            false => Err(told),
+        }
+    })
+}
+
+fn refused(cluster: &Cluster, name: &str) -> Ended {
+    let told = is_done(cluster, name);
+    let count = told.lines().filter(|line| line.starts_with("refused: "));
+    match count.count() {
+        0 => Err(told),
+        count => Ok(format!("refused ({count})")),
+    }
+}
+
+fn bounded(cluster: &Cluster, name: &str, most: u64) -> Ended {
+    let told = is_done(cluster, name);
+    let bound = told.lines().find_map(|line| line.strip_prefix("bound "));
+    match bound.map(str::parse::<u64>) {
+        Some(Ok(bound)) if (1..=most).contains(&bound) => Ok(format!("bounded ({bound} MiB)")),
+        _ => Err(told),
+    }
+}
+
+fn has(cluster: &Cluster, name: &str, words: &str, is_so: impl Fn(&Value) -> bool) -> Ended {
+    cluster.until_object(&format!("pod {name}"), words, is_so);
+    Ok(words.to_owned())
+}
+
+fn processes(cluster: &Cluster, name: &str) -> Ended {
+    let cgroup = cgroup_of(cluster, name, "pids");
+    let count = until("the bomb has gone off", || {
+        let text = std::fs::read_to_string(cgroup.join("pids.current")).unwrap_or_default();
+        let count: u64 = text.trim().parse().unwrap_or_default();
+        match count >= MAX_PIDS / 2 {
+            true => Ok(count),
+            false => Err(text),
+        }
+    });
+    match count <= MAX_PIDS {
+        true => Ok(format!("bounded (up to {MAX_PIDS} processes)")),
+        false => Err(format!("{count} processes")),
+    }
+}
+
+/// A pod that goes on until it is deleted; two of them are frozen first.
+fn runs(cluster: &Cluster, name: &str) -> Ended {
+    if name == "deaf" {
+        return has(cluster, name, "running", |pod| {
+            pod["status"]["phase"] == "Running"
+        });
+    }
+    if name == "subpath-race" {
+        return has(cluster, name, "tried", |pod| {
+            let all = pod["status"]["containerStatuses"].as_array();
+            let has_ended = |one: &&Value| {
+                !one["state"]["terminated"].is_null() || !one["lastState"]["terminated"].is_null()
+            };
+            all.is_some_and(|all| all.iter().any(|one| has_ended(&one)))
+        });
+    }
+    is_done(cluster, name);
+    match name {
+        "frozen" => freeze(&cgroup_of(cluster, name, "freezer")),
+        "frozen-inside" => {
+            let container = cluster.get(&format!("pod {name}"));
+            let id = crate::manifest::container_id(&container, "main");
+            let cgroup = find(&cgroup_of(cluster, name, "freezer"), &|name| {
+                name.contains(id)
+            });
+            let cgroup = cgroup.expect("a container has a cgroup");
+            let own = cgroup.join("own");
+            std::fs::create_dir(&own).unwrap();
+            let all = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
+            for pid in all.lines() {
+                // One that is a moment old may be gone.
+                let _ = std::fs::write(own.join("cgroup.procs"), pid);
+            }
+            freeze(&own);
+        }
+        "log-link-race" => {
+            for _ in 0..20 {
+                let told = cluster.try_kubectl(&format!("logs {name}"));
+                if format!("{told:?}").contains(SECRET) {
+                    return Err(format!("{told:?}"));
+                }
+            }
+        }
+        other => panic!("{other} has nothing to show"),
+    }
+    Ok("held".to_owned())
+}
+
+/// Stops everything in a cgroup.
+fn freeze(cgroup: &Path) {
+    for (file, frozen) in [("freezer.state", "FROZEN"), ("cgroup.freeze", "1")] {
+        if cgroup.join(file).exists() {
+            return std::fs::write(cgroup.join(file), frozen).unwrap();
+        }
+    }
+    panic!("{} cannot be frozen", cgroup.display());
+}
+
+/// Where cgroup v1 has a controller.
+fn v1(controller: &str) -> PathBuf {
+    Path::new("/sys/fs/cgroup").join(controller)
+}
+
+/// The cgroup of a pod in the tree of a controller.
+fn cgroup_of(cluster: &Cluster, name: &str, controller: &str) -> PathBuf {
+    let tree = match v1(controller) {
+        tree if tree.is_dir() => tree,
+        _ => PathBuf::from("/sys/fs/cgroup"),
+    };
+    let uid = cluster.get(&format!("pod {name}"))["metadata"]["uid"].clone();
+    let uid = uid.as_str().expect("pods have uids").to_owned();
+    let root = tree.join(cluster.cgroup_root().trim_start_matches('/'));
+    let found = find(&root, &|name| name.ends_with(&uid));
+    found.unwrap_or_else(|| panic!("{} has no cgroup of {name}", root.display()))
+}
+
+/// A directory below another whose name is right.
+fn find(directory: &Path, is_right: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut below = entries.flatten().map(|entry| entry.path());
+    below.find_map(|path| {
+        if !path.is_dir() {
+            return None;
+        }
+        let name = path.file_name()?.to_string_lossy();
+        match is_right(&name) {
+            true => Some(path.clone()),
+            false => find(&path, is_right),
+        }
+    })
+}

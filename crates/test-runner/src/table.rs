@@ -96,7 +96,7 @@ const fn usual(tier: Tier) -> Manner {
 type Row = (&'static str, Tier, &'static str, Manner);
 
 /// The first row that fits counts.
-const ROWS: [Row; 19] = {
+const ROWS: [Row; 21] = {
     use Load::{Alone, Computes, Waits};
     use Process::{Batch, Own, Together};
     use Tier::{Root, Tools, Unit, Vm};
@@ -172,6 +172,23 @@ const ROWS: [Row; 19] = {
         ("plimsoll/stories", Root, "", manner(Own, Waits, 300)),
         // Nodes that run short: what counts is which pod goes first, and how soon.
         ("plimsoll/node", Root, "pressure::", manner(Own, Alone, 300)),
+        // Hostile pods fill what they are given, on two nodes one after the other.
+        (
+            "plimsoll/node",
+            Root,
+            "hostile::",
+            manner(Own, Computes, 600),
+        ),
+        // On an emulated machine that is busy, a quarter of an hour each.
+        (
+            "plimsoll/node",
+            Vm,
+            "vm::hostile_containers_of_containerd",
+            Manner {
+                only_by_name: true,
+                ..manner(Own, Computes, 3600)
+            },
+        ),
         // Times from shortage to death in a machine that needs both cores.
         ("plimsoll/trial", Vm, "", manner(Own, Alone, 1800)),
         // A node that is looked at several times a second.

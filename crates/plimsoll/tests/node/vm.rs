@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use plimsoll_testkit::vm::{Machine, given_program};
 
+use crate::hostile::RUNTIME_VARIABLE;
+
 /// Names other cases than the [chosen](CHOSEN) ones, as words: `embedded` and `containerd` name all
 /// of a runtime.
 ///
@@ -37,11 +39,20 @@ fn machine() -> Machine {
         .tool("kubectl")
 }
 
-/// Both runtimes in one machine.
 #[test]
 #[ignore = "tier: vm"]
-fn hostile_containers_are_held_on_cgroup_v2() {
-    let machine = machine().containerd().tool("ip");
+fn hostile_containers_of_the_embedded_runtime_are_held_on_cgroup_v2() {
+    hostile_containers_are_held("embedded", machine());
+}
+
+#[test]
+#[ignore = "tier: vm"]
+fn hostile_containers_of_containerd_are_held_on_cgroup_v2() {
+    hostile_containers_are_held("containerd", machine().containerd().tool("ip"));
+}
+
+fn hostile_containers_are_held(runtime: &str, machine: Machine) {
+    let machine = machine.variable(RUNTIME_VARIABLE, runtime);
     machine.run_own_tests(&["hostile::"], LIMIT).unwrap();
 }
 

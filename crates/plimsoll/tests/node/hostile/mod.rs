@@ -26,34 +26,55 @@ const GONE_WITHIN: Duration = Duration::from_secs(60);
 /// Keeps a pod's script from ending, so that it has to be ended.
 const LAST: &str = "echo done; while :; do sleep 1; done";
 
+/// Names one runtime, where not both are tried: `embedded` or `containerd`.
+pub(crate) const RUNTIME_VARIABLE: &str = "PLIMSOLL_HOSTILE_RUNTIME";
+
 #[test]
 #[ignore = "tier: root"]
 fn hostile_containers_are_refused_or_bounded() {
-    let columns = [Runtime::Embedded, Runtime::Containerd].map(|runtime| (runtime, play(runtime)));
     let version = if v1("pids").is_dir() { "v1" } else { "v2" };
-    let mut table = "attempt".to_owned();
-    for (runtime, _) in &columns {
-        table.push_str(&format!(" | {runtime:?}/{version}").to_lowercase());
-    }
-    for (row, (name, _)) in columns[0].1.iter().enumerate() {
-        table.push_str(&format!("\n{name}"));
-        for (_, results) in &columns {
-            let result = results[row].1.as_ref();
-            let text = result.unwrap_or_else(|problem| problem);
-            table.push_str(&format!(" | {text}"));
+    let chosen = std::env::var(RUNTIME_VARIABLE).unwrap_or_default();
+    let mut columns = Vec::new();
+    for runtime in [Runtime::Embedded, Runtime::Containerd] {
+        let name = format!("{runtime:?}").to_lowercase();
+        if chosen.is_empty() || chosen == name {
+            let title = format!("{name}/{version}");
+            columns.push((play(runtime, &title), title));
         }
     }
-    // Shown even where the test passes, and in the log of a virtual machine.
-    writeln!(std::io::stdout(), "{table}").expect("the log takes it");
-    let mut failed = columns.iter().flat_map(|(_, results)| results);
-    assert!(failed.all(|(_, result)| result.is_ok()), "{table}");
+    assert!(
+        !columns.is_empty(),
+        "{RUNTIME_VARIABLE}: no runtime {chosen:?}"
+    );
+    let mut table = "attempt".to_owned();
+    for (_, title) in &columns {
+        table.push_str(&format!(" | {title}"));
+    }
+    for (row, (name, _)) in columns[0].0.iter().enumerate() {
+        table.push_str(&format!("\n{name}"));
+        for (results, _) in &columns {
+            table.push_str(&format!(" | {}", in_words(&results[row].1)));
+        }
+    }
+    show(&table);
+    let mut all = columns.iter().flat_map(|(results, _)| results);
+    assert!(all.all(|(_, result)| result.is_ok()), "{table}");
+}
+
+/// Prints even where the test passes, and to the log of a virtual machine.
+fn show(text: &str) {
+    writeln!(std::io::stdout(), "{text}").expect("the log takes it");
+}
+
+fn in_words(ended: &Ended) -> &str {
+    ended.as_ref().unwrap_or_else(|problem| problem)
 }
 
 /// What became of an attempt: in words, or what was wrong.
 type Ended = Result<String, String>;
 
-/// All attempts on one node, at once.
-fn play(runtime: Runtime) -> Vec<(&'static str, Ended)> {
+/// All attempts on one node, at once. Shows each result as soon as it is known.
+fn play(runtime: Runtime, title: &str) -> Vec<(&'static str, Ended)> {
     let cluster = Cluster::start_with(runtime, |_| vec![format!("--pod-max-pids={MAX_PIDS}")]);
     cluster.import(&image(), IMAGE);
     let logs = cluster.data_dir().join("log/pods");
@@ -70,10 +91,14 @@ fn play(runtime: Runtime) -> Vec<(&'static str, Ended)> {
             .collect(),
     );
     let mut results: Vec<(&str, Ended)> = Vec::new();
+    let mut note = |name: &'static str, ended: Ended| {
+        show(&format!("{title}: {name}: {}", in_words(&ended)));
+        results.push((name, ended));
+    };
     for attempt in &all {
-        results.push((attempt.name, outcome(&cluster, attempt)));
+        note(attempt.name, outcome(&cluster, attempt));
     }
-    results.push(("neighbour", neighbour_is_well(&cluster, &before)));
+    note("neighbour", neighbour_is_well(&cluster, &before));
     let begun = Instant::now();
     let names: Vec<String> = all.iter().map(pod_name).collect();
     cluster.kubectl(&format!("delete pod --wait=false {}", names.join(" ")));
@@ -85,8 +110,8 @@ fn play(runtime: Runtime) -> Vec<(&'static str, Ended)> {
         true => Ok("all gone".to_owned()),
         false => Err(format!("gone after {took:?}")),
     };
-    results.push(("deleted", deleted));
-    results.push(("neighbour afterwards", neighbour_is_well(&cluster, &before)));
+    note("deleted", deleted);
+    note("neighbour afterwards", neighbour_is_well(&cluster, &before));
     results
 }
 

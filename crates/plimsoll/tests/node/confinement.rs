@@ -1,0 +1,128 @@
+//! How pods are confined by default, and what of their wishes a node refuses instead of forgetting it.
+
+use std::path::Path;
+
+use plimsoll_testkit::cgroup::read;
+use plimsoll_testkit::waiting::until;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Runtime, configured};
+use crate::manifest::{WAIT, container, pod};
+
+/// A configuration under which the disk of the machine that tests run on evicts nobody.
+fn calmly_configured(folder: &Path, mut settings: Value) -> Vec<String> {
+    settings["evictionHard"] = json!({ "memory.available": "100Mi" });
+    configured(folder, &settings)
+}
+
+/// Whether the kernel holds a container's calls against a filter: 2 if it does.
+const FILTER: &str = "echo $(grep Seccomp: /proc/self/status)";
+
+/// A pod that prints its filter and waits.
+fn shows_filter(name: &str) -> Value {
+    pod(name, &[container("main", &format!("{FILTER}; {WAIT}"))])
+}
+
+/// What a pod printed, once it has.
+fn printed(cluster: &Cluster, name: &str) -> String {
+    until(&format!("{name} prints its filter"), || {
+        let told = cluster.kubectl(&format!("logs {name}"));
+        match told.is_empty() {
+            true => Err("nothing".to_owned()),
+            false => Ok(told.trim().to_owned()),
+        }
+    })
+}
+
+/// What the kernel lets a pod that runs have in processes.
+fn max_pids(cluster: &Cluster, pod: &Value) -> String {
+    let uid = pod["metadata"]["uid"].as_str().expect("pods have uids");
+    let cgroup = format!("{}/kubepods/besteffort/pod{uid}", cluster.cgroup_root());
+    read("pids", &cgroup, "pids.max").trim().to_owned()
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn pods_have_a_filter_and_a_number_of_processes_by_default() {
+    let cluster = Cluster::start(Runtime::Embedded);
+    let running = cluster.run(&shows_filter("filtered"));
+    assert_eq!(printed(&cluster, "filtered"), "Seccomp: 2");
+    assert_eq!(max_pids(&cluster, &running), "4096");
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn a_cluster_may_leave_its_pods_unconfined() {
+    let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+        let mut arguments = calmly_configured(folder, json!({ "podPidsLimit": 77 }));
+        arguments.push("--seccomp-default=false".to_owned());
+        arguments
+    });
+    let running = cluster.run(&shows_filter("unfiltered"));
+    assert_eq!(printed(&cluster, "unfiltered"), "Seccomp: 0");
+    assert_eq!(max_pids(&cluster, &running), "77");
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn what_cannot_be_enforced_is_refused_with_a_reason() {
+    let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+        let settings = json!({ "allowedUnsafeSysctls": ["net.core.somaxconn", "kernel.msg*"] });
+        calmly_configured(folder, settings)
+    });
+    let with = |name: &str, security: Value| {
+        let mut pod = shows_filter(name);
+        pod["spec"]["securityContext"] = security;
+        pod
+    };
+    let sysctl = |name: &str, value: &str| json!({ "sysctls": [{ "name": name, "value": value }] });
+    for (name, security, reason, message) in [
+        (
+            "labelled",
+            json!({ "seLinuxOptions": { "level": "s0:c1,c2" } }),
+            "SELinux",
+            "Cannot enforce SELinux: ",
+        ),
+        (
+            "profiled",
+            json!({ "appArmorProfile": { "type": "RuntimeDefault" } }),
+            "AppArmor",
+            "Cannot enforce AppArmor: ",
+        ),
+        (
+            "tuned",
+            sysctl("net.core.rmem_default", "4096"),
+            "SysctlForbidden",
+            "forbidden sysctl: \"net.core.rmem_default\" not allowlisted",
+        ),
+    ] {
+        cluster.create(&with(name, security));
+        let failed = cluster.until_phase(name, "Failed");
+        assert_eq!(failed["status"]["reason"], reason, "{failed:#}");
+        let told = failed["status"]["message"].as_str().unwrap_or_default();
+        assert!(told.contains(message), "{told}");
+        cluster.until_object("events default", "about it", |events| {
+            let all = events["items"].as_array();
+            all.into_iter()
+                .flatten()
+                .any(|event| event["involvedObject"]["name"] == name && event["reason"] == reason)
+        });
+    }
+    for (name, security) in [
+        (
+            "unconfined",
+            json!({ "seLinuxOptions": { "type": "spc_t" } }),
+        ),
+        ("allowed", sysctl("net.core.somaxconn", "77")),
+        ("allowed-by-pattern", sysctl("kernel.msgmax", "8193")),
+    ] {
+        cluster.run(&with(name, security));
+    }
+    for (name, file, value) in [
+        ("allowed", "net/core/somaxconn", "77"),
+        ("allowed-by-pattern", "kernel/msgmax", "8193"),
+    ] {
+        let told = cluster.kubectl(&format!("exec {name} -- cat /proc/sys/{file}"));
+        assert_eq!(told.trim(), value, "{name}");
+    }
+}

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{LimitRange, Namespace};
 use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
+use plimsoll_core::admission::pod_security::PodSecurity;
 use plimsoll_core::config::Profile;
 use plimsoll_core::object::limit_range::LimitRangeView;
 use plimsoll_core::object::namespace::NamespaceView;
@@ -170,6 +171,8 @@ impl<'a> Set<'a> {
         };
         entry.mention("Namespace", None, object.metadata.name.clone());
         let name = object.metadata.name.clone().unwrap_or_default();
+        let labels = object.metadata.labels.clone().unwrap_or_default();
+        entry.problems(&PodSecurity::default().policy_of(&labels).problems);
         self.namespaces
             .insert(name, NamespaceView::from_api(&object));
     }

@@ -39,6 +39,37 @@ fn every_example_reads_well() {
 }
 
 #[test]
+fn a_manifest_is_compared_with_the_labels_of_its_namespace() {
+    let manifest = "{apiVersion: v1, kind: Namespace, metadata: {name: ns, labels: \
+         {pod-security.kubernetes.io/enforce: baseline, pod-security.kubernetes.io/warn: x}}}\n---\n\
+         {apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}, spec: \
+         {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: \
+         {hostPID: true, containers: [{name: c, image: i}]}}}}\n";
+    let run = plimsoll(
+        &["check", "--capacity", MACHINE, "-o", "json", "-"],
+        manifest,
+    );
+    let report: Value = serde_json::from_str(&run.stdout).expect("a report");
+    let findings = report["findings"].as_array().expect("findings");
+    let told: Vec<(&Value, &Value)> = findings
+        .iter()
+        .map(|f| (&f["path"], &f["message"]))
+        .collect();
+    let has = |path: &str, text: &str| {
+        let mut told = told.iter();
+        told.any(|(at, message)| *at == path && message.as_str().is_some_and(|m| m.contains(text)))
+    };
+    let level = "must be one of privileged, baseline, restricted";
+    assert!(
+        has("metadata.labels[pod-security.kubernetes.io/warn]", level),
+        "{told:?}"
+    );
+    let violation = "violates PodSecurity \"baseline:latest\": host namespaces (hostPID=true)";
+    assert!(has("spec.template.spec", violation), "{told:?}");
+    assert_eq!(run.code, Some(1));
+}
+
+#[test]
 fn the_32gi_example_prints_both_figures() {
     let run = check(&["examples/okd/32gi.yaml"]);
     let line = |name: &str| {

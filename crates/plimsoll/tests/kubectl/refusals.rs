@@ -146,3 +146,33 @@ fn a_namespace_that_goes_takes_nothing_in() {
         );
     });
 }
+
+#[test]
+#[ignore = "tier: tools"]
+fn a_restricted_namespace_takes_no_privileged_pod() {
+    with_every_kubectl(|s| {
+        s.ok("label namespace $NS pod-security.kubernetes.io/enforce=baseline");
+        s.file(
+            "pod.yaml",
+            "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {hostPID: true, \
+              containers: [{name: a, image: x, securityContext: {privileged: true}}]}}",
+        );
+        let violations = "host namespaces (hostPID=true), privileged (container \"a\" must not \
+            set securityContext.privileged=true)";
+        s.run("create -f pod.yaml").fails_with(&format!(
+            "Error from server (Forbidden): error when creating \"pod.yaml\": pods \"p\" is \
+             forbidden: violates PodSecurity \"baseline:latest\": {violations}"
+        ));
+        s.run("label namespace $NS --overwrite pod-security.kubernetes.io/enforce=strict")
+            .fails_with("must be one of privileged, baseline, restricted");
+        s.file(
+            "deployment.yaml",
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: \
+              {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, \
+              containers: [{name: a, image: x, securityContext: {privileged: true}}]}}}}",
+        );
+        s.run("create -f deployment.yaml").remarks(&format!(
+            "Warning: would violate PodSecurity \"baseline:latest\": {violations}\n"
+        ));
+    });
+}

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::admission::overcommit::{Overridden, Override};
 use plimsoll_core::admission::pipeline::{Review, Rules, review};
+use plimsoll_core::admission::pod_security::{PodSecurity, Subject, Target};
 use plimsoll_core::cgroup::oom_score_adj;
 use plimsoll_core::lint::{lint_daemon_set, lint_host_path, lint_override};
 use plimsoll_core::object::limit_range::LimitRangeView;
@@ -68,6 +69,7 @@ impl<'a> Workload<'a> {
             Ok((reviewed, view)) => {
                 self.report_problems(&reviewed.problems, report);
                 self.report_refusal(&reviewed, rules, report);
+                self.report_pod_security(namespace, report);
                 self.report_advice(&view, report);
                 report
                     .documents
@@ -100,6 +102,20 @@ impl<'a> Workload<'a> {
             Some(finding) => FindingRow::new(file, finding),
             None => FindingRow::from_problem(file, &Problem::refused(path, message)),
         };
+        report.findings.push(self.source.locate(row));
+    }
+
+    /// What the namespace beside it would not take, by its labels.
+    fn report_pod_security(&self, namespace: &NamespaceView, report: &mut Report) {
+        let plugin = PodSecurity::default();
+        let policy = plugin.policy_of(&namespace.labels);
+        let subject = Subject::of_pod(&self.pod);
+        let verdict = subject.map(|pod| plugin.judge(Target::Pod, &policy, &pod));
+        let Some(reason) = verdict.and_then(|verdict| verdict.denial) else {
+            return;
+        };
+        let problem = Problem::forbidden(format!("{}spec", self.prefix), reason);
+        let row = FindingRow::from_problem(&self.source.file.name, &problem);
         report.findings.push(self.source.locate(row));
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use plimsoll_core::admission::configuration::{self, Given, Plugin};
+use plimsoll_core::admission::event_rate_limit::EventRateLimits;
 use plimsoll_core::admission::pod_security::PodSecurity;
 
 use crate::input::read_bytes;
@@ -12,6 +13,7 @@ use crate::mistakes::mistakes;
 /// What the file configures.
 #[derive(Debug, Default)]
 pub(crate) struct Plugins {
+    pub(crate) event_rate_limits: EventRateLimits,
     pub(crate) pod_security: PodSecurity,
 }
 
@@ -29,6 +31,11 @@ pub(crate) fn read(file: Option<&str>) -> Result<Plugins> {
             (None, None) => continue,
         };
         match plugin.plugin {
+            Plugin::EventRateLimit => {
+                let read = EventRateLimits::read(&given);
+                plugins.event_rate_limits =
+                    read.map_err(|problems| mistakes(&source, &problems))?;
+            }
             Plugin::PodSecurity => {
                 let read = PodSecurity::read(&given);
                 plugins.pod_security = read.map_err(|problems| mistakes(&source, &problems))?;

@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     cluster_resource_override: Option<String>,
 
-    /// Configure admission plugins with this AdmissionConfiguration: PodSecurity.
+    /// Configure admission plugins with this AdmissionConfiguration: PodSecurity, EventRateLimit.
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<String>,
 
@@ -141,6 +141,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
     let advertised = advertised(address);
     let options = Options {
         pod_security: plugins.pod_security,
+        event_rate_limits: plugins.event_rate_limits,
         advertised: advertised.clone(),
         names: names(arguments, address),
         audit: arguments.audit.options()?,

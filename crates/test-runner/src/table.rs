@@ -96,7 +96,7 @@ const fn usual(tier: Tier) -> Manner {
 type Row = (&'static str, Tier, &'static str, Manner);
 
 /// The first row that fits counts.
-const ROWS: [Row; 21] = {
+const ROWS: [Row; 22] = {
     use Load::{Alone, Computes, Waits};
     use Process::{Batch, Own, Together};
     use Tier::{Root, Tools, Unit, Vm};
@@ -122,6 +122,13 @@ const ROWS: [Row; 21] = {
         ("plimsoll/crash", Unit, "", manner(Own, Computes, 600)),
         // Load on both cores; etcd elects another leader where it gets no turn for a second.
         ("plimsoll/crash", Root, "faults::", manner(Own, Alone, 180)),
+        // It measures waits while others take all that they can get.
+        (
+            "apiserver/server",
+            Unit,
+            "fairness::an_administrator_",
+            manner(Own, Alone, 300),
+        ),
         // Servers inside of the test's process, and clients that wait for them.
         (
             "apiserver/server",

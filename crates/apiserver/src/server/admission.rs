@@ -282,7 +282,8 @@ impl Admission for Gate<'_> {
             Some(_) => admission::check_changed(kind, self.part, object, &self.cluster),
         };
         checked.map_err(|reason| self.forbidden(object, &reason))?;
-        self.check_pod_security(object, old)
+        self.check_pod_security(object, old)?;
+        self.check_event_rate(object)
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -1,13 +1,19 @@
 //! One request, as the handlers see it: authenticated, authorized and routed.
 
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use plimsoll_core::object::timestamp::Timestamp;
+use tokio::time::Instant;
 
 use super::Server;
 use super::annotations::Annotations;
 use super::handle::Origin;
+use super::limits::{Held, Level, Need};
 use super::route::Target;
 use crate::auth::identity::User;
 use crate::body::Body;
@@ -19,6 +25,11 @@ use crate::status::Status;
 
 /// Bodies beyond this are refused, as upstream does.
 pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+
+/// How long a body may take: some time to begin, then a least rate, and never longer than that.
+const FIRST_BYTES: Duration = Duration::from_secs(10);
+const SLOWEST_BYTES_PER_MILLISECOND: u64 = 16;
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// One request about objects.
 #[derive(Debug)]
@@ -33,6 +44,8 @@ pub(crate) struct Call<'a> {
     pub is_impersonated: bool,
     /// The verb that the request was authorized for.
     pub verb: &'static str,
+    /// Which places the user may have.
+    pub level: Level,
     /// What is asked for, as the path names it.
     pub target: &'a Target,
     /// Its row.
@@ -98,6 +111,12 @@ impl Call<'_> {
         }
     }
 
+    /// A place for something that the request needs besides its own.
+    pub(crate) async fn enter(&self, need: Need) -> Result<Held, Status> {
+        let limits = &self.server.limits;
+        limits.enter(need, self.level, self.user).await
+    }
+
     /// The key of the object within its collection.
     pub(crate) fn key(&self) -> String {
         self.key_of(&self.target.name)
@@ -154,15 +173,33 @@ pub(crate) fn not_acceptable(error: &NotAcceptable) -> Status {
     }
 }
 
-/// Reads a body within its limits.
-pub(crate) async fn read_body(body: Body) -> Result<bytes::Bytes, Status> {
-    match Limited::new(body, MAX_BODY_BYTES).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(Status::too_large(&format!("limit is {MAX_BODY_BYTES}")))
+/// Reads a body within its limits of size and time.
+pub(crate) async fn read_body(body: Body) -> Result<Bytes, Status> {
+    let started = Instant::now();
+    let mut body = Limited::new(body, MAX_BODY_BYTES);
+    let mut whole = BytesMut::new();
+    loop {
+        let paced = Duration::from_millis(whole.len() as u64 / SLOWEST_BYTES_PER_MILLISECOND);
+        let deadline = started + (FIRST_BYTES + paced).min(LONGEST);
+        let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None) => return Ok(whole.freeze()),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
+                return Err(Status::too_large(&format!("limit is {MAX_BODY_BYTES}")));
+            }
+            Ok(Some(Err(error))) => {
+                return Err(Status::bad_request(format!(
+                    "the body of the request cannot be read: {error}"
+                )));
+            }
+            Err(_) => return Err(Status::timeout("the body of the request did not come", 1)),
+        };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if whole.is_empty() && body.is_end_stream() {
+            return Ok(data);
         }
-        Err(error) => Err(Status::bad_request(format!(
-            "the body of the request cannot be read: {error}"
-        ))),
+        whole.extend_from_slice(&data);
     }
 }

@@ -1,4 +1,4 @@
-//! The way of a request: who, may they, is there room, what is it about, do it.
+//! The way of a request: who, may they, its body, is there room, what is it about, do it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,19 +6,22 @@ use std::time::Instant;
 
 use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, Method, Request, Response};
+use hyper::body::Body as _;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::annotations::Annotations;
-use super::call::{Call, header};
+use super::call::{Call, header, read_body};
 use super::documents::{CUSTOM_RESOURCES, nothing_here};
 use super::journey::{Journey, is_connection};
+use super::limits::{Held, Level, Need};
+use super::listener::SMALL_BODY;
 use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
 use crate::auth::attributes::{Attributes, Forbidden};
 use crate::auth::authorize::{Decision, impersonate};
 use crate::auth::identity::{
-    Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
+    ANONYMOUS, Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
     wanted_user,
 };
 use crate::body::{self, Body};
@@ -65,6 +68,15 @@ pub(crate) enum Origin {
     Elsewhere(IpAddr),
 }
 
+impl Client {
+    /// Whether a certificate says who the client is.
+    fn is_certified(&self) -> bool {
+        self.shown
+            .as_ref()
+            .is_some_and(|shown| shown.user.is_some())
+    }
+}
+
 impl Peer {
     fn origin(&self) -> Origin {
         match self {
@@ -73,6 +85,10 @@ impl Peer {
         }
     }
 }
+
+/// On answers to clients that have shown who they are, and not with a certificate: their name.
+#[derive(Clone, Debug)]
+pub(crate) struct Authenticated(pub(crate) String);
 
 impl Server {
     /// Answers a request. Whatever happens, there is an answer.
@@ -125,6 +141,13 @@ impl Server {
         }
         let private = HeaderValue::from_static("no-cache, private");
         headers.entry(CACHE_CONTROL).or_insert(private);
+        if let (Peer::Socket(client), Some(actor)) = (peer, &journey.actor)
+            && !client.is_certified()
+            && actor.name != ANONYMOUS
+        {
+            let user = Authenticated(actor.name.clone());
+            response.extensions_mut().insert(user);
+        }
         self.count(&journey, response.status().as_u16(), started);
         match &self.audit {
             None => response,
@@ -153,26 +176,78 @@ impl Server {
         }
         let user = journey.impersonated.clone().unwrap_or(actor);
         self.authorize_noting(journey, &user)?;
+        let level = match peer {
+            Peer::Trusted(_) => Level::Exempt,
+            Peer::Socket(_) => Level::of(&user),
+        };
+        let origin = peer.origin();
+        if journey.is_long_running() {
+            return self
+                .answer_long(journey, &user, origin, level, request)
+                .await;
+        }
+        let (_body, request) = self.take_in(journey, &user, level, request).await?;
         let request = match &self.audit {
             None => request,
             Some(audit) => audit.keep_body(journey, request).await?,
         };
-        let is_long = journey.is_long_running();
-        let answer = self.dispatch(journey, &user, peer.origin(), request);
-        if is_long {
-            let answer = answer.await?;
-            let running = self.metrics.long_running(journey.labels(0));
-            return Ok(answer.map(|body| body::with(body, running)));
-        }
         let _place = match journey.route {
-            Route::Objects(_) => Some(self.limits.enter(journey.is_write()).await?),
+            Route::Objects(_) => {
+                let need = if journey.is_write() {
+                    Need::Write
+                } else {
+                    Need::Read
+                };
+                Some(self.limits.enter(need, level, &user).await?)
+            }
             Route::Path(_) => None,
         };
+        let answer = self.dispatch(journey, &user, origin, level, request);
         let timeout = journey.timeout()?;
         match tokio::time::timeout(timeout, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(timed_out()),
         }
+    }
+
+    /// Watches and streams: they are counted, and need a place to read only until they have begun.
+    async fn answer_long(
+        self: &Arc<Self>,
+        journey: &Journey,
+        user: &User,
+        origin: Origin,
+        level: Level,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, Status> {
+        let counted = self.limits.enter(Need::LongRunning, level, user).await?;
+        let beginning = match journey.verb() {
+            "watch" => Some(self.limits.enter(Need::Read, level, user).await?),
+            _ => None,
+        };
+        let answer = self.dispatch(journey, user, origin, level, request).await?;
+        drop(beginning);
+        let running = self.metrics.long_running(journey.labels(0));
+        Ok(answer.map(|body| body::with(body, (running, counted))))
+    }
+
+    /// Reads the body of a write before the write takes a place: a client that sends slowly keeps
+    /// none. What has arrived already, or is no body of an object, passes.
+    async fn take_in(
+        &self,
+        journey: &Journey,
+        user: &User,
+        level: Level,
+        request: Request<Body>,
+    ) -> Result<(Held, Request<Body>), Status> {
+        let has_arrived = matches!(request.body().size_hint().exact(), Some(..=SMALL_BODY));
+        if has_arrived || !journey.is_write() {
+            return Ok((Held::Nothing, request));
+        }
+        // Kept until the answer, so that large bodies in memory are few.
+        let place = self.limits.enter(Need::Body, level, user).await?;
+        let (parts, body) = request.into_parts();
+        let bytes = read_body(body).await?;
+        Ok((place, Request::from_parts(parts, body::full(bytes))))
     }
 
     /// Who asks.
@@ -259,6 +334,7 @@ impl Server {
         journey: &Journey,
         user: &User,
         origin: Origin,
+        level: Level,
         request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
         let target = match &journey.route {
@@ -297,6 +373,7 @@ impl Server {
             origin,
             is_impersonated: journey.impersonated.is_some(),
             verb: journey.verb(),
+            level,
             target,
             kind,
             subresource,

@@ -8,6 +8,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 
 use super::call::Call;
+use super::costly::{LONG_LIST, beside_others};
+use super::limits::Need;
 use super::respond::{converted, is_converted};
 use crate::body::{self, Body};
 use crate::cache::{Collection, Object, TooFar};
@@ -83,11 +85,25 @@ impl Call<'_> {
         let options = ListOptions::from_query(self.query, self.kind, None)?;
         let page = self.page(&options).await?;
         let is_plain = output.transform.is_none() && output.format == Format::Json;
+        let is_long = page.objects.len() > LONG_LIST;
         if is_plain && !is_converted(self.kind) && !output.is_pretty && !self.is_pretty() {
-            return Ok(streamed(self.kind, page));
+            if !is_long {
+                return Ok(streamed(self.kind, page));
+            }
+            // The objects are kept until the client has read them.
+            let place = self.enter(Need::Answer).await?;
+            let answer = streamed(self.kind, page);
+            return Ok(answer.map(|body| body::with(body, place)));
         }
-        let list = self.list_value(&page);
-        self.value_as(200, &list, output)
+        let built = || {
+            let list = self.list_value(&page);
+            self.value_as(200, &list, output)
+        };
+        if !is_long {
+            return built();
+        }
+        let _place = self.enter(Need::List).await?;
+        beside_others(built)
     }
 
     /// A page as one value.
@@ -171,7 +187,10 @@ impl Call<'_> {
             let object = collection.read(key.get(skip..)?.into(), revision, value);
             object.ok().map(Arc::new)
         });
-        let objects: Vec<Arc<Object>> = objects.collect();
+        let objects: Vec<Arc<Object>> = match page.entries.len() > LONG_LIST {
+            true => beside_others(|| objects.collect()),
+            false => objects.collect(),
+        };
         let mut cut = self.cut(objects, page.revision, options);
         // The last key of the page, whether its object can be read or not.
         let last = page.entries.last().filter(|_| page.remaining > 0);

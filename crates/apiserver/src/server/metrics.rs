@@ -15,6 +15,7 @@ use prometheus_client::registry::Registry;
 
 use super::Server;
 use super::audit::Counters;
+use super::limits::{LaneCounters, Limits};
 use crate::http::discovery::KUBERNETES_MINOR;
 
 /// What a request was.
@@ -172,6 +173,100 @@ struct GroupResourceLabels {
     resource: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FlowLabels {
+    priority_level: &'static str,
+    request_kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RejectionLabels {
+    priority_level: &'static str,
+    request_kind: &'static str,
+    reason: &'static str,
+}
+
+/// Which requests found a place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowControl {
+    dispatched: Family<FlowLabels, Counter>,
+    rejected: Family<RejectionLabels, Counter>,
+    executing: Family<FlowLabels, Gauge>,
+    waiting: Family<FlowLabels, Gauge>,
+    places: Family<FlowLabels, Gauge>,
+}
+
+impl FlowControl {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_flowcontrol_dispatched_requests",
+            "Number of requests that got a place",
+            self.dispatched.clone(),
+        );
+        registry.register(
+            "apiserver_flowcontrol_rejected_requests",
+            "Number of requests rejected for lack of a place",
+            self.rejected.clone(),
+        );
+        registry.register(
+            "apiserver_flowcontrol_current_executing_requests",
+            "Number of requests that have a place",
+            self.executing.clone(),
+        );
+        registry.register(
+            "apiserver_flowcontrol_current_inqueue_requests",
+            "Number of requests that wait for a place",
+            self.waiting.clone(),
+        );
+        registry.register(
+            "apiserver_flowcontrol_nominal_limit_seats",
+            "Number of places",
+            self.places.clone(),
+        );
+    }
+
+    /// What a lane counts by itself.
+    pub(crate) fn counters(
+        &self,
+        priority_level: &'static str,
+        request_kind: &'static str,
+    ) -> LaneCounters {
+        let rejected = |reason| {
+            self.rejected.get_or_create_owned(&RejectionLabels {
+                priority_level,
+                request_kind,
+                reason,
+            })
+        };
+        LaneCounters {
+            dispatched: self.dispatched.get_or_create_owned(&FlowLabels {
+                priority_level,
+                request_kind,
+            }),
+            queue_full: rejected("queue-full"),
+            timed_out: rejected("time-out"),
+        }
+    }
+
+    fn look_at(&self, limits: &Limits) {
+        for (priority_level, request_kind, lane) in limits.lanes() {
+            let labels = FlowLabels {
+                priority_level,
+                request_kind,
+            };
+            let (taken, waiting) = lane.load();
+            for (gauges, count) in [
+                (&self.executing, taken),
+                (&self.waiting, waiting),
+                (&self.places, lane.places()),
+            ] {
+                let gauge = gauges.get_or_create(&labels);
+                gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+            }
+        }
+    }
+}
+
 /// The counters.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -185,6 +280,7 @@ pub struct Metrics {
     resident: Gauge,
     pub(crate) pod_security: PodSecurityMetrics,
     pub(super) audit: Counters,
+    pub(crate) flow_control: FlowControl,
 }
 
 /// Bounds in seconds, a selection of upstream's.
@@ -245,6 +341,8 @@ impl Default for Metrics {
         pod_security.register(&mut registry);
         let audit = Counters::default();
         audit.register(&mut registry);
+        let flow_control = FlowControl::default();
+        flow_control.register(&mut registry);
         Metrics {
             registry: Arc::new(registry),
             requests,
@@ -256,6 +354,7 @@ impl Default for Metrics {
             resident,
             pod_security,
             audit,
+            flow_control,
         }
     }
 }
@@ -284,6 +383,7 @@ impl Metrics {
             let gauge = self.in_flight.get_or_create(&KindLabel { request_kind });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        self.flow_control.look_at(&server.limits);
         for collection in server.cache.collections() {
             let resource = collection.kind().group_resource();
             let gauge = self.objects.get_or_create(&ResourceLabel { resource });

@@ -3,10 +3,11 @@
 //! Reading order: this file (what a server is made of), `handle` (the way of a request), `journey`
 //! (what it tells of itself), `route` (what its address stands for), `operation` and `call` (what a
 //! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
-//! `service_account`, `pod_security`, `quota`, `facts` and `access`, `decisive` (how fresh they are), `signing`,
-//! `subresources`, `documents`; `bounded`, the store as all of them write to it. Around it:
-//! `listener` (sockets), `tls` (certificates on them), `local` (the same without a socket), `bootstrap` (what a new
-//! cluster starts with), `limits`, `metrics`, `audit`.
+//! `service_account`, `pod_security`, `event_rate_limit`, `quota`, `facts` and `access`, `decisive`
+//! (how fresh they are), `signing`, `subresources`, `documents`; `bounded`, the store as all of them
+//! write to it. Around it: `listener` (sockets) with `tls` (certificates on them), `priority`,
+//! `connections` and `resets`, `local` (the same without a socket), `bootstrap` (what a new cluster
+//! starts with), `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
 
 mod access;
 mod admission;
@@ -16,9 +17,12 @@ mod bootstrap;
 mod bounded;
 mod call;
 mod clock;
+mod connections;
+mod costly;
 mod decisive;
 mod delete;
 mod documents;
+mod event_rate_limit;
 mod facts;
 mod handle;
 mod identity;
@@ -31,7 +35,9 @@ mod local;
 mod metrics;
 mod operation;
 mod pod_security;
+mod priority;
 mod quota;
+mod resets;
 mod respond;
 mod route;
 mod service_account;
@@ -44,6 +50,7 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plimsoll_core::admission::event_rate_limit::EventRateLimits;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::Override;
 use plimsoll_core::admission::pod_security::PodSecurity;
@@ -90,6 +97,8 @@ pub struct Options {
     pub memory_pressure: AddMemoryPressureToleration,
     /// Which pods namespaces take.
     pub pod_security: PodSecurity,
+    /// How many events are taken.
+    pub event_rate_limits: EventRateLimits,
 }
 
 impl Options {
@@ -106,6 +115,7 @@ impl Options {
             overcommit: None,
             memory_pressure: AddMemoryPressureToleration::No,
             pod_security: PodSecurity::default(),
+            event_rate_limits: EventRateLimits::default(),
         }
     }
 }
@@ -122,6 +132,7 @@ pub struct Server {
     tokens: Authenticator,
     introduction: introduction::Introduction,
     limits: limits::Limits,
+    event_rates: event_rate_limit::EventRates,
     metrics: Metrics,
     audit: Option<audit::Audit>,
     options: Options,
@@ -189,7 +200,12 @@ impl Server {
             authority: Arc::new(authority),
             tokens,
             introduction,
-            limits: limits::Limits::new(options.max_reads, options.max_writes),
+            limits: limits::Limits::new(
+                options.max_reads,
+                options.max_writes,
+                &metrics.flow_control,
+            ),
+            event_rates: event_rate_limit::EventRates::new(&options.event_rate_limits),
             metrics,
             audit,
             options,

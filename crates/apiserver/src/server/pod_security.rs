@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::admission::Gate;
+use super::costly::beside_others;
 use super::metrics::PodSecurityRequest;
 use super::write::{name_of, namespace_of};
 use crate::cache::Object;
@@ -184,7 +185,8 @@ impl Gate<'_> {
                 Ok(())
             }
             NamespaceVerdict::Tightened(enforce) => {
-                self.warnings.extend(self.survey(name, enforce));
+                let found = beside_others(|| self.survey(name, enforce));
+                self.warnings.extend(found);
                 Ok(())
             }
         }

@@ -37,6 +37,9 @@ pub enum TlsError {
     /// Clients cannot be verified.
     #[error("clients cannot be verified against the authority")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
+    /// No threads of its own.
+    #[error("the threads for connections cannot be started")]
+    Threads(#[source] std::io::Error),
 }
 
 /// The certificate of the moment.

@@ -17,6 +17,7 @@ mod deletion;
 mod depth;
 mod disruption;
 mod etcd;
+mod fairness;
 mod identities;
 mod joining;
 mod lists;

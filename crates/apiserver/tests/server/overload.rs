@@ -1,6 +1,7 @@
 //! More requests than there are places.
 
 use plimsoll_apiserver::store::RedbOptions;
+use serde_json::json;
 
 use super::cluster::Cluster;
 use super::objects::SECRETS;
@@ -16,12 +17,19 @@ async fn whoever_finds_no_place_is_told_when_to_come_back() {
     )
     .await;
     let admin = cluster.admin();
+    // Administrators are not limited.
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding", "metadata": {"name": "readers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    admin.post(bindings, &binding).await.expect(201);
     let far = cluster.store.current_revision().await.unwrap() + 1000;
     // Each waits three seconds for a version that does not come: one has the place, some a seat.
     let path = format!("{SECRETS}?resourceVersion={far}");
     let requests = (0..12).map(|_| {
-        let (admin, path) = (cluster.admin(), path.clone());
-        tokio::spawn(async move { admin.get(&path).await })
+        let (reader, path) = (cluster.user("reader", &[]), path.clone());
+        tokio::spawn(async move { reader.get(&path).await })
     });
     let requests: Vec<_> = requests.collect();
     let mut refused = 0;

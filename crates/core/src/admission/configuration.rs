@@ -25,16 +25,19 @@ const KIND: &str = "AdmissionConfiguration";
 /// obeyed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugin {
+    /// How many events the server takes.
+    EventRateLimit,
     /// Which pods namespaces take.
     PodSecurity,
 }
 
 impl Plugin {
-    const ALL: [Plugin; 1] = [Plugin::PodSecurity];
+    const ALL: [Plugin; 2] = [Plugin::EventRateLimit, Plugin::PodSecurity];
 
     /// Its name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
+            Plugin::EventRateLimit => "EventRateLimit",
             Plugin::PodSecurity => "PodSecurity",
         }
     }
@@ -320,7 +323,7 @@ mod tests {
             refused(text),
             [
                 "plugins[0].name: Unsupported value: \"ImagePolicyWebhook\": supported \
-                 values: \"PodSecurity\"",
+                 values: \"EventRateLimit\", \"PodSecurity\"",
                 "plugins[2].name: Duplicate value: \"PodSecurity\"",
                 "plugins[3]: Invalid value: the number 5: must be a mapping",
             ]

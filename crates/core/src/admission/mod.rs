@@ -9,12 +9,13 @@
 //! [`pipeline`], which runs them in the API server's order. [`priority`],
 //! [`default_toleration_seconds`], [`memory_pressure_toleration`], [`daemon_set`], [`node_taints`]
 //! and [`node_admit`] stand each on its own. [`configuration`] is the file in which plugins are
-//! configured, [`pod_security`] one of them.
+//! configured: [`pod_security`] and [`event_rate_limit`].
 
 pub mod configuration;
 pub mod daemon_set;
 pub mod default_toleration_seconds;
 pub mod draft;
+pub mod event_rate_limit;
 pub mod forbidden;
 pub mod limit_range;
 pub mod limit_range_validation;

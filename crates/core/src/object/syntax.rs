@@ -81,17 +81,18 @@ pub fn check_dns_subdomain(name: &str) -> Vec<String> {
 }
 
 /// What is wrong with a lower-case RFC 1123 label, the form of the names of namespaces.
+///
+/// Matches v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation, which counts characters.
 pub fn check_dns_label(name: &str) -> Vec<String> {
     let mut broken = Vec::new();
     if name.len() > LABEL_MAX_BYTES {
-        broken.push(at_most(LABEL_MAX_BYTES));
+        broken.push(format!("must be no more than {LABEL_MAX_BYTES} characters"));
     }
     if !is_dns_label(name) {
         let has_dots = is_dns_subdomain(name);
-        let rule = if has_dots {
-            "must not contain dots"
-        } else {
-            DNS_LABEL_RULE
+        let rule = match has_dots {
+            true => "must not contain dots",
+            false => DNS_LABEL_RULE,
         };
         broken.push(rule.to_owned());
     }

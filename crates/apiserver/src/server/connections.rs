@@ -1,0 +1,197 @@
+//! How many connections a client may have.
+//!
+//! Anyone who reaches the port can open them, so each address has few until its client has shown
+//! who it is; after that they count for the user. When there is one too many, the oldest is closed:
+//! a client that means it has authenticated long before, and one that floods the port drives itself
+//! out, not a client at the same address that comes after it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The most of one address that have not authenticated.
+const EACH_ADDRESS: usize = 128;
+
+/// The most of one user: pods on all nodes may share an account.
+const EACH_USER: usize = 4096;
+
+/// For whom a connection counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Address(IpAddr),
+    User(String),
+}
+
+impl Owner {
+    fn most(&self) -> usize {
+        match self {
+            Owner::Address(_) => EACH_ADDRESS,
+            Owner::User(_) => EACH_USER,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_number: u64,
+    /// By owner, oldest first.
+    open: BTreeMap<Owner, VecDeque<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    has_to_close: Arc<Notify>,
+}
+
+/// One of them; no longer counted when dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    all: Arc<Connections>,
+    number: u64,
+    owner: Mutex<Owner>,
+    has_to_close: Arc<Notify>,
+}
+
+impl Connections {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection from an address.
+    pub(super) fn open(self: &Arc<Self>, address: IpAddr) -> Connection {
+        let owner = Owner::Address(source_of(address));
+        let has_to_close = Arc::new(Notify::new());
+        let mut state = self.state();
+        let number = state.next_number;
+        state.next_number += 1;
+        state.add(&owner, number, &has_to_close);
+        drop(state);
+        Connection {
+            all: Arc::clone(self),
+            number,
+            owner: Mutex::new(owner),
+            has_to_close,
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, owner: &Owner, number: u64, has_to_close: &Arc<Notify>) {
+        let others = self.open.entry(owner.clone()).or_default();
+        if others.len() >= owner.most()
+            && let Some(oldest) = others.pop_front()
+        {
+            tracing::debug!(?owner, "too many connections, closed the oldest");
+            oldest.has_to_close.notify_one();
+        }
+        others.push_back(Open {
+            number,
+            has_to_close: Arc::clone(has_to_close),
+        });
+    }
+
+    fn remove(&mut self, owner: &Owner, number: u64) {
+        if let Some(others) = self.open.get_mut(owner) {
+            others.retain(|other| other.number != number);
+            if others.is_empty() {
+                self.open.remove(owner);
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// The client has shown who it is.
+    pub(super) fn is_of(&self, user: &str) {
+        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(&*owner, Owner::User(known) if known == user) {
+            return;
+        }
+        let before = std::mem::replace(&mut *owner, Owner::User(user.to_owned()));
+        let mut state = self.all.state();
+        state.remove(&before, self.number);
+        state.add(&owner, self.number, &self.has_to_close);
+    }
+
+    /// Done when it has to end for others.
+    pub(super) async fn has_to_close(&self) {
+        self.has_to_close.notified().await;
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        self.all.state().remove(&owner, self.number);
+    }
+}
+
+/// What counts as one address: of IPv6 the network, since each host has more addresses than could
+/// be counted.
+fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn has_to_close(connection: &Connection) -> bool {
+        connection.has_to_close().now_or_never().is_some()
+    }
+
+    #[test]
+    fn the_oldest_of_an_address_makes_room() {
+        let all = Arc::new(Connections::default());
+        let open = |address: &str| all.open(address.parse().unwrap());
+        let known = open("10.0.0.1");
+        known.is_of("admin");
+        let other = open("10.0.0.2");
+        let many: Vec<Connection> = (0..EACH_ADDRESS).map(|_| open("10.0.0.1")).collect();
+        assert!(!many.iter().any(has_to_close));
+        let one_more = open("::ffff:10.0.0.1");
+        assert!(has_to_close(&many[0]) && !has_to_close(&many[1]));
+        assert!(!has_to_close(&known) && !has_to_close(&other));
+        drop((many, one_more, other, known));
+        assert!(all.state().open.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_of_a_user_makes_room_wherever_it_is() {
+        let all = Arc::new(Connections::default());
+        let open = |address: &str, user: &str| {
+            let connection = all.open(address.parse().unwrap());
+            connection.is_of(user);
+            connection
+        };
+        let other = open("10.0.0.1", "other");
+        let many = (0..EACH_USER).map(|_| open("10.0.0.1", "greedy"));
+        let many: Vec<Connection> = many.collect();
+        assert!(!has_to_close(&many[0]));
+        let _one_more = open("10.0.0.2", "greedy");
+        assert!(has_to_close(&many[0]) && !has_to_close(&many[1]));
+        assert!(!has_to_close(&other));
+    }
+
+    #[test]
+    fn hosts_of_one_ipv6_network_count_together() {
+        let source = |address: &str| source_of(address.parse().unwrap());
+        assert_eq!(source("2001:db8::1"), source("2001:db8::ffff:2"));
+        assert_ne!(source("2001:db8::1"), source("2001:db8:0:1::1"));
+        assert_ne!(source("10.0.0.1"), source("10.0.0.2"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Requests that their client gives up before they are answered.
+//!
+//! A request costs its client a few bytes and the server much more. HTTP/2 lets a client reset a
+//! request and send the next at once, without ever having more than a few open: limits on open
+//! requests do not see it. A connection that does nothing else is closed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// More than this many in a while are no accident: an orderly client that is stopped gives up as
+/// many as it has open.
+const MOST: u32 = 500;
+const WHILE: Duration = Duration::from_secs(1);
+
+/// What a connection's client gives up.
+#[derive(Debug)]
+pub(super) struct Resets {
+    window: Mutex<(Instant, u32)>,
+    flooded: Notify,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct Answering {
+    resets: Arc<Resets>,
+    is_answered: bool,
+}
+
+impl Resets {
+    pub(super) fn new() -> Arc<Resets> {
+        Arc::new(Resets {
+            window: Mutex::new((Instant::now(), 0)),
+            flooded: Notify::new(),
+        })
+    }
+
+    /// A request begins.
+    pub(super) fn begin(self: &Arc<Self>) -> Answering {
+        Answering {
+            resets: Arc::clone(self),
+            is_answered: false,
+        }
+    }
+
+    /// Done when there were too many.
+    pub(super) async fn flooded(&self) {
+        self.flooded.notified().await;
+    }
+
+    fn note(&self, now: Instant) {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, count) = &mut *window;
+        if now.saturating_duration_since(*since) > WHILE {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        if *count > MOST {
+            self.flooded.notify_one();
+        }
+    }
+}
+
+impl Answering {
+    /// There is an answer.
+    pub(super) fn finish(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.resets.note(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn only_many_at_once_are_a_flood() {
+        let resets = Resets::new();
+        let now = Instant::now();
+        let is_flooded = || resets.flooded().now_or_never().is_some();
+        for _ in 0..MOST {
+            resets.note(now);
+        }
+        assert!(!is_flooded());
+        let later = now + 2 * WHILE;
+        resets.note(later);
+        assert!(!is_flooded());
+        for _ in 0..MOST {
+            resets.note(later);
+        }
+        assert!(is_flooded());
+    }
+
+    #[test]
+    fn an_answered_request_was_not_given_up() {
+        let resets = Resets::new();
+        resets.begin().finish();
+        drop(resets.begin());
+        let window = resets.window.lock().unwrap();
+        assert_eq!(window.1, 1);
+    }
+}

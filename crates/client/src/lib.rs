@@ -3,7 +3,8 @@
 //! Nothing here decides anything. [`process`] (who this process is), [`holder`]
 //! (which process has a port or a lock), [`clock`] (what time it is),
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in), [`splice`] (two
+//! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in),
+//! [`open_files`] (how many of them), [`splice`] (two
 //! connections made one), [`supervision`] (tasks that are started again).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
@@ -13,6 +14,7 @@ pub mod clock;
 pub mod events;
 pub mod holder;
 pub mod informer;
+pub mod open_files;
 pub mod process;
 pub mod splice;
 pub mod supervision;

@@ -11,6 +11,7 @@ use clap::Args;
 use plimsoll_apiserver::auth::authority::{kubeconfig, write_private};
 use plimsoll_apiserver::server::{Options, Server, passed, serve};
 use plimsoll_apiserver::store::Store;
+use plimsoll_client::open_files;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
 use plimsoll_core::admission::overcommit::{Override, Settings, Variant};
 use plimsoll_core::object::timestamp::Timestamp;
@@ -99,6 +100,7 @@ impl Arguments {
 
 /// Serves until told to stop.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

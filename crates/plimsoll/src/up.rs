@@ -9,6 +9,7 @@ use clap::Args;
 use plimsoll_apiserver::auth::authority::Authority;
 use plimsoll_apiserver::auth::identity::User;
 use plimsoll_apiserver::server::{Server, passed};
+use plimsoll_client::open_files;
 use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::object::timestamp::Timestamp;
@@ -43,6 +44,7 @@ pub(crate) struct Arguments {
 /// Runs until told to stop; containers go on, and the next one finds them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_huge_pages(false);
+    open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

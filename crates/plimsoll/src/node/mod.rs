@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use plimsoll_client::open_files;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_node::agent::{self, Serving};
 use plimsoll_node::frugality::use_huge_pages;
@@ -79,6 +80,7 @@ pub(crate) struct Arguments {
 /// Runs until told to stop; containers go on.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_huge_pages(false);
+    open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -33,6 +33,24 @@ impl Daemon {
         }
     }
 
+    /// A server that is started with few open files allowed, and may raise that.
+    pub(crate) fn server_with_open_files(folder: &Path, soft: u32) -> Daemon {
+        let log = folder.join("log");
+        let script = format!("ulimit -Sn {soft} && exec \"$0\" \"$@\"");
+        let child = Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_plimsoll"), "server"])
+            .args(["--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(folder.join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a log"))
+            .spawn()
+            .expect("a shell starts");
+        let daemon = Daemon { child, log };
+        daemon.wait_for("admin.kubeconfig");
+        daemon
+    }
+
     /// A server on a port of its own, with its data below `folder`.
     pub(crate) fn server(folder: &Path, further: &[&str]) -> Daemon {
         let data = folder.join("data").display().to_string();

@@ -93,6 +93,22 @@ fn refuses_an_admission_configuration_that_it_cannot_obey() {
 }
 
 #[test]
+fn a_server_takes_as_many_open_files_as_it_may_have() {
+    let folder = folder();
+    let server = Daemon::server_with_open_files(folder.path(), 300);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid()));
+    let limits = limits.expect("the server runs");
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let mut numbers = line.expect("a limit").split_whitespace();
+    let (soft, hard) = (numbers.next(), numbers.next());
+    assert_ne!(soft, Some("300"));
+    assert_eq!(soft, hard);
+    server.stop(Signal::TERM);
+}
+
+#[test]
 fn says_which_signal_it_received() {
     for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
         let folder = folder();

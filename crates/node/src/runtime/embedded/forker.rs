@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use plimsoll_client::open_files;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::job::{Job, Reply};
@@ -91,6 +92,8 @@ impl Forker {
             .stdout(Stdio::from(lock))
             .spawn()
             .map_err(failed)?;
+        // Before it is given a task: what it forks are containers.
+        open_files::restore_limit(process.id());
         Ok(Helper {
             process,
             socket: Some(ours),

@@ -132,7 +132,7 @@ pub(crate) async fn refuse_new_keys(store: &dyn Store, certificates: &Path) -> R
     let is_there = |name: &&str| certificates.join(name).exists();
     let separate_keys = SEPARATE_KEYS
         .iter()
-        .filter(|_| SEPARATE.iter().any(|n| is_there(&n)));
+        .filter(|_| SEPARATE.iter().any(is_there));
     let names = KEYS.iter().chain(separate_keys);
     let missing = names.filter(|name| !is_there(name));
     let missing: Vec<PathBuf> = missing.map(|name| certificates.join(name)).collect();

@@ -282,6 +282,11 @@ fn refuses_to_make_new_keys_for_an_old_store() {
     );
     assert!(!pki.exists(), "keys were made");
     std::fs::rename(&saved, &pki).expect("the directory is ours");
+    let clients = pki.join("client-ca.key");
+    std::fs::rename(&clients, folder.path().join("key")).expect("a key");
+    let is_missing = format!("but {} is missing", clients.display());
+    fails(&again(&folder), 1, &[&is_missing]);
+    std::fs::rename(folder.path().join("key"), &clients).expect("the key is ours");
     std::fs::remove_file(pki.join("service-account.key")).expect("a key");
     fails(
         &again(&folder),

@@ -151,7 +151,7 @@ fn manifest(attempt: &Attempt, places: &Places) -> Value {
 /// A pod that counts, and holds the memory that it was promised.
 fn neighbour() -> Value {
     let script = "x=$(head -c 8000000 /dev/zero | tr '\\0' x); while :; do n=$((n + 1)); \
-                  echo $n ${#x} > /tmp/beat; sleep 0.2; done";
+                  echo $n ${#x} > /tmp/next; mv /tmp/next /tmp/beat; sleep 0.2; done";
     let resources = json!({ "cpu": "100m", "memory": "48Mi" });
     let main = json!({
         "name": "main", "image": IMAGE, "command": ["sh", "-c", script, "neighbour-secret"],
@@ -171,7 +171,7 @@ fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
             _ => Err(format!("{told:?}")),
         }
     };
-    let first = beat()?;
+    let first = until("the neighbour counts", beat);
     until("the neighbour goes on", || match beat() {
         Ok(count) if count >= first + 5 => Ok(()),
         other => Err(format!("{other:?} after {first}")),

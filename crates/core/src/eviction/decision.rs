@@ -47,7 +47,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether there is something to tell of it: it does something, or begins to leave pods alone.
+    /// Whether it is worth a record: it does something, or begins a back-off.
     pub fn is_news(&self) -> bool {
         let begins = |shortfall: &Shortfall| shortfall.is_new;
         !self.actions.is_empty() || self.shortfall.as_ref().is_some_and(begins)

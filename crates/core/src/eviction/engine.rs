@@ -309,7 +309,7 @@ impl Engine {
             left.retain(|trigger| *trigger != starvation.trigger);
             triggers = &left;
         }
-        // Something else is done in this pass; what is held back is told in one of its own.
+        // This pass is about another resource; what is held back gets a record of its own.
         urgent.shortfall = urgent.shortfall.or_else(|| {
             let (_, shortfall) = urgent.held_back?;
             let is_new = false;

@@ -92,9 +92,9 @@ pub(super) fn start(
     supervisor.complete("kernelLog", Weight::Minor, move || {
         let (log, until, neighbours) = (log.clone(), until.clone(), Arc::clone(&neighbours));
         let following = tokio::task::spawn_blocking(move || {
-            let tell = |message| neighbours.warn(oom::SYSTEM_OOM, message);
-            if let Err(error) = follow_kernel_log(&log, &until, tell) {
-                tracing::warn!(log = %log.display(), %error, "the kernel's own kills are not told");
+            let warn = |message| neighbours.warn(oom::SYSTEM_OOM, message);
+            if let Err(error) = follow_kernel_log(&log, &until, warn) {
+                tracing::warn!(log = %log.display(), %error, "cannot follow the kernel log");
             }
         });
         async move { following.await.map_err(|error| error.to_string()) }
@@ -132,7 +132,7 @@ async fn tidy(
     }
 }
 
-/// Watches from the first measurement on, which tells where the disks are. Ends when the thread that
+/// Watches from the first measurement on, from which it is known where the disks are. Ends when the thread that
 /// watches cannot be started or has ended.
 async fn watch(
     options: Options,

@@ -24,11 +24,11 @@ use crate::pods::set::Source;
 use crate::shutdown;
 use plimsoll_client::supervision::Weight;
 
-/// `fileCheckFrequency`: how often manifests are read without being told of a change.
+/// `fileCheckFrequency`: how often manifests are read even if no change is seen.
 const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
 
 impl Agent {
-    /// Has the node kept as it should be, and the API told how it is.
+    /// Starts the tasks that keep the node as it should be and report it to the API.
     pub(super) fn keep_node(
         self,
         options: &Options,
@@ -94,7 +94,7 @@ impl Agent {
         });
     }
 
-    /// Has pods come from the API and from files, and tells the API what becomes of them.
+    /// Starts the tasks that take pods from the API and from files and report their status.
     pub(super) fn follow_pods(&self, options: &Options) {
         let supervisor = &self.supervisor;
         let (pods, stop) = (self.pods.clone(), self.stop.clone());
@@ -175,7 +175,7 @@ async fn follow_node(
     }
 }
 
-/// Tells of a shutdown of the machine.
+/// Reports that the machine is being shut down.
 struct Announcer {
     host: Arc<NodeHost>,
     heartbeat: Arc<Heartbeat>,

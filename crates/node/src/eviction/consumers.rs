@@ -76,9 +76,9 @@ fn own_cgroup(settings: &Settings, layout: &Layout) -> Option<CgroupPath> {
     parse_own_cgroup(&text, layout.version()).filter(|path| path.as_str() != "/")
 }
 
-/// Names the agent's own cgroup; one that is inside of another is told apart from it.
-fn take_apart<'a>(
-    all: &mut Vec<(Option<&'a CgroupPath>, Consumer)>,
+/// Names the agent's own cgroup; what it holds is subtracted from a cgroup around it.
+fn take_apart(
+    all: &mut Vec<(Option<&CgroupPath>, Consumer)>,
     own: &CgroupPath,
     layout: &Layout,
     reading: &mut Reading,

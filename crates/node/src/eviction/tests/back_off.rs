@@ -43,7 +43,7 @@ fn one_pod_at_most_is_evicted_for_what_the_system_holds_and_the_event_names_it()
     let rest = Arc::clone(&trial.rest);
     let is_about = |warning: &String| warning.starts_with(BACK_OFF_REASON);
     // The memory of a pod that was evicted first has ten seconds to come back.
-    until("why is told", || {
+    until("the event is recorded", || {
         rest.warnings.lock().unwrap().iter().any(is_about)
     });
     // Evicting in each pass would have ended the others by then.
@@ -58,10 +58,10 @@ fn one_pod_at_most_is_evicted_for_what_the_system_holds_and_the_event_names_it()
     let conditions = trial.shell.conditions();
     assert!(conditions.contains(&NodeCondition::MemoryPressure));
     let warnings = rest.warnings.lock().unwrap().clone();
-    let told: Vec<&String> = warnings.iter().filter(|told| is_about(told)).collect();
-    assert_eq!(told.len(), 1, "{warnings:#?}");
-    assert!(told[0].contains("Memory is held by "), "{}", told[0]);
-    assert!(told[0].contains("/system.slice (4"), "{}", told[0]);
+    let events: Vec<&String> = warnings.iter().filter(|event| is_about(event)).collect();
+    assert_eq!(events.len(), 1, "{warnings:#?}");
+    assert!(events[0].contains("Memory is held by "), "{}", events[0]);
+    assert!(events[0].contains("/system.slice (4"), "{}", events[0]);
     let journal = trial.shell.journal();
     let records = journal.decisions();
     let mut found = records.iter().filter(|record| record.consumers.is_some());

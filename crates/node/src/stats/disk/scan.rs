@@ -34,7 +34,7 @@ pub(in super::super) enum Scope {
 const HELD_OPEN: usize = 16;
 /// How deep a walk goes. What lies deeper is not counted.
 const MOST_LEVELS: usize = 1 << 16;
-/// How many files with several names are told apart: some 2 MiB of memory.
+/// How many files with several names are remembered: some 2 MiB of memory.
 const MOST_LINKED: usize = 1 << 16;
 
 /// A walk that has not ended.
@@ -170,16 +170,12 @@ impl Scan {
         if self.linked.contains(&stat.st_ino) {
             return;
         }
-        if self.linked.len() < MOST_LINKED {
-            self.linked.insert(stat.st_ino);
-            return self.usage.add(Usage::of(&stat));
+        if self.linked.len() >= MOST_LINKED {
+            self.is_whole = false;
+            return;
         }
-        // Each name has its share.
-        self.is_whole = false;
-        self.usage.add(Usage {
-            bytes: Usage::of(&stat).bytes / u64::from(stat.st_nlink.max(1)),
-            inodes: 0,
-        });
+        self.linked.insert(stat.st_ino);
+        self.usage.add(Usage::of(&stat));
     }
 
     /// Counts a directory and goes on in it. It is opened before anything is asked of it, so that a

@@ -20,7 +20,7 @@ const LIMITED_PERIOD: Duration = Duration::from_secs(1);
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
-/// How long a step may take: others who ask for figures wait for it.
+/// How long a step may take: requests for figures wait for it.
 const STEP_TIME: Duration = Duration::from_millis(200);
 /// One file takes a few microseconds: a tree costs at most half a percent of a processor.
 const PER_ENTRY: Duration = Duration::from_millis(1);

@@ -263,7 +263,11 @@ impl Server {
         }
     }
 
-    fn place(&self, kind: &'static Kind, object: &Value) -> Result<(String, String), String> {
+    pub(super) fn place(
+        &self,
+        kind: &'static Kind,
+        object: &Value,
+    ) -> Result<(String, String), String> {
         let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let collection = self.cache.collection(kind);
         let collection = collection.ok_or_else(|| format!("{} are not stored", kind.plural))?;
@@ -295,7 +299,7 @@ impl Server {
 }
 
 /// The object with its type and identity.
-fn completed(kind: &Kind, mut object: Value) -> Value {
+pub(super) fn completed(kind: &Kind, mut object: Value) -> Value {
     object["kind"] = json!(kind.kind);
     object["apiVersion"] = json!(kind.api_version());
     let meta = &mut object["metadata"];

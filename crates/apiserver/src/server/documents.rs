@@ -23,6 +23,9 @@ use crate::status::{Details, Status};
 /// What `?verbose` lists, with the tasks of the server; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
+/// Why a check fails is for logs.
+const WITHHELD: &str = "reason withheld";
+
 /// A cache that is further behind the store than this does not follow it.
 const CACHE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -48,6 +51,7 @@ impl Server {
         let parts: Vec<&str> = trimmed.split('/').skip(1).collect();
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => self.health(trimmed, query).await,
+            ["plimsoll", "store", "snapshot"] => self.snapshot().await,
             ["version"] => Ok(reply(200, "application/json", discovery::version())),
             ["metrics"] => {
                 let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -124,14 +128,19 @@ impl Server {
         for check in wanted {
             let line = if excluded.contains(&check) {
                 format!("[+]{check} excluded: ok\n")
-            } else if match tasks.get(check) {
-                Some(is_well) => *is_well,
-                None => self.is_well(check, parts[0]).await,
-            } {
-                format!("[+]{check} ok\n")
             } else {
-                is_healthy = false;
-                format!("[-]{check} failed: reason withheld\n")
+                let checked = match tasks.get(check) {
+                    Some(true) => Ok(()),
+                    Some(false) => Err(WITHHELD.to_owned()),
+                    None => self.check_health(check, parts[0]).await,
+                };
+                match checked {
+                    Ok(()) => format!("[+]{check} ok\n"),
+                    Err(reason) => {
+                        is_healthy = false;
+                        format!("[-]{check} failed: {reason}\n")
+                    }
+                }
             };
             text.push_str(&line);
         }
@@ -147,13 +156,19 @@ impl Server {
         Ok(response)
     }
 
-    async fn is_well(&self, check: &str, endpoint: &str) -> bool {
+    async fn check_health(&self, check: &str, endpoint: &str) -> Result<(), String> {
         let is_stopping = *self.stop.borrow();
-        match check {
+        let is_well = match check {
+            // A server on a full store is alive: a new one would have no more room.
+            "store" if endpoint == "readyz" => {
+                self.store_is_ready().await?;
+                self.store.current_revision().await.is_ok()
+            }
             "store" => self.store.current_revision().await.is_ok(),
             "cache" => {
                 let Ok(current) = self.store.current_revision().await else {
-                    return true;
+                    // The check of the store says so.
+                    return Ok(());
                 };
                 let reached = self.cache.wait_for(current);
                 let reached = tokio::time::timeout(CACHE_PATIENCE, reached).await;
@@ -161,7 +176,8 @@ impl Server {
             }
             // A server that stops is alive, but takes nothing new.
             _ => endpoint != "readyz" || !is_stopping,
-        }
+        };
+        is_well.then_some(()).ok_or_else(|| WITHHELD.to_owned())
     }
 }
 

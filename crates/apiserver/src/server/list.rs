@@ -357,6 +357,7 @@ pub(crate) fn store_failure(error: &Error) -> Status {
         Error::Compacted { .. } => Status::expired("The resourceVersion is too old."),
         Error::TooLarge { .. } => Status::too_large(&error.to_string()),
         Error::TooDeep { .. } => Status::too_deep(),
+        Error::Full { source, .. } => Status::insufficient_storage(&format!("{error}: {source}")),
         Error::Closed => Status::service_unavailable("the server is shutting down"),
         _ => {
             let mut text = error.to_string();

@@ -7,7 +7,7 @@
 //! (how fresh they are), `signing`, `subresources`, `documents`; `bounded`, the store as all of them
 //! write to it. Around it: `listener` (sockets) with `tls` (certificates on them), `priority`,
 //! `connections` and `resets`, `local` (the same without a socket), `bootstrap` (what a new cluster
-//! starts with), `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
+//! starts with), `storage` (snapshots, and room), `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
 
 mod access;
 mod admission;
@@ -42,6 +42,7 @@ mod respond;
 mod route;
 mod service_account;
 mod signing;
+mod storage;
 mod subresources;
 mod tls;
 mod watch;
@@ -55,7 +56,7 @@ use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToler
 use plimsoll_core::admission::overcommit::Override;
 use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
-use tokio::sync::watch as channel;
+use tokio::sync::{Semaphore, watch as channel};
 
 pub use clock::passed;
 pub use listener::serve;
@@ -137,6 +138,8 @@ pub struct Server {
     audit: Option<audit::Audit>,
     options: Options,
     supervisor: Supervisor,
+    /// One snapshot at a time.
+    snapshots: Arc<Semaphore>,
     stop: channel::Sender<bool>,
     /// Ends the tasks of the supervisor, also when the server is dropped.
     end: DropGuard,
@@ -210,6 +213,7 @@ impl Server {
             audit,
             options,
             supervisor,
+            snapshots: Arc::new(Semaphore::new(1)),
             stop: channel::Sender::new(false),
             end: end.drop_guard(),
         });
@@ -219,6 +223,7 @@ impl Server {
         bootstrap::follow_namespaces(&server);
         signing::follow(&server);
         introduction::follow(&server);
+        storage::follow_space(&server);
         Ok(server)
     }
 

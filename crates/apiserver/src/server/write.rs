@@ -33,7 +33,7 @@ const NAME_ATTEMPTS: usize = 8;
 const CONFLICT_ATTEMPTS: usize = 20;
 
 /// How long events are kept.
-const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
+pub(super) const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// What a change does with an object, given as it is.
 pub(crate) enum Change {
@@ -323,14 +323,17 @@ impl Call<'_> {
                 if is_dry_run || self.remove(&full_key, revision).await?.is_some() {
                     return Ok(done(with_old_version));
                 }
-            } else if is_dry_run || end == End::Stays && is_unchanged {
+            } else if is_dry_run
+                || end == End::Stays && is_unchanged && !self.is_stale(&full_key).await?
+            {
                 return Ok(done(with_old_version));
             } else if end == End::Goes {
                 if let Some(revision) = self.remove(&full_key, revision).await? {
                     return Ok(done(cache::encode_with_revision(&bytes, revision)));
                 }
             } else {
-                let txn = Txn::new().if_at(full_key.clone(), revision);
+                let mut txn = Txn::new().if_at(full_key.clone(), revision);
+                txn.is_urgent = is_going(&accepted.object);
                 let txn = quotas.add_to(self.put(txn, full_key.clone(), bytes.clone()));
                 if let Outcome::Committed { mut revision } = self.commit(txn).await? {
                     if end == End::GoesMarked {
@@ -427,6 +430,13 @@ impl Call<'_> {
         Err(Status::modified(self.kind, &self.target.name))
     }
 
+    /// Whether the store would keep the same object in another form: a write that changes nothing is
+    /// one then, so that `kubectl replace` encrypts with the key of today.
+    async fn is_stale(&self, key: &str) -> Result<bool, Status> {
+        let stale = self.server.store.is_stale(key.as_bytes()).await;
+        stale.map_err(|error| store_failure(&error))
+    }
+
     pub(super) async fn commit(&self, txn: Txn) -> Result<Outcome, Status> {
         let outcome = self.server.store.txn(txn).await;
         let outcome = outcome.map_err(|error| store_failure(&error))?;
@@ -488,6 +498,11 @@ fn is_finished(kind: &Kind, new: &Value, old: &Value) -> bool {
     let meta = &old["metadata"];
     let grace = meta["deletionGracePeriodSeconds"].as_i64();
     !is_held && !meta["deletionTimestamp"].is_null() && grace.unwrap_or_default() == 0
+}
+
+/// Whether the object is being deleted. What leads to its end goes on though the store is full.
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn is_name_generated(object: &Value) -> bool {

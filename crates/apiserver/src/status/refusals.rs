@@ -232,6 +232,11 @@ impl Status {
         Status::new(503, "ServiceUnavailable", message)
     }
 
+    /// 507: there is no room for more.
+    pub fn insufficient_storage(message: &str) -> Status {
+        Status::new(507, "InsufficientStorage", message).about(Details::default())
+    }
+
     /// 504: it took too long.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Status {
         Status::new(504, "Timeout", format!("Timeout: {message}"))

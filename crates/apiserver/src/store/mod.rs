@@ -8,7 +8,7 @@
 //! when it is durable.
 //!
 //! Reading order: this trait; `txn` and `entry`, what goes in and out; `watch`, how changes are
-//! followed; `hub`, how they are handed to many watchers; `redb`, the embedded store; `etcd`, the
+//! followed; `snapshot`, everything at once; `hub`, how changes are handed to many watchers; `redb`, the embedded store; `etcd`, the
 //! same over a real etcd. `tests/store_contract` holds both to one behaviour.
 
 mod caught;
@@ -17,6 +17,7 @@ mod error;
 mod etcd;
 mod hub;
 mod redb;
+mod snapshot;
 mod txn;
 mod watch;
 
@@ -25,11 +26,16 @@ pub use entry::{Entry, Found, Page, RangeRequest};
 pub use error::{Cause, Error};
 pub use etcd::{EtcdOptions, EtcdStore, EtcdTls};
 
-pub use redb::{RedbOptions, RedbStore};
+pub use redb::{CheckValue, Problem, RedbOptions, RedbStore, Report};
+pub use snapshot::{
+    RESTORED_REVISION_GAP, Snapshot, SnapshotEncoder, SnapshotEntry, SnapshotError, SnapshotReader,
+    Summary,
+};
 pub use txn::{Compare, MAX_TXN_BYTES, MAX_TXN_OPERATIONS, Outcome, Txn, Write};
 pub use watch::{Change, Update, Watch, WatchRequest};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 /// The position of a change in the one history that all keys share. An empty store is at 1.
 pub type Revision = u64;
@@ -61,6 +67,19 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// The revision of the last change, no older than any acknowledged to anybody before the call.
     async fn current_revision(&self) -> Result<Revision, Error>;
+
+    /// Whether the store does all that is asked of it; the reason if it does not, such as a full disk.
+    async fn ready(&self) -> Result<(), Error>;
+
+    /// Begins to read all keys with a prefix as they are now.
+    async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error>;
+
+    /// Whether the key would be stored in another form if it was put as it is: with another key of
+    /// encryption.
+    async fn is_stale(&self, key: &[u8]) -> Result<bool, Error> {
+        let _ = key;
+        Ok(false)
+    }
 
     /// Ends all watches, finishes what was begun and releases the file or connection. Later calls
     /// fail with [`Error::Closed`].

@@ -67,6 +67,8 @@ pub struct Txn {
     pub compares: Vec<Compare>,
     /// Each key at most once.
     pub writes: Vec<Write>,
+    /// Whether this takes place though the store has no room for more, as deletes do.
+    pub is_urgent: bool,
 }
 
 impl Txn {
@@ -91,6 +93,14 @@ impl Txn {
     pub fn remove(key: impl Into<Bytes>, mod_revision: Revision) -> Self {
         let key = key.into();
         Self::new().if_at(key.clone(), mod_revision).delete(key)
+    }
+
+    /// Takes place though the store has no room for more, as deletes do. For writes that lead to
+    /// deletes, and for events about missing room.
+    #[must_use]
+    pub fn urgent(mut self) -> Self {
+        self.is_urgent = true;
+        self
     }
 
     /// Demands that the key does not exist.

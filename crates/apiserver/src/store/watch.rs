@@ -45,13 +45,26 @@ pub struct WatchRequest {
 ///
 /// Changes are buffered within bounds. A watcher that does not keep up gets
 /// [`Error::WatchTooSlow`] after the changes that were still buffered, and lists again.
-#[derive(Debug)]
 pub struct Watch {
     after: Revision,
+    /// What is done with entries before they are given out.
+    map: Option<MapEntry>,
     /// Changes between `after` and the subscription, until they are read.
     history: Option<Box<dyn History>>,
     subscription: Subscription,
     ready: VecDeque<Change>,
+}
+
+/// Makes something else of an entry.
+type MapEntry = Box<dyn Fn(Entry) -> Entry + Send + Sync>;
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("after", &self.after)
+            .field("history", &self.history)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Watch {
@@ -62,9 +75,30 @@ impl Watch {
     ) -> Self {
         Self {
             after,
+            map: None,
             history,
             subscription,
             ready: VecDeque::new(),
+        }
+    }
+
+    /// Gives out entries as `map` makes them.
+    #[must_use]
+    pub fn mapped(self, map: impl Fn(Entry) -> Entry + Send + Sync + 'static) -> Self {
+        Self {
+            map: Some(Box::new(map)),
+            ..self
+        }
+    }
+
+    fn map(&self, change: Change) -> Change {
+        match &self.map {
+            None => change,
+            Some(map) => Change {
+                entry: change.entry.map(map),
+                previous: change.previous.map(map),
+                ..change
+            },
         }
     }
 
@@ -72,7 +106,7 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
             if let Some(change) = self.ready.pop_front() {
-                return Ok(Update::Change(change));
+                return Ok(Update::Change(self.map(change)));
             }
             if let Some(history) = &mut self.history {
                 match history.next_chunk().await? {
@@ -97,7 +131,8 @@ impl Watch {
         match self.next().await? {
             Update::Change(first) => {
                 let mut changes = vec![first];
-                changes.extend(self.ready.drain(..));
+                let rest = std::mem::take(&mut self.ready);
+                changes.extend(rest.into_iter().map(|change| self.map(change)));
                 let last = changes.last().map_or(self.after, |change| change.revision);
                 Ok((changes, last))
             }

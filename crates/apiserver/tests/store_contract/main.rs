@@ -9,9 +9,12 @@ mod backend;
 mod compaction;
 mod etcd_only;
 mod expiry;
+mod files;
 mod model;
 mod reads;
 mod retention;
+mod snapshots;
+mod space;
 mod transactions;
 mod watches;
 
@@ -87,6 +90,10 @@ contract! {
     expiry:
         a_key_expires_and_watchers_see_it,
         a_later_put_without_expiry_stays;
+    snapshots:
+        a_snapshot_is_of_one_revision,
+        a_snapshot_knows_when_keys_expire,
+        a_store_is_ready;
     model:
         random_operations_agree_with_the_model;
 }

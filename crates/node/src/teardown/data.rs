@@ -8,7 +8,7 @@ use super::footprint;
 use crate::volumes::removal::{is_directory, remove_tree};
 
 /// What is in a data directory: a path, and what is there if Plimsoll has made it.
-const CONTENTS: [(&str, &str); 15] = [
+const CONTENTS: [(&str, &str); 17] = [
     ("kubelet", "kubelet/pods"),
     ("log/pods", "log/pods"),
     ("log/containers", "log/containers"),
@@ -19,6 +19,8 @@ const CONTENTS: [(&str, &str); 15] = [
     ("node.kubeconfig", "node.kubeconfig"),
     ("node.kubeconfig.next", "node.kubeconfig.next"),
     ("store.redb", "store.redb"),
+    ("store.redb.reserve", "store.redb.reserve"),
+    ("store.redb.restoring", "store.redb.restoring"),
     ("agent.json.next", "agent.json.next"),
     ("agent.json", "agent.json"),
     ("agent.lock", "agent.lock"),

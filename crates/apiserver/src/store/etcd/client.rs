@@ -13,7 +13,8 @@ use tonic_prost::ProstCodec;
 use super::super::{Error, Revision};
 use super::compaction::AGREEMENT_KEY;
 use super::wire::{
-    CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
+    AlarmRequest, AlarmResponse, CompactionRequest, CompactionResponse, LeaseGrantRequest,
+    LeaseGrantResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, RangeRequest,
     RangeResponse, TxnRequest, TxnResponse, WHOLE_KEYSPACE, WatchCreateRequest, WatchRequest,
     WatchResponse,
 };
@@ -122,6 +123,30 @@ impl Client {
         let answer = self.call("/etcdserverpb.Lease/LeaseGrant", request).await;
         let lease: LeaseGrantResponse = answer.map_err(|status| self.error(status, 0))?;
         Ok(lease.id)
+    }
+
+    /// How many seconds a lease still lasts; none if it is over.
+    pub(super) async fn lease_lasts(&self, id: i64) -> Result<u64, Error> {
+        let request = LeaseTimeToLiveRequest { id };
+        let answer = self.call("/etcdserverpb.Lease/LeaseTimeToLive", request);
+        let answer: Result<LeaseTimeToLiveResponse, Status> = answer.await;
+        let lease = answer.map_err(|status| self.error(status, 0))?;
+        Ok(unsigned(lease.ttl_secs))
+    }
+
+    /// Fails if a member says that its quota is used up.
+    pub(super) async fn check_space(&self) -> Result<(), Error> {
+        let answer = self.call("/etcdserverpb.Maintenance/Alarm", AlarmRequest {});
+        let answer: Result<AlarmResponse, Status> = answer.await;
+        let response = answer.map_err(|status| self.error(status, 0))?;
+        let full = response.alarms.iter().find(|alarm| alarm.is_no_space());
+        full.map_or(Ok(()), |alarm| {
+            let text = format!("member {:x} has the alarm NOSPACE", alarm.member);
+            Err(Error::Full {
+                store: self.name.to_string(),
+                source: Arc::new(Status::resource_exhausted(text)),
+            })
+        })
     }
 
     /// All changes from a revision on.

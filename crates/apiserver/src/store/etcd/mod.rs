@@ -2,12 +2,14 @@
 //!
 //! - [`wire`]: the messages. [`client`]: the calls.
 //! - [`watch`]: one watch of everything, fanned out to all watchers.
+//! - [`snapshot`]: everything at one revision.
 //! - [`latest`]: how fresh reads share a question. [`lease`]: expiry. [`compaction`]: forgetting.
 
 mod client;
 mod compaction;
 mod latest;
 mod lease;
+mod snapshot;
 mod watch;
 mod wire;
 
@@ -21,7 +23,8 @@ use tokio::task::JoinHandle;
 use super::entry::prefix_end;
 use super::hub::Hub;
 use super::{
-    Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest, Write,
+    Error, Found, Outcome, Page, RangeRequest, Revision, Snapshot, Store, Txn, Watch, WatchRequest,
+    Write,
 };
 use client::{Client, signed, unsigned};
 use latest::Latest;
@@ -240,6 +243,14 @@ impl Store for EtcdStore {
         self.latest
             .get(async || client.current_revision().await)
             .await
+    }
+
+    async fn ready(&self) -> Result<(), Error> {
+        self.client()?.check_space().await
+    }
+
+    async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {
+        snapshot::begin(self.client()?, prefix).await
     }
 
     async fn close(&self) -> Result<(), Error> {

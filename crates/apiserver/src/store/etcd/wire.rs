@@ -26,6 +26,9 @@ pub(super) struct KeyValue {
     pub(super) mod_revision: i64,
     #[prost(bytes = "bytes", tag = "5")]
     pub(super) value: Bytes,
+    /// Zero for a key that does not expire.
+    #[prost(int64, tag = "6")]
+    pub(super) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -166,6 +169,44 @@ pub(super) struct LeaseGrantRequest {
 pub(super) struct LeaseGrantResponse {
     #[prost(int64, tag = "2")]
     pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveRequest {
+    #[prost(int64, tag = "1")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveResponse {
+    /// What is left; -1 for a lease that is over.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl_secs: i64,
+}
+
+/// Zero, left out by default, is GET: all alarms of all members.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AlarmRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AlarmResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) alarms: Vec<AlarmMember>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AlarmMember {
+    #[prost(uint64, tag = "1")]
+    pub(super) member: u64,
+    #[prost(int32, tag = "2")]
+    kind: i32,
+}
+
+impl AlarmMember {
+    /// Whether the quota of the member is used up: `AlarmType` NOSPACE.
+    pub(super) fn is_no_space(&self) -> bool {
+        self.kind == 1
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

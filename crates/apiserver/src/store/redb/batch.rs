@@ -66,6 +66,8 @@ pub(super) struct Batch {
     /// Of the last change.
     pub(super) revision: Revision,
     pub(super) bytes: usize,
+    /// By how much the staged changes make what is stored larger.
+    pub(super) growth: i64,
     /// When the batch was begun, in milliseconds since 1970.
     pub(super) now: u64,
 }
@@ -84,6 +86,26 @@ impl Batch {
             Some(staged) => *staged,
             None => index.latest(key),
         }
+    }
+
+    /// By how much a transaction would make what is stored larger.
+    pub(super) fn growth_of(&self, index: &Index, txn: &Txn) -> i64 {
+        let growths = txn.writes.iter().map(|write| {
+            let before = self.latest(index, write.key());
+            let after = match write {
+                Write::Delete { .. } => 0,
+                Write::Put { key, value, .. } => Row {
+                    key,
+                    value: Some(value),
+                    create_revision: 0,
+                    expires_at: 0,
+                    previous: None,
+                }
+                .size(),
+            };
+            growth(before, after)
+        });
+        growths.sum()
     }
 
     /// Adds a transaction if its conditions hold.
@@ -134,11 +156,19 @@ impl Batch {
         };
         version.size = u32::try_from(staged.row().size()).unwrap_or(u32::MAX);
         staged.version = version;
+        let after = staged.value.as_ref().map_or(0, |_| staged.row().size());
+        self.growth += growth(before, after);
         let latest = version.put.map(|_| version);
         self.latest.insert(staged.key.clone(), latest);
         self.staged.push(staged);
         true
     }
+}
+
+/// By how much a key grows that had a version and has `after` bytes then.
+fn growth(before: Option<Version>, after: usize) -> i64 {
+    let before = before.map_or(0, |version| i64::from(version.size));
+    i64::try_from(after).unwrap_or(i64::MAX) - before
 }
 
 fn millis(duration: Duration) -> u64 {

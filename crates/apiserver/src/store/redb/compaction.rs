@@ -28,8 +28,9 @@ impl Compactor {
         }
     }
 
-    /// The revision to compact to because of time or size, if any is due.
-    pub(super) fn target(&mut self, index: &Index) -> Option<Revision> {
+    /// The revision to compact to because of time or size, if any is due. `room` is how many bytes of
+    /// history there is room for.
+    pub(super) fn target(&mut self, index: &Index, room: u64) -> Option<Revision> {
         let now = Instant::now();
         let last = self.samples.back().map(|(taken, _)| *taken);
         if last.is_none_or(|taken| now.duration_since(taken) >= self.keep_for / SAMPLES) {
@@ -42,14 +43,15 @@ impl Compactor {
             target = target.max(*revision);
             self.samples.pop_front();
         }
-        let target = target.max(self.size_target(index).unwrap_or(0));
+        let target = target.max(self.size_target(index, room).unwrap_or(0));
         (target > index.compacted()).then_some(target)
     }
 
     /// The revision to compact to because of the size alone; cheap enough to ask at every commit.
-    pub(super) fn size_target(&self, index: &Index) -> Option<Revision> {
+    pub(super) fn size_target(&self, index: &Index, room: u64) -> Option<Revision> {
+        let keep_bytes = self.keep_bytes.min(room);
         // Some room, so that not every write compacts.
-        let keep = self.keep_bytes / 10 * 9;
-        (index.superseded_cost() > self.keep_bytes).then(|| index.revision_to_keep(keep))
+        let keep = keep_bytes / 10 * 9;
+        (index.superseded_cost() > keep_bytes).then(|| index.revision_to_keep(keep))
     }
 }

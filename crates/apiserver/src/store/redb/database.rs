@@ -1,6 +1,7 @@
 //! The opened file with its index: what readers and the writer share.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -9,7 +10,8 @@ use bytes::Bytes;
 
 use super::super::hub::Hub;
 use super::super::{Change, Error};
-use super::file::FlushGuard;
+use super::RedbOptions;
+use super::file::{self, FlushGuard};
 use super::format::{self, COMPACTED, META};
 use super::index::{Index, Put, Version};
 use super::log::{self, LogReader, guarded};
@@ -26,6 +28,8 @@ pub(super) struct Shared {
     pub(super) name: String,
     cache_bytes: usize,
     pub(super) flush_failed: Arc<AtomicBool>,
+    /// Why not everything that is asked of the store can be done, if so.
+    condition: Mutex<Option<Error>>,
     /// A read that failed; the database refuses everything until it is opened again.
     read_failure: Mutex<Option<Error>>,
 }
@@ -48,15 +52,15 @@ impl Shared {
     pub(super) fn open(
         opener: Box<Opener>,
         name: String,
-        cache_bytes: usize,
-        watch_buffer: usize,
+        options: &RedbOptions,
     ) -> Result<Self, Error> {
+        let cache_bytes = options.cache_bytes;
         let flush_failed = Arc::new(AtomicBool::new(false));
         let database = open_database(&opener, &flush_failed, cache_bytes, &name);
         let database = database.map_err(|source| open_error(&name, source))?;
         let index = load_index(&database, &name).map_err(|source| open_error(&name, source))?;
         Ok(Self {
-            hub: Hub::new(index.current(), watch_buffer),
+            hub: Hub::new(index.current(), options.watch_buffer),
             state: RwLock::new(State {
                 index,
                 database: Ok(database),
@@ -65,6 +69,7 @@ impl Shared {
             name,
             cache_bytes,
             flush_failed,
+            condition: Mutex::new(None),
             read_failure: Mutex::new(None),
         })
     }
@@ -112,6 +117,23 @@ impl Shared {
         };
         self.read_failure().get_or_insert_with(|| error.clone());
         error
+    }
+
+    /// Why not everything that is asked of the store can be done, if so.
+    pub(super) fn condition(&self) -> Option<Error> {
+        let down = self.read().database.as_ref().err().cloned();
+        down.or_else(|| {
+            let condition = self.condition.lock();
+            condition.unwrap_or_else(PoisonError::into_inner).clone()
+        })
+    }
+
+    pub(super) fn set_condition(&self, condition: Option<Error>) {
+        let mut place = self
+            .condition
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = condition;
     }
 
     /// The error of a file whose structure is damaged.
@@ -204,6 +226,15 @@ impl Shared {
     }
 }
 
+/// Opens a file alone, without an index or a writer.
+pub(super) fn open_path(path: &Path) -> Result<Database, ::redb::Error> {
+    let name = path.display().to_string();
+    let path = path.to_owned();
+    let opener = move || file::open(&path);
+    let cache_bytes = RedbOptions::default().cache_bytes;
+    open_database(&opener, &Arc::default(), cache_bytes, &name)
+}
+
 fn open_database(
     opener: &Opener,
     flush_failed: &Arc<AtomicBool>,
@@ -228,7 +259,7 @@ fn open_database(
 }
 
 /// Why a file does not open, as far as somebody can do something about it.
-fn open_error(name: &str, error: ::redb::Error) -> Error {
+pub(super) fn open_error(name: &str, error: ::redb::Error) -> Error {
     let store = name.to_owned();
     let is_full = is_full(&error);
     let is_no_store = is_no_store(&error);
@@ -263,7 +294,7 @@ pub(super) fn is_full(error: &::redb::Error) -> bool {
 
 /// Rebuilds the index from the log. Rows that are damaged are logged, and kept as what their keys
 /// have, so that nothing older appears in their place.
-fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
+pub(super) fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
     guarded(|| {
         let txn = database.begin_read()?;
         let compacted = (txn.open_table(META)?.get(COMPACTED)?).map(|revision| revision.value());
@@ -285,7 +316,12 @@ fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
 const MAX_GAP: u64 = 1 << 32;
 
 /// What the index keeps of a row; `None` if it is unknown to which key it belongs.
-fn indexed(name: &str, row_id: RowId, bytes: &[u8], last: RowId) -> Option<(Bytes, Version)> {
+pub(super) fn indexed(
+    name: &str,
+    row_id: RowId,
+    bytes: &[u8],
+    last: RowId,
+) -> Option<(Bytes, Version)> {
     let repaired;
     let (row, problem) = match Row::parse(row_id, bytes) {
         Ok((row, true)) => (Some(row), None),

@@ -55,6 +55,8 @@ pub(super) struct Index {
     /// In order of `at`, since that is the order of commits.
     superseded: VecDeque<Superseded>,
     superseded_cost: u64,
+    /// Bytes of the rows that hold what keys have now.
+    live_bytes: u64,
     expiries: BTreeSet<(u64, Bytes)>,
 }
 
@@ -69,6 +71,7 @@ impl Index {
             compacted,
             superseded: VecDeque::new(),
             superseded_cost: 0,
+            live_bytes: 0,
             expiries: BTreeSet::new(),
         }
     }
@@ -84,6 +87,23 @@ impl Index {
     /// Bytes that compaction could free.
     pub(super) fn superseded_cost(&self) -> u64 {
         self.superseded_cost
+    }
+
+    /// Bytes of what keys have now.
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// The keys with a prefix that exist now, in byte order.
+    pub(super) fn current_versions(&self, prefix: &[u8]) -> Vec<(Bytes, Version)> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        (self.keys.range::<[u8], _>(from))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .filter_map(|(key, versions)| {
+                let version = versions.last().filter(|version| version.put.is_some())?;
+                Some((key.clone(), *version))
+            })
+            .collect()
     }
 
     /// The key as it is, if it exists.
@@ -144,12 +164,16 @@ impl Index {
             .or_insert_with(|| Vec::with_capacity(1));
         let before = versions.last().copied();
         versions.push(version);
+        if version.put.is_some() {
+            self.live_bytes += u64::from(version.size);
+        }
         if let Some(before) = before.filter(|before| before.put.is_some()) {
             let expires_at = before.put.map_or(0, |put| put.expires_at);
             let stays = version.put.is_some_and(|put| put.expires_at == expires_at);
             if expires_at != 0 && !stays {
                 self.expiries.remove(&(expires_at, key.clone()));
             }
+            self.live_bytes -= u64::from(before.size);
             self.supersede(revision, key.clone(), before);
         }
         // A delete shows nothing to reads at its revision, so it can go with what it deleted.

@@ -7,6 +7,8 @@
 //!   with one flush.
 //! - [`format`]: the tables, and how earlier layouts become this one.
 //! - [`history`]: past changes for a watch. [`compaction`]: how much past there is.
+//! - [`space`]: a full disk, the quota, and what goes on then.
+//! - [`snapshot`], [`create`], [`verify`], [`shrink`]: what `plimsoll store` does.
 //! - [`file`]: permissions and failed flushes.
 //!
 //! Memory is the index (about 200 bytes for a key) and the page cache of the options; values stay
@@ -14,6 +16,7 @@
 
 mod batch;
 mod compaction;
+mod create;
 mod database;
 mod file;
 mod format;
@@ -21,6 +24,10 @@ mod history;
 mod index;
 mod log;
 mod row;
+mod shrink;
+mod snapshot;
+mod space;
+mod verify;
 mod writer;
 
 use std::io;
@@ -35,12 +42,16 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{
-    Entry, Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest,
+    Entry, Error, Found, Outcome, Page, RangeRequest, Revision, Snapshot, Store, Txn, Watch,
+    WatchRequest,
 };
+pub use verify::{CheckValue, Problem, Report};
+
 use batch::Reply;
 use database::{Opener, Shared};
 use history::LogHistory;
 use row::RowId;
+use space::Reserve;
 use writer::{Job, Writer};
 
 /// How an embedded store behaves.
@@ -54,6 +65,11 @@ pub struct RedbOptions {
     pub cache_bytes: usize,
     /// Changes kept for a watcher that does not read them.
     pub watch_buffer: usize,
+    /// How many bytes objects and history may take; `None` for as many as the disk has. Objects count
+    /// first: history is forgotten to make room for them.
+    pub quota_bytes: Option<u64>,
+    /// Room on the disk that is kept for deletes; zero for none.
+    pub reserve_bytes: u64,
 }
 
 impl Default for RedbOptions {
@@ -64,6 +80,8 @@ impl Default for RedbOptions {
             keep_history_bytes: 512 * 1024 * 1024,
             cache_bytes: 16 * 1024 * 1024,
             watch_buffer: 10_000,
+            quota_bytes: None,
+            reserve_bytes: 8 * 1024 * 1024,
         }
     }
 }
@@ -90,8 +108,18 @@ impl RedbStore {
     /// Blocks while the file is read. Fails if another process has it open.
     pub fn open(path: &Path, options: &RedbOptions) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let path = path.to_owned();
-        Self::open_with(name, move || file::open(&path), options)
+        let mut reserve = Reserve::beside(path, options.reserve_bytes);
+        let opener = || {
+            let path = path.to_owned();
+            move || file::open(&path)
+        };
+        let shared = match Shared::open(Box::new(opener()), name.clone(), options) {
+            Err(Error::Full { .. }) if reserve.as_mut().is_some_and(Reserve::release) => {
+                Shared::open(Box::new(opener()), name, options)
+            }
+            other => other,
+        };
+        Self::start(shared?, reserve, options)
     }
 
     /// Opens whatever storage `opener` gives, which is asked again after failures.
@@ -101,10 +129,17 @@ impl RedbStore {
         options: &RedbOptions,
     ) -> Result<Self, Error> {
         let opener: Box<Opener> = Box::new(opener);
-        let (cache, buffer) = (options.cache_bytes, options.watch_buffer);
-        let shared = Arc::new(Shared::open(opener, name, cache, buffer)?);
+        Self::start(Shared::open(opener, name, options)?, None, options)
+    }
+
+    fn start(
+        shared: Shared,
+        reserve: Option<Reserve>,
+        options: &RedbOptions,
+    ) -> Result<Self, Error> {
+        let shared = Arc::new(shared);
         let (jobs, queue) = mpsc::channel();
-        let writer = Writer::new(Arc::clone(&shared), queue, options);
+        let writer = Writer::new(Arc::clone(&shared), queue, reserve, options);
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         let thread = thread.spawn(move || writer.run());
         let thread = thread.map_err(|source| Error::Open {
@@ -237,6 +272,15 @@ impl Store for RedbStore {
         let state = self.shared.read();
         state.database.as_ref().map_err(Clone::clone)?;
         Ok(state.index.current())
+    }
+
+    async fn ready(&self) -> Result<(), Error> {
+        self.shared.condition().map_or(Ok(()), Err)
+    }
+
+    async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || snapshot::begin(&shared, &prefix)).await
     }
 
     async fn close(&self) -> Result<(), Error> {

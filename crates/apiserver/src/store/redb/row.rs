@@ -14,7 +14,7 @@ use crc32fast::Hasher;
 use super::super::{Entry, Revision};
 
 /// The place of a change in history: revision and position within the transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RowId(pub(super) u64);
 
 /// Bits for the position; a transaction has fewer writes than this can count.

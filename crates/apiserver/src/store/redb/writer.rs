@@ -20,6 +20,8 @@ use super::database::{Shared, is_full};
 use super::format::{COMPACTED, META};
 use super::log::{LOG, guarded};
 use super::row::RowId;
+use super::shrink::shrink;
+use super::space::{Reserve, Space};
 
 /// Transactions in one commit.
 const MAX_BATCH: usize = 1024;
@@ -54,6 +56,7 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
     compactor: Compactor,
+    space: Space,
     /// Set when a flush has failed: nothing is written any more.
     refusing: Option<Error>,
     /// Set when the disk was full: until when not to try again.
@@ -62,12 +65,21 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, options: &RedbOptions) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        jobs: Receiver<Job>,
+        reserve: Option<Reserve>,
+        options: &RedbOptions,
+    ) -> Self {
         let compactor = Compactor::new(options, shared.read().index.current());
+        let mut space = Space::new(&shared.name, reserve, options.quota_bytes);
+        space.look(&shared.read().index);
+        shared.set_condition(space.error());
         Self {
             shared,
             jobs,
             compactor,
+            space,
             refusing: None,
             pausing: None,
             next_tick: Instant::now() + TICK,
@@ -105,12 +117,22 @@ impl Writer {
         let mut target;
         {
             let state = self.shared.read();
-            target = self.compactor.size_target(&state.index);
+            let room = self.space.room_for_history(&state.index);
+            target = self.compactor.size_target(&state.index, room);
             batch = Batch::new(&state.index);
             let mut next = Some(first);
             while let Some(job) = next {
                 match job {
                     Job::Txn(txn, answer) => {
+                        let growth = batch.growth_of(&state.index, &txn);
+                        let refusal = self.space.refusal(&state.index, batch.growth, growth);
+                        if let Some(refusal) = refusal.filter(|_| !txn.is_urgent) {
+                            self.publish_condition();
+                            // As below.
+                            let _ = answer.send(Err(refusal));
+                            next = self.jobs.try_recv().ok();
+                            continue;
+                        }
                         answers.push((batch.stage(&state.index, txn), answer));
                     }
                     Job::Compact(revision, answer) => {
@@ -138,6 +160,7 @@ impl Writer {
         if result.is_ok() {
             self.publish(&batch);
         }
+        self.publish_condition();
         !closing
     }
 
@@ -162,13 +185,67 @@ impl Writer {
         } else {
             (Vec::new(), None)
         };
-        let written = guarded(|| self.write_rows(&batch.staged, &doomed, compacted));
+        let write = |this: &Self| guarded(|| this.write_rows(&batch.staged, &doomed, compacted));
+        let mut written = write(self);
+        if let Err(error) = &written
+            && is_full(error)
+            && self.space.disk_is_full()
+            && self.is_back(batch)
+        {
+            written = write(self);
+        }
         written.map_err(|error| self.recover(error))?;
+        if !doomed.is_empty() {
+            self.space.note_removal();
+        }
         let mut state = self.shared.write();
         for staged in &batch.staged {
             state.index.apply(staged.key.clone(), staged.version);
         }
         Ok(())
+    }
+
+    /// Opens the file again after a commit that did not fit. Whether the same batch can be committed
+    /// then: nothing came between.
+    fn is_back(&mut self, batch: &Batch) -> bool {
+        let before = self.shared.read().index.current();
+        let store = self.shared.name.clone();
+        let because = self.space.error().unwrap_or(Error::Closed);
+        tracing::error!(store, error = ?because, "the disk is full");
+        self.reopen(&because);
+        let state = self.shared.read();
+        let first = batch
+            .staged
+            .first()
+            .map(|staged| staged.version.row.revision());
+        let is_next = first.is_none_or(|first| first > state.index.current());
+        self.refusing.is_none()
+            && state.database.is_ok()
+            && state.index.current() == before
+            && is_next
+    }
+
+    /// Publishes what the store cannot do at the moment.
+    fn publish_condition(&self) {
+        let condition = self.refusing.clone().or_else(|| self.space.error());
+        self.shared.set_condition(condition);
+    }
+
+    /// Looks whether there is room on the disk again, and makes some if that is possible.
+    fn mind_space(&mut self) {
+        let is_to_shrink = self.space.look(&self.shared.read().index);
+        if is_to_shrink && !self.shared.read().index.has_garbage() {
+            let mut state = self.shared.write();
+            if let Ok(database) = &mut state.database
+                && let Err(error) = guarded(|| shrink(database))
+            {
+                tracing::debug!(%error, "the file was not made smaller");
+                self.space.note_removal();
+            }
+        } else if is_to_shrink {
+            self.space.note_removal();
+        }
+        self.publish_condition();
     }
 
     /// Opens the file again if that is needed. Whether it makes sense to write then.
@@ -274,6 +351,7 @@ impl Writer {
 
     /// What time alone asks for: expiry, compaction, another try at a file that was down.
     fn tick(&mut self) {
+        self.mind_space();
         if self.get_ready().is_err() {
             return;
         }
@@ -281,7 +359,11 @@ impl Writer {
         if let Err(error) = self.expire() {
             return failed(error);
         }
-        let target = self.compactor.target(&self.shared.read().index);
+        let target = {
+            let state = self.shared.read();
+            let room = self.space.room_for_history(&state.index);
+            self.compactor.target(&state.index, room)
+        };
         if let Err(error) = self.compact(target) {
             failed(error);
         }

@@ -1,0 +1,164 @@
+//! Operating the store: snapshots over HTTP, and events when it is full and when it has room again.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::Server;
+use super::bootstrap::completed;
+use super::call::time_text;
+use super::list::store_failure;
+use super::respond;
+use super::write::EVENT_TTL;
+use crate::body::{self, Body};
+use crate::cache::{self, ROOT};
+use crate::kinds;
+use crate::status::Status;
+use crate::store::{Error, Snapshot, SnapshotEncoder, Txn};
+
+/// How long a client may not read a snapshot before it is given up: it keeps space of the store's
+/// file from being used again.
+const STALL: Duration = Duration::from_secs(60);
+
+/// How often the server looks whether the store is full.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// Pieces of a snapshot that wait for the client.
+const PIECES: usize = 4;
+
+impl Server {
+    /// Answers with everything that is stored, as of one revision.
+    pub(super) async fn snapshot(&self) -> Result<Response<Body>, Status> {
+        let permit = Arc::clone(&self.snapshots).try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            Status::too_many_requests("another snapshot of the store is being read", 10)
+        })?;
+        let snapshot = self.store.snapshot(ROOT.into()).await;
+        let snapshot = snapshot.map_err(|error| store_failure(&error))?;
+        let (pieces, receiver) = mpsc::channel(PIECES);
+        tokio::spawn(send(snapshot, pieces, permit));
+        let mut response = Response::new(body::stream(ReceiverStream::new(receiver).fuse()));
+        let media_type = HeaderValue::from_static("application/octet-stream");
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+        Ok(response)
+    }
+
+    /// Whether the store is ready; why not, in words that show nothing confidential: health is public.
+    pub(super) async fn store_is_ready(&self) -> Result<(), String> {
+        self.store.ready().await.map_err(|error| match &error {
+            Error::Full { source, .. } => source.to_string(),
+            _ => "reason withheld".to_owned(),
+        })
+    }
+
+    /// Notes down as an event that the store is full, or has room again.
+    async fn note_space(&self, full: Option<&Error>) {
+        let (sort, reason, message) = match full {
+            Some(error) => {
+                let why = std::error::Error::source(error).map(ToString::to_string);
+                let message = format!("{error}: {}", why.unwrap_or_default());
+                ("Warning", "StorageFull", message)
+            }
+            None => {
+                let message = "the store has room again".to_owned();
+                ("Normal", "StorageHasRoom", message)
+            }
+        };
+        let Some(kind) = kinds::by_resource("", "v1", "events") else {
+            return;
+        };
+        let now = time_text(respond::now());
+        let event = json!({
+            "metadata": {
+                "name": format!("store.{}", super::identity::uid()),
+                "namespace": "default",
+            },
+            "involvedObject": {"apiVersion": "v1", "kind": "Namespace", "name": "default"},
+            "type": sort,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "plimsoll-server"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        let event = completed(kind, event);
+        let Ok((key, _)) = self.place(kind, &event) else {
+            return;
+        };
+        // Urgent: this event has to be stored while the store refuses others.
+        let txn = Txn::new().put_for(EVENT_TTL, key, cache::encode(&event));
+        if let Err(error) = self.store.txn(txn.urgent()).await {
+            tracing::warn!(reason, %error, "event not stored");
+        }
+    }
+}
+
+/// Sends a snapshot piece by piece. Without the end, the client treats the snapshot as incomplete.
+async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+    let (mut encoder, mut piece) = SnapshotEncoder::begin(snapshot.revision);
+    let mut end = None;
+    loop {
+        match tokio::time::timeout(STALL, pieces.send(piece)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return tracing::info!("the client of a snapshot is gone"),
+            Err(_) => return tracing::warn!("the client of a snapshot does not read it"),
+        }
+        if end.is_some() {
+            return;
+        }
+        piece = match snapshot.next_chunk().await {
+            Ok(Some(entries)) => encoder.encode(&entries),
+            Ok(None) => {
+                end = Some(());
+                encoder.clone().finish()
+            }
+            Err(error) => return tracing::error!(%error, "a snapshot could not be read to its end"),
+        };
+    }
+}
+
+/// Looks whether the store is full, until the server is dropped or stops.
+pub(super) fn follow_space(server: &Arc<Server>) {
+    let server = Arc::downgrade(server);
+    tokio::spawn(async move {
+        let mut was_full = false;
+        while let Some(is_full) = look(&server, was_full).await {
+            was_full = is_full;
+            tokio::time::sleep(PERIOD).await;
+        }
+    });
+}
+
+/// Whether the store is full; `None` once the server is gone.
+async fn look(server: &Weak<Server>, was_full: bool) -> Option<bool> {
+    let server = server.upgrade()?;
+    if *server.stop.borrow() {
+        return None;
+    }
+    let full = match server.store.ready().await {
+        Err(full @ Error::Full { .. }) => Some(full),
+        Ok(()) => None,
+        // Nothing is known about room.
+        Err(_) => return Some(was_full),
+    };
+    match (&full, was_full) {
+        (Some(error), false) => {
+            tracing::error!(error = error as &dyn std::error::Error, "the store is full");
+            server.note_space(Some(error)).await;
+        }
+        (None, true) => {
+            tracing::warn!("the store has room again");
+            server.note_space(None).await;
+        }
+        _ => {}
+    }
+    Some(full.is_some())
+}

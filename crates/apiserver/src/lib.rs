@@ -7,6 +7,7 @@ pub mod auth;
 pub mod body;
 pub mod bounds;
 pub mod cache;
+pub mod encryption;
 pub mod http;
 pub mod kinds;
 pub mod machinery;

@@ -9,6 +9,7 @@
 //! such), `object`, `extract` (what selectors
 //! look at), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
 
+mod check;
 mod collection;
 mod encoding;
 mod event;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+pub(crate) use check::check_stored;
 pub use collection::{Collection, Expired};
 pub use encoding::{encode, encode_with_revision};
 pub(crate) use event::line;

@@ -1,0 +1,47 @@
+//! A configuration that is changed takes effect without a restart.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{EncryptedStore, Keys};
+
+/// How often the file is looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Reads the file again whenever its content is another than `text`, for as long as the store
+/// is in use. A configuration with mistakes changes nothing.
+pub fn follow(store: &Arc<EncryptedStore>, path: PathBuf, mut text: String) {
+    let store = Arc::downgrade(store);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            let Some(store) = store.upgrade() else { return };
+            let file = path.display().to_string();
+            let read = match std::fs::read_to_string(&path) {
+                Ok(read) if read == text => continue,
+                Ok(read) => read,
+                Err(error) => {
+                    tracing::warn!(file, %error, "the encryption configuration cannot be read");
+                    continue;
+                }
+            };
+            match Keys::parse(&read) {
+                Ok(keys) => {
+                    store.replace(keys);
+                    tracing::info!(file, "reloaded the encryption configuration");
+                }
+                Err(problems) => {
+                    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                    let problems = problems.join("; ");
+                    tracing::error!(
+                        file,
+                        problems,
+                        "the encryption configuration was not reloaded"
+                    );
+                }
+            }
+            text = read;
+        }
+    });
+}

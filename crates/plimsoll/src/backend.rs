@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow};
+use plimsoll_apiserver::encryption::{self, EncryptedStore, Keys};
 use plimsoll_apiserver::store::{
     self, EtcdOptions, EtcdStore, EtcdTls, RangeRequest, RedbOptions, RedbStore, Store,
 };
 
 use crate::data_dir;
 use crate::failure::Advise;
+use crate::input::read_bytes;
+use crate::mistakes::mistakes;
+use crate::store::FILE;
 
 /// Changes that the store keeps for the server while it is busy.
 const WATCH_BUFFER: usize = 65_536;
@@ -63,14 +67,42 @@ pub(crate) struct EtcdFiles<'a> {
     pub(crate) key: &'a Path,
 }
 
+/// How much room the embedded store takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Beyond this, objects are refused; `None` for the size of the disk.
+    pub(crate) quota_bytes: Option<u64>,
+    /// What is kept for deletes on a full disk.
+    pub(crate) reserve_bytes: u64,
+}
+
+impl Limits {
+    /// Those of a server.
+    pub(crate) fn of_a_server(quota_bytes: Option<u64>) -> Limits {
+        Limits {
+            quota_bytes,
+            reserve_bytes: RedbOptions::default().reserve_bytes,
+        }
+    }
+
+    /// For a command that reads, and leaves nothing behind.
+    pub(crate) fn of_a_visit() -> Limits {
+        Limits {
+            quota_bytes: None,
+            reserve_bytes: 0,
+        }
+    }
+}
+
 /// Opens the store of a data directory.
 pub(crate) async fn open(
     directory: &Path,
     choice: &Choice,
     etcd: Option<EtcdFiles<'_>>,
+    limits: Limits,
 ) -> Result<Arc<dyn Store>> {
     let endpoints = match choice {
-        Choice::Redb => return open_file(directory).await,
+        Choice::Redb => return open_file(directory, limits).await,
         Choice::Etcd(endpoints) => endpoints.clone(),
     };
     let names = endpoints.join(", ");
@@ -87,10 +119,12 @@ pub(crate) async fn open(
     )?))
 }
 
-async fn open_file(directory: &Path) -> Result<Arc<dyn Store>> {
-    let path = directory.join("store.redb");
+async fn open_file(directory: &Path, limits: Limits) -> Result<Arc<dyn Store>> {
+    let path = directory.join(FILE);
     let options = RedbOptions {
         watch_buffer: WATCH_BUFFER,
+        quota_bytes: limits.quota_bytes,
+        reserve_bytes: limits.reserve_bytes,
         ..RedbOptions::default()
     };
     let opening = path.clone();
@@ -115,6 +149,27 @@ fn advise(error: store::Error, directory: &Path, path: &Path) -> Error {
     Error::from(error)
         .context("cannot open the store")
         .hint(hint)
+}
+
+/// Encrypts values of a store by an EncryptionConfiguration, which is reloaded when it changes.
+pub(crate) fn encrypted(store: Arc<dyn Store>, file: &Path) -> Result<Arc<dyn Store>> {
+    let (keys, text) = read_configuration(file)?;
+    let store = Arc::new(EncryptedStore::new(store, keys));
+    encryption::follow(&store, file.to_owned(), text);
+    Ok(store)
+}
+
+/// The keys in an EncryptionConfiguration.
+pub(crate) fn read_keys(file: &Path) -> Result<Keys> {
+    read_configuration(file).map(|(keys, _)| keys)
+}
+
+fn read_configuration(file: &Path) -> Result<(Keys, String)> {
+    let name = file.display().to_string();
+    let text = String::from_utf8(read_bytes(&name)?);
+    let text = text.with_context(|| format!("{name} is not text"))?;
+    let keys = Keys::parse(&text).map_err(|problems| mistakes(&name, &problems))?;
+    Ok((keys, text))
 }
 
 fn etcd_tls(files: EtcdFiles<'_>) -> Result<EtcdTls> {

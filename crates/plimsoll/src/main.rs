@@ -5,6 +5,7 @@
 
 mod admission;
 mod audit;
+mod backend;
 mod check;
 mod cluster;
 mod completion;
@@ -95,6 +96,11 @@ enum Command {
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
     Server(server::Arguments),
+    /// Save, restore, check and copy what a cluster stores.
+    Store {
+        #[command(subcommand)]
+        command: store::Command,
+    },
     /// Manage the tokens that further machines join with.
     Token {
         #[command(subcommand)]
@@ -149,6 +155,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Node(arguments) => node::run(arguments),
         Command::Scheduler(arguments) => scheduler::run(arguments),
         Command::Server(arguments) => server::run(arguments),
+        Command::Store { command } => store::run(command),
         Command::Token { command } => token::run(command),
         Command::Up(arguments) => up::run(arguments),
         Command::Version(arguments) => version::run(arguments),
@@ -161,6 +168,7 @@ fn default_level(command: &Command) -> LevelFilter {
         Command::Demo(_)
         | Command::Explain { .. }
         | Command::Loadline(_)
+        | Command::Store { .. }
         | Command::Token { .. } => LevelFilter::OFF,
         _ => LevelFilter::WARN,
     }

@@ -18,16 +18,20 @@ use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::TcpListener;
 
 use crate::audit::AuditArguments;
+use crate::backend::{self, EtcdFiles, Limits};
 use crate::data_dir::{self, Lock, Part};
 use crate::exit::Exit;
+use crate::failure::{Advise, usage};
 use crate::input::read_bytes;
 use crate::kubeconfig::ADMIN;
 use crate::mistakes::mistakes;
-use crate::store::{self, EtcdFiles};
 use crate::{admission, listen, logging, signals};
 
 /// How soon what could not be renewed is tried again.
 pub(crate) const RETRY: Duration = Duration::from_secs(60);
+
+/// Furnishing a cluster takes some.
+const MIN_QUOTA: u64 = 4 * 1024 * 1024;
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
@@ -39,8 +43,18 @@ pub(crate) struct Arguments {
 
     /// What objects are stored in: `redb` (a file in the data directory) or
     /// `etcd://HOST:PORT[,HOST:PORT…]` (`etcds://` with TLS).
-    #[arg(long, value_name = "STORE", default_value = "redb", value_parser = store::parse_choice)]
-    store: store::Choice,
+    #[arg(long, value_name = "STORE", default_value = "redb", value_parser = backend::parse_choice)]
+    store: backend::Choice,
+
+    /// How many bytes objects and their history may take in the file. Beyond that only deletes and
+    /// updates that do not grow are taken. Without it: as many as the disk has.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MIN_QUOTA..))]
+    storage_quota_bytes: Option<u64>,
+
+    /// Encrypt objects in the store by this EncryptionConfiguration. The file is reloaded when it
+    /// changes.
+    #[arg(long, value_name = "FILE")]
+    encryption_provider_config: Option<PathBuf>,
 
     /// Make new keys though the store has objects; what the lost ones signed stops working.
     #[arg(long)]
@@ -135,10 +149,19 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         .with_context(|| format!("cannot listen on {}", arguments.listen))
         .map_err(|error| listen::advise(error, arguments.listen, "--listen"))?;
     let address = listener.local_addr().context("cannot tell the address")?;
-    let store = store::open(&directory, &arguments.store, etcd_files(arguments)).await?;
+    if arguments.storage_quota_bytes.is_some() && arguments.store != backend::Choice::Redb {
+        let error = "--storage-quota-bytes is of the embedded store";
+        return Err(usage(error).hint("etcd has a quota of its own: etcd --quota-backend-bytes"));
+    }
+    let limits = Limits::of_a_server(arguments.storage_quota_bytes);
+    let store = backend::open(&directory, &arguments.store, etcd_files(arguments), limits).await?;
+    let store = match &arguments.encryption_provider_config {
+        Some(file) => backend::encrypted(store, file)?,
+        None => store,
+    };
     let certificates = directory.join("pki");
     if !arguments.new_authority {
-        store::refuse_new_keys(store.as_ref(), &certificates).await?;
+        backend::refuse_new_keys(store.as_ref(), &certificates).await?;
     }
     let advertised = advertised(address);
     let options = Options {

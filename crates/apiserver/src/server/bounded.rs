@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 
 use crate::bounds;
 use crate::store::{
-    Error, Found, Outcome, Page, RangeRequest, Revision, Store, Txn, Watch, WatchRequest, Write,
+    Error, Found, Outcome, Page, RangeRequest, Revision, Snapshot, Store, Txn, Watch, WatchRequest,
+    Write,
 };
 
 /// A store that takes no object that clients could not read back. The store below bounds sizes.
@@ -57,6 +59,18 @@ impl Store for Bounded {
 
     async fn current_revision(&self) -> Result<Revision, Error> {
         self.0.current_revision().await
+    }
+
+    async fn ready(&self) -> Result<(), Error> {
+        self.0.ready().await
+    }
+
+    async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {
+        self.0.snapshot(prefix).await
+    }
+
+    async fn is_stale(&self, key: &[u8]) -> Result<bool, Error> {
+        self.0.is_stale(key).await
     }
 
     async fn close(&self) -> Result<(), Error> {

@@ -1,0 +1,34 @@
+//! `plimsoll store compact`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use plimsoll_apiserver::store::RedbStore;
+
+use super::{status, stopped};
+use crate::exit::Exit;
+use crate::node::DEFAULT_DATA_DIR;
+use crate::print::{self, Table};
+
+/// Arguments of `plimsoll store compact`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A running server forgets history by itself, and uses the space again; \
+    the file only becomes smaller here, or when the disk is full."
+)]
+pub(crate) struct Arguments {
+    /// The data directory of a stopped server.
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let (path, _lock) = stopped(&arguments.data_dir)?;
+    let sizes = RedbStore::compact_file(&path).context("cannot compact the store")?;
+    let mut table = Table::new(["SIZE BEFORE", "SIZE AFTER"]);
+    table.row([status::size(sizes.0), status::size(sizes.1)]);
+    print::write(&(table.lines().join("\n") + "\n"))?;
+    Ok(Exit::Success.into())
+}

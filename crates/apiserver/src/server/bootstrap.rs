@@ -193,7 +193,8 @@ impl Server {
         })
     }
 
-    /// Stores an object unless there is one of its name.
+    /// Stores an object unless there is one of its name. Every cluster has it, so it is stored even
+    /// while the store is full.
     async fn ensure(&self, group: &str, plural: &str, object: Value) -> Result<(), String> {
         let kind = kinds::by_resource(group, "v1", plural)
             .ok_or_else(|| format!("{plural} are not served"))?;
@@ -275,8 +276,10 @@ impl Server {
         Ok((format!("{}{short}", collection.prefix()), short))
     }
 
-    /// Commits, again if the store is not available: what is put into place here may happen twice.
+    /// Commits, also on a full disk, and again if the store is not available: what is put into place
+    /// here may happen twice.
     async fn commit(&self, txn: Txn) -> Result<Outcome, store::Error> {
+        let txn = txn.urgent();
         let deadline = Instant::now() + AVAILABLE_WITHIN;
         loop {
             match self.store.txn(txn.clone()).await {

@@ -373,7 +373,6 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the numbers of a run are its result")]
 fn chains_of_patches_leave_nothing_unreadable() {
     let chains = number("PROPTEST_CASES").unwrap_or(USUAL);
     let first = number("PLIMSOLL_SEED").unwrap_or_else(|| u64::from(fastrand::u32(..)) << 32);

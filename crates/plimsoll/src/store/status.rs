@@ -8,12 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::store::{SnapshotReader, Summary};
-use plimsoll_core::resources::Bytes;
 use serde_json::json;
 
 use super::Format;
 use crate::exit::Exit;
-use crate::print::{self, Table};
+use crate::print::{self, Table, Unit};
 
 /// Digits of the hash in the table.
 const SHOWN_DIGITS: usize = 16;
@@ -72,5 +71,5 @@ pub(super) fn shown(summary: &Summary, format: Option<Format>) -> String {
 }
 
 pub(super) fn size(bytes: u64) -> String {
-    Bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).readable()
+    Unit::Bytes.about(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

@@ -68,6 +68,11 @@ impl Cluster {
         Ok(())
     }
 
+    async fn delete(&self, name: &str) {
+        let deleted = self.maps().delete(name, &DeleteParams::default()).await;
+        deleted.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
     /// The code and the text of a path.
     async fn ask(&self, path: &str) -> (u16, String) {
         let request = http::Request::get(path).body(kube::client::Body::empty());
@@ -157,12 +162,7 @@ fn a_store_that_has_filled_its_disk_takes_deletes_and_recovers() {
             "{count} config maps of 100 kB on a disk of 32 MB"
         );
         for number in 0..count {
-            let deleted = cluster
-                .maps()
-                .delete(&format!("m{number}"), &DeleteParams::default());
-            deleted
-                .await
-                .unwrap_or_else(|error| panic!("m{number}: {error}"));
+            cluster.delete(&format!("m{number}")).await;
         }
         cluster.is_ready_soon().await;
         for number in 0..10 {
@@ -196,12 +196,7 @@ fn a_disk_that_something_else_has_filled_is_noticed_and_its_room_too() {
         let (_, refusal) = cluster.fill().await;
         cluster.says_full(&refusal).await;
         for number in 0..5 {
-            let deleted = cluster
-                .maps()
-                .delete(&format!("early{number}"), &DeleteParams::default());
-            deleted
-                .await
-                .unwrap_or_else(|error| panic!("early{number}: {error}"));
+            cluster.delete(&format!("early{number}")).await;
         }
     });
     // A server that starts on a full disk takes deletes too.

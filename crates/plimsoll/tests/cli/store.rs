@@ -247,6 +247,7 @@ fn pod(number: usize) -> Value {
             "restartPolicy": "Always",
             "terminationGracePeriodSeconds": 30,
             "dnsPolicy": "ClusterFirst",
+            "enableServiceLinks": true,
             "securityContext": {},
             "schedulerName": "default-scheduler",
         },

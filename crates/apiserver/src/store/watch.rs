@@ -23,6 +23,10 @@ pub struct Change {
 
 /// What a watch says next.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all updates are changes, and a box for each would be an allocation for each"
+)]
 pub enum Update {
     /// Something changed.
     Change(Change),

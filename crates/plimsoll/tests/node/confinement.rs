@@ -1,12 +1,13 @@
 //! How pods are confined by default, and what of their wishes a node refuses instead of forgetting it.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use plimsoll_testkit::cgroup::read;
 use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Runtime, configured};
+use crate::cluster::{Cluster, NODE, Runtime, configured};
 use crate::manifest::{WAIT, container, pod};
 
 /// A configuration under which the disk of the machine that tests run on evicts nobody.
@@ -124,5 +125,83 @@ fn what_cannot_be_enforced_is_refused_with_a_reason() {
     ] {
         let told = cluster.kubectl(&format!("exec {name} -- cat /proc/sys/{file}"));
         assert_eq!(told.trim(), value, "{name}");
+    }
+}
+
+/// A log of the machine's own.
+fn some_log() -> String {
+    let entries = std::fs::read_dir("/var/log").expect("machines have logs");
+    let mut files = entries.flatten().filter(|entry| {
+        let kind = entry.file_type();
+        kind.is_ok_and(|kind| kind.is_file())
+    });
+    let file = files.next().expect("machines have logs");
+    file.file_name().to_string_lossy().into_owned()
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn the_kubelets_pages_are_there_as_configured() {
+    let file = some_log();
+    let anonymous = json!({ "anonymous": { "enabled": true } });
+    for (settings, logs, system_logs, stranger) in [
+        (json!({}), Ok("Seccomp: 2"), Ok(""), "You must be logged in"),
+        (
+            json!({ "enableSystemLogHandler": false, "authentication": anonymous }),
+            Ok("Seccomp: 2"),
+            Err("MethodNotAllowed"),
+            // Known as nobody in particular, who may not.
+            "Forbidden",
+        ),
+        (
+            json!({ "enableDebuggingHandlers": false }),
+            Err(""),
+            Err("MethodNotAllowed"),
+            "You must be logged in",
+        ),
+    ] {
+        let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
+            calmly_configured(folder, settings.clone())
+        });
+        cluster.run(&shows_filter("speaks"));
+        if logs.is_ok() {
+            printed(&cluster, "speaks");
+        }
+        for (arguments, expected) in [
+            ("logs speaks".to_owned(), logs),
+            (
+                format!("get --raw /api/v1/nodes/{NODE}/proxy/logs/{file}"),
+                system_logs,
+            ),
+        ] {
+            let answer = cluster.try_kubectl(&arguments);
+            match expected {
+                Ok(text) => assert!(
+                    answer.is_fine() && answer.stdout.contains(text),
+                    "{arguments}: {answer:?}"
+                ),
+                Err(why) => {
+                    let told = format!("{}{}", answer.stdout, answer.stderr);
+                    assert!(
+                        !answer.is_fine() && told.contains(why),
+                        "{arguments}: {answer:?}"
+                    );
+                }
+            }
+        }
+        let node = cluster.get(&format!("node {NODE}"));
+        let port = &node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"];
+        let address = format!("https://127.0.0.1:{port}");
+        let mut command = Command::new("kubectl");
+        command.args(["--kubeconfig=/dev/null", "--insecure-skip-tls-verify"]);
+        // Something that nobody takes for a proof, or it would ask for it.
+        command.args(["--username=stranger", "--password=none"]);
+        command.args(["--server", &address, "get", "--raw", "/pods"]);
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .expect("kubectl starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(stranger), "{settings}: {told}");
     }
 }

@@ -343,7 +343,7 @@ mod tests {
             task: "podWatch",
             reason: "it panicked: the first object is bad".to_owned(),
         };
-        assert_eq!(supervisor.problems(), [problem.clone()]);
+        assert_eq!(supervisor.problems(), std::slice::from_ref(&problem));
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(count.load(Ordering::Relaxed), 2);
         assert_eq!(supervisor.problems(), [problem], "it has only just begun");

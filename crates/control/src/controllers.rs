@@ -208,7 +208,8 @@ mod tests {
                 .await;
             stop.cancel();
             running.await.unwrap().unwrap();
-            let metrics = Health.metrics();
+            let supervisor = Supervisor::new(stop.clone(), Arc::default());
+            let metrics = Health(supervisor).metrics();
             let counted = "reflector_decode_errors_total{resource=\"pods\"}";
             assert!(metrics.contains(counted), "{metrics}");
         }

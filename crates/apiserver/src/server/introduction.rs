@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use plimsoll_client::supervision::Weight;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::clock::passed;
@@ -52,7 +53,19 @@ fn introduced(authority: &Authority) -> Result<(NodeConnector, Timestamp), OpenE
 
 /// Exchanges the certificate before it ends, until the server is gone.
 pub(super) fn follow(server: &Arc<Server>) {
-    tokio::spawn(keep(Arc::downgrade(server), server.introduction.due()));
+    let weak = Arc::downgrade(server);
+    server
+        .supervisor
+        .keep("node-client-certificate", Weight::Vital, move || {
+            let due = weak.upgrade().map(|server| server.introduction.due());
+            let keeping = due.map(|due| keep(weak.clone(), due));
+            async {
+                if let Some(keeping) = keeping {
+                    keeping.await;
+                }
+                Ok(())
+            }
+        });
 }
 
 async fn keep(server: Weak<Server>, mut due: Timestamp) {

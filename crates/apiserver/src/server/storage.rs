@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use plimsoll_client::supervision::Weight;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -127,14 +128,20 @@ async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: Owne
 
 /// Looks whether the store is full, until the server is dropped or stops.
 pub(super) fn follow_space(server: &Arc<Server>) {
-    let server = Arc::downgrade(server);
-    tokio::spawn(async move {
-        let mut was_full = false;
-        while let Some(is_full) = look(&server, was_full).await {
-            was_full = is_full;
-            tokio::time::sleep(PERIOD).await;
-        }
-    });
+    let weak = Arc::downgrade(server);
+    server
+        .supervisor
+        .keep("storage-alarms", Weight::Vital, move || {
+            let server = weak.clone();
+            async move {
+                let mut was_full = false;
+                while let Some(is_full) = look(&server, was_full).await {
+                    was_full = is_full;
+                    tokio::time::sleep(PERIOD).await;
+                }
+                Ok(())
+            }
+        });
 }
 
 /// Whether the store is full; `None` once the server is gone.

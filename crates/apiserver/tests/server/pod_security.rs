@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_apiserver::server::audit;
 use plimsoll_apiserver::store::RedbOptions;
 use plimsoll_core::admission::pod_security::{Level, PodSecurity, Version};
 use serde_json::{Value, json};
@@ -253,7 +254,7 @@ async fn verdicts_are_counted_and_audited() {
     let path = folder.path().join("audit.log");
     let log = path.clone();
     let adapt = move |options: &mut plimsoll_apiserver::server::Options| {
-        options.audit_log = Some(log);
+        options.audit = Some(audit::Options::new(log));
     };
     let cluster = Cluster::start_with(adapt, RedbOptions::default()).await;
     let admin = cluster.admin();

@@ -5,11 +5,13 @@ use super::objects::namespace;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-const TASKS: [&str; 4] = [
+const TASKS: [&str; 6] = [
     "certificatesigningrequest-signing-controller",
     "namespace-defaults-controller",
+    "node-client-certificate",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",
+    "storage-alarms",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -81,6 +81,10 @@ fn number(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{variable}={text}: expected a number")))
 }
 
+#[expect(
+    clippy::print_stdout,
+    reason = "a run that nothing ends needs a summary"
+)]
 async fn try_store(name: &str, faults: &[Fault], members: Option<Members>) {
     let folder = tempfile::tempdir().unwrap();
     let seconds = number("PLIMSOLL_FAULTS_SECONDS").unwrap_or(DEFAULT_SECONDS);
@@ -171,7 +175,7 @@ impl Trial {
                 self.members().cut_off(member, true);
                 tokio::time::sleep(lasts).await;
                 // A server that starts while a member is away uses the others.
-                if lasts.subsec_millis() % 4 == 0 {
+                if lasts.subsec_millis().is_multiple_of(4) {
                     self.restart_server().await;
                 }
                 self.members().cut_off(member, false);

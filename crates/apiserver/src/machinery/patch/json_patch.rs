@@ -6,8 +6,8 @@
 //!
 //! The document is bounded after every operation, not only at the end. No operation makes it deeper
 //! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by what the
-//! patch brings along and by [`COPY_LIMIT`]. What operations look at and shift is bounded by
-//! [`MOST_STEPS`] for all of them together.
+//! patch brings along and by `COPY_LIMIT`. What operations look at and shift is bounded by
+//! `MOST_STEPS` for all of them together.
 
 use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};

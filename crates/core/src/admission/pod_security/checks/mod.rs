@@ -4,7 +4,7 @@
 //! changed by a release; policies pinned to an older one keep the older form. A restricted rule
 //! that contains a baseline rule replaces it, so that a pod is not told the same twice.
 //!
-//! Reading order: this file (the table), [`mod@wording`] (how a violation names containers), then
+//! Reading order: this file (the table), `wording` (how a violation names containers), then
 //! the rules by what they protect: `host` (namespaces, ports, paths and addresses of the node),
 //! `privileges`, `capabilities`, `profiles` (AppArmor, SELinux, seccomp), `users`, `volumes`,
 //! `kernel` (sysctls and /proc).

@@ -19,6 +19,8 @@ use tokio_util::task::TaskTracker;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause. It is short of the 40 s after which a node that is silent loses its pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a task may take to stop: far more than any does that looks whether it is to.
+const GRACE: Duration = Duration::from_secs(20);
 /// A task that has run for so long since it was started again is well.
 const STEADY: Duration = Duration::from_secs(10);
 
@@ -185,10 +187,18 @@ impl Supervisor {
             let mut pause = SHORTEST_PAUSE;
             loop {
                 let begun = Instant::now();
-                let task = tokio::spawn(make());
+                let mut task = tokio::spawn(make());
                 inner.started(name, task.abort_handle());
                 // The task itself knows when to stop.
-                let reason = match task.await {
+                let ended = tokio::select! {
+                    ended = &mut task => ended,
+                    () = inner.patience_ended() => {
+                        tracing::error!(task = name, "task does not stop, ending it");
+                        task.abort();
+                        return;
+                    }
+                };
+                let reason = match ended {
                     Ok(Ok(())) if returning == Returning::IsDone => return,
                     Ok(Ok(())) => "it returned".to_owned(),
                     Ok(Err(reason)) => reason,
@@ -267,6 +277,12 @@ enum Returning {
 }
 
 impl Inner {
+    /// Returns when tasks that were told to stop have had the time for it.
+    async fn patience_ended(&self) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    }
+
     fn table(&self) -> MutexGuard<'_, BTreeMap<&'static str, State>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -387,6 +403,16 @@ mod tests {
         let problems = supervisor.problems();
         assert_eq!(problems[0].reason, "cannot keep records of decisions");
         stop(&supervisor).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_does_not_stop_holds_up_no_process() {
+        let supervisor = supervisor();
+        supervisor.keep("deaf", Weight::Minor, std::future::pending);
+        tokio::time::sleep(STEADY).await;
+        let told = Instant::now();
+        stop(&supervisor).await;
+        assert_eq!(told.elapsed().as_secs(), GRACE.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

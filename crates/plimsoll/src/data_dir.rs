@@ -16,7 +16,14 @@ use crate::failure::Advise;
 const PRIVATE: u32 = 0o700;
 
 /// Any of these makes a directory Plimsoll's.
-const OWN_FILES: [&str; 4] = ["server.lock", "node.lock", "store.redb", "node.kubeconfig"];
+const OWN_FILES: [&str; 6] = [
+    "agent.json",
+    "agent.lock",
+    "node.kubeconfig",
+    "node.lock",
+    "server.lock",
+    "store.redb",
+];
 
 /// How long to wait for a process that may be about to end.
 const PATIENCE: Duration = Duration::from_secs(1);

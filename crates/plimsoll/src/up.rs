@@ -53,11 +53,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
-    let data_dir = arguments.server.data_dir();
+    let directory = arguments.server.data_dir();
+    // Before the node keeps anything in it: made so, it is closed to other users.
+    data_dir::make(directory)?;
     let trial = arguments
         .node
-        .options(CONFINEMENT, data_dir, Serving::SelfSigned, None)?;
-    refuse_unfit(&trial, data_dir)?;
+        .options(CONFINEMENT, directory, Serving::SelfSigned, None)?;
+    refuse_unfit(&trial, directory)?;
     run_parts(arguments).await?;
     Ok(Exit::Success.into())
 }

@@ -105,12 +105,13 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
         let Some(collection) = strong.cache.collection(kind) else {
             return;
         };
-        let (objects, mut watcher) = collection.list_and_watch("");
+        let (_, mut watcher) = collection.list_and_watch("");
         let mut stop = strong.stopping();
-        if kind.plural == "namespaces" {
-            for object in objects {
-                strong.furnish_or_warn(object.name()).await;
-            }
+        // What was deleted while no task looked.
+        let namespaces = kinds::by_resource("", "v1", "namespaces");
+        let namespaces = namespaces.and_then(|kind| strong.cache.collection(kind));
+        for namespace in namespaces.into_iter().flat_map(|all| all.list("", None)) {
+            strong.furnish_or_warn(namespace.name()).await;
         }
         drop(strong);
         loop {
@@ -199,7 +200,11 @@ impl Server {
         let kind = kinds::by_resource(group, "v1", plural)
             .ok_or_else(|| format!("{plural} are not served"))?;
         let object = completed(kind, object);
-        let (key, _) = self.place(kind, &object)?;
+        let (key, short_key) = self.place(kind, &object)?;
+        let collection = self.cache.collection(kind);
+        if collection.is_some_and(|all| all.get(&short_key).is_some()) {
+            return Ok(());
+        }
         let txn = Txn::create(key, cache::encode(&object));
         let stored = self.commit(txn).await;
         stored.map_err(|error| error.to_string())?;

@@ -54,14 +54,16 @@ fn introduced(authority: &Authority) -> Result<(NodeConnector, Timestamp), OpenE
 /// Exchanges the certificate before it ends, until the server is gone.
 pub(super) fn follow(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
+    let stop = server.supervisor.stopping().clone();
     server
         .supervisor
         .keep("node-client-certificate", Weight::Vital, move || {
             let due = weak.upgrade().map(|server| server.introduction.due());
             let keeping = due.map(|due| keep(weak.clone(), due));
-            async {
+            let stop = stop.clone();
+            async move {
                 if let Some(keeping) = keeping {
-                    keeping.await;
+                    stop.run_until_cancelled(keeping).await;
                 }
                 Ok(())
             }

@@ -129,15 +129,19 @@ async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: Owne
 /// Looks whether the store is full, until the server is dropped or stops.
 pub(super) fn follow_space(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
+    let stop = server.supervisor.stopping().clone();
     server
         .supervisor
         .keep("storage-alarms", Weight::Vital, move || {
-            let server = weak.clone();
+            let (server, stop) = (weak.clone(), stop.clone());
             async move {
                 let mut was_full = false;
                 while let Some(is_full) = look(&server, was_full).await {
                     was_full = is_full;
-                    tokio::time::sleep(PERIOD).await;
+                    let pause = tokio::time::sleep(PERIOD);
+                    if stop.run_until_cancelled(pause).await.is_none() {
+                        break;
+                    }
                 }
                 Ok(())
             }

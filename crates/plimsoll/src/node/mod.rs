@@ -89,7 +89,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
-    let data_dir = arguments::absolute(&arguments.data_dir)?;
+    // Before the node keeps anything in it: made so, it is closed to other users.
+    let data_dir = data_dir::make(&arguments.data_dir)?;
     // Looked at before joining, so that a machine that cannot be a node does not become one.
     let trial = arguments
         .node
@@ -100,7 +101,6 @@ async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
-    let data_dir = &data_dir::make(data_dir)?;
     let _lock = data_dir::lock(data_dir, Part::Node)?;
     let (kubeconfig, serving) = match &arguments.kubeconfig {
         Some(path) => (path.clone(), Serving::SelfSigned),

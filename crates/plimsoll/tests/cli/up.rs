@@ -1,5 +1,6 @@
 //! `plimsoll up` and `plimsoll node` as they are operated, without pods.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use plimsoll_testkit::cgroup::Tree;
@@ -40,6 +41,8 @@ fn a_cluster_is_started_joined_and_stopped() {
     let cluster = Daemon::start(&up, &folder.path().join("up.log"));
     cluster.wait_for("admin.kubeconfig");
     let data = folder.path().join("n1").display().to_string();
+    let mode = std::fs::metadata(&data).expect("it is there").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o700);
 
     let again = plimsoll(&up, "");
     assert_eq!(again.code, Some(1), "{}", again.stderr);

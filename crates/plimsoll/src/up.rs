@@ -54,12 +54,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let directory = arguments.server.data_dir();
-    // Before the node keeps anything in it: made so, it is closed to other users.
-    data_dir::make(directory)?;
+    // Before the node keeps anything in it: made so, it is closed to other users. What the machine
+    // lacks is told first.
+    let made = data_dir::make(directory);
     let trial = arguments
         .node
         .options(CONFINEMENT, directory, Serving::SelfSigned, None)?;
     refuse_unfit(&trial, directory)?;
+    made?;
     run_parts(arguments).await?;
     Ok(Exit::Success.into())
 }

@@ -89,13 +89,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
-    // Before the node keeps anything in it: made so, it is closed to other users.
-    let data_dir = data_dir::make(&arguments.data_dir)?;
+    let data_dir = arguments::absolute(&arguments.data_dir)?;
+    // Before the node keeps anything in it: made so, it is closed to other users. What the machine
+    // lacks is told first.
+    let made = data_dir::make(&data_dir);
     // Looked at before joining, so that a machine that cannot be a node does not become one.
     let trial = arguments
         .node
         .options(CONFINEMENT, &data_dir, Serving::SelfSigned, None)?;
     refuse_unfit(&trial, &data_dir)?;
+    made?;
     run_agent(arguments, &data_dir).await?;
     Ok(Exit::Success.into())
 }

@@ -21,7 +21,7 @@ use super::format::{COMPACTED, META};
 use super::log::{LOG, guarded};
 use super::row::RowId;
 use super::shrink::shrink;
-use super::space::{Reserve, Space};
+use super::space::{Alarm, Reserve, Space};
 
 /// Transactions in one commit.
 const MAX_BATCH: usize = 1024;
@@ -310,10 +310,13 @@ impl Writer {
         let full = is_full(&error);
         let answer = match error {
             ::redb::Error::Corrupted(problem) => self.shared.corrupt(problem),
-            error if full => Error::Full {
-                store,
-                source: Arc::new(error),
-            },
+            error if full => {
+                tracing::debug!(store, %error, "a commit did not fit");
+                Error::Full {
+                    store,
+                    source: Arc::new(Alarm::Disk),
+                }
+            }
             error => Error::Write {
                 store,
                 source: Arc::new(error),

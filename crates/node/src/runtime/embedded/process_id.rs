@@ -42,7 +42,8 @@ impl ProcessId {
         match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             // The number is looked at after it was pinned, so that it cannot change hands.
             Ok(fd) => Ok(self.is_alive().then_some(fd)),
-            Err(rustix::io::Errno::SRCH) => Ok(None),
+            // The second is what the kernel says of a process that is being reaped at this moment.
+            Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

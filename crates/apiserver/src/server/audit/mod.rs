@@ -96,7 +96,7 @@ impl Audit {
         verdict
     }
 
-    /// It is known who asks. The refusal if that cannot be noted down and has to be.
+    /// The caller is authenticated. The refusal if its event cannot be written and has to be.
     pub(super) async fn received(&self, journey: &mut Journey) -> Result<(), Status> {
         let verdict = self.verdict(journey);
         let is_noted = verdict.notes(Stage::RequestReceived);

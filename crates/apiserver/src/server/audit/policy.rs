@@ -42,7 +42,7 @@ impl Level {
 /// Where a request stands when it is noted down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It is known who asks, and nothing is decided.
+    /// The caller is authenticated, and nothing is decided.
     RequestReceived,
     /// The answer of a watch or a stream begins.
     ResponseStarted,

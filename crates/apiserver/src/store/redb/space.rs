@@ -62,6 +62,11 @@ impl Space {
         })
     }
 
+    /// Whether any write may be refused: if not, nothing needs to be known of its size.
+    pub(super) fn is_limited(&self) -> bool {
+        self.alarm.is_some() || self.quota.is_some()
+    }
+
     /// Why a write that changes the size of what is stored by `growth` is refused, if it is.
     /// `staged` is what others in the same commit add.
     pub(super) fn refusal(&mut self, index: &Index, staged: i64, growth: i64) -> Option<Error> {

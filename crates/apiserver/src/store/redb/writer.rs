@@ -124,9 +124,14 @@ impl Writer {
             while let Some(job) = next {
                 match job {
                     Job::Txn(txn, answer) => {
-                        let growth = batch.growth_of(&state.index, &txn);
-                        let refusal = self.space.refusal(&state.index, batch.growth, growth);
-                        if let Some(refusal) = refusal.filter(|_| !txn.is_urgent) {
+                        let refusal = match self.space.is_limited() && !txn.is_urgent {
+                            true => {
+                                let growth = batch.growth_of(&state.index, &txn);
+                                self.space.refusal(&state.index, batch.growth, growth)
+                            }
+                            false => None,
+                        };
+                        if let Some(refusal) = refusal {
                             self.publish_condition();
                             // As below.
                             let _ = answer.send(Err(refusal));

@@ -59,7 +59,7 @@ use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch as channel};
 
-pub use clock::passed;
+pub use clock::is_over;
 pub use listener::serve;
 pub use metrics::Metrics;
 pub use tls::TlsError;

@@ -46,7 +46,7 @@ struct State {
     to_server: Link,
     to_client: Link,
     server: SocketAddr,
-    /// Connections of earlier numbers are dead, without either side being told.
+    /// Connections of earlier numbers are dead, and neither side learns of it.
     generation: u64,
     is_over: bool,
     /// To end them.
@@ -118,8 +118,8 @@ impl Proxy {
         self.change(|state| state.server = server);
     }
 
-    /// Nothing arrives any more on the connections that there are, and nobody is told: what happens
-    /// when a machine between both ends is exchanged.
+    /// Nothing arrives any more on the connections that there are, and neither side learns of it: what
+    /// happens when a machine between both ends is exchanged.
     pub fn forget_connections(&self) {
         self.change(|state| state.generation += 1);
     }

@@ -257,7 +257,7 @@ impl World {
         token.expect("a token").to_owned()
     }
 
-    /// How a request with the token is refused: who is known gets another code.
+    /// How a request with the token is refused: callers that are known get another code.
     fn as_bearer(&self, token: &str) -> u16 {
         let asking = async {
             let mut config = self.config().await.expect("a kubeconfig");

@@ -35,7 +35,7 @@ pub(super) fn follow(supervisor: &Supervisor, client: &Client, hub: &Hub) {
     let mut has_failed = false;
     supervisor.keep(WATCH, Weight::Vital, move || {
         if std::mem::replace(&mut has_failed, true) {
-            // Some watchers may have been told of a change that others were not.
+            // Some watchers may have got a change that others did not.
             let failed = Error::Unavailable {
                 store: client.name().to_owned(),
                 source: Arc::new(TaskFailed(WATCH)),

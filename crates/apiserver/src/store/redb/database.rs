@@ -141,7 +141,7 @@ impl Shared {
     }
 
     /// Takes note that the writer has failed: of what it was about, nothing is known but what the file
-    /// has, and some watchers may have been told of a change that others were not.
+    /// has, and some watchers may have got a change that others did not.
     pub(super) fn writer_failed(&self, error: &Error, unwell_until: Instant) {
         let until = self.writer_unwell_until.lock();
         *until.unwrap_or_else(PoisonError::into_inner) = Some(unwell_until);

@@ -5,7 +5,7 @@
 //! larger the batches.
 //!
 //! If it panics it goes on with the file opened anew. Callers whose transactions it had taken get an
-//! error, as after a commit that failed: none hangs, and none was told that something is stored.
+//! error, as after a commit that failed: none hangs, and none got an answer for what is not stored.
 
 use std::cell::OnceCell;
 use std::panic::resume_unwind;

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a task may take to stop: far more than any does that looks whether it is to.
 const GRACE: Duration = Duration::from_secs(20);
 /// A task that has run for so long since it was started again is well.
-const STEADY: Duration = Duration::from_secs(10);
+pub const STEADY: Duration = Duration::from_secs(10);
 
 /// Whether a process can do without a task for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +92,14 @@ impl Supervisor {
         &self,
         name: &'static str,
         weight: Weight,
-        make: impl FnMut() -> Task + Send + 'static,
+        mut make: impl FnMut() -> Task + Send + 'static,
     ) where
         Task: Future<Output = Result<(), String>> + Send + 'static,
     {
-        self.own(name, weight, Returning::IsFailure, make);
+        let returned = |()| Err("it returned".to_owned());
+        self.own(name, weight, move || {
+            make().map(move |ended| ended.and_then(returned))
+        });
     }
 
     /// Runs a task that may have nothing left to do: it is started again only if it fails.
@@ -107,7 +111,7 @@ impl Supervisor {
     ) where
         Task: Future<Output = Result<(), String>> + Send + 'static,
     {
-        self.own(name, weight, Returning::IsDone, make);
+        self.own(name, weight, make);
     }
 
     /// Cancelled when all tasks are to stop.
@@ -170,58 +174,27 @@ impl Supervisor {
         &self,
         name: &'static str,
         weight: Weight,
-        returning: Returning,
-        mut make: impl FnMut() -> Task + Send + 'static,
+        make: impl FnMut() -> Task + Send + 'static,
     ) where
         Task: Future<Output = Result<(), String>> + Send + 'static,
     {
-        let inner = Arc::clone(&self.0);
         let state = State {
             weight,
             running: None,
             ended: None,
             restarts: 0,
         };
-        inner.table().insert(name, state);
+        self.0.table().insert(name, state);
+        let owner = Arc::clone(&self.0);
+        let stop = self.0.stop.clone();
         self.0.tasks.spawn(async move {
-            let mut pause = SHORTEST_PAUSE;
-            loop {
-                let begun = Instant::now();
-                let mut task = tokio::spawn(make());
-                inner.started(name, task.abort_handle());
+            let repeated = repeat(name, Some(&owner), make);
+            tokio::select! {
+                () = repeated => {}
                 // The task itself knows when to stop.
-                let ended = tokio::select! {
-                    ended = &mut task => ended,
-                    () = inner.patience_ended() => {
-                        tracing::error!(task = name, "task does not stop, ending it");
-                        task.abort();
-                        return;
-                    }
-                };
-                let reason = match ended {
-                    Ok(Ok(())) if returning == Returning::IsDone => return,
-                    Ok(Ok(())) => "it returned".to_owned(),
-                    Ok(Err(reason)) => reason,
-                    Err(error) => how_it_ended(error),
-                };
-                if inner.stop.is_cancelled() {
-                    return;
+                () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await } => {
+                    tracing::error!(task = name, "task does not stop, ending it");
                 }
-                if begun.elapsed() >= LONGEST_PAUSE {
-                    pause = SHORTEST_PAUSE;
-                }
-                tracing::error!(
-                    task = name,
-                    reason,
-                    ?pause,
-                    "task failed, starting it again"
-                );
-                inner.ended(name, reason);
-                tokio::select! {
-                    () = inner.stop.cancelled() => return,
-                    () = tokio::time::sleep(pause) => {}
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         });
     }
@@ -233,35 +206,81 @@ pub async fn survive_panics<Task>(name: &'static str, mut make: impl FnMut() -> 
 where
     Task: Future<Output = ()> + Send + 'static,
 {
-    let mut pause = SHORTEST_PAUSE;
+    repeat(name, None, || make().map(Ok)).await;
+}
+
+/// Runs a task, and again after each failure, until it is done or its owner is to stop. Dropping this
+/// ends the task.
+async fn repeat<Task>(
+    name: &'static str,
+    owner: Option<&Arc<Inner>>,
+    mut make: impl FnMut() -> Task,
+) where
+    Task: Future<Output = Result<(), String>> + Send + 'static,
+{
+    let mut back_off = BackOff::default();
     loop {
         let begun = Instant::now();
-        let task = AbortOnDrop(tokio::spawn(make()));
-        let Err(reason) = task.ended().await else {
+        let mut task = AbortOnDrop(tokio::spawn(make()));
+        if let Some(owner) = owner {
+            owner.started(name, task.0.abort_handle());
+        }
+        let ended = (&mut task.0).await;
+        let Err(reason) = ended.unwrap_or_else(|error| Err(how_it_ended(error))) else {
             return;
         };
-        if begun.elapsed() >= LONGEST_PAUSE {
-            pause = SHORTEST_PAUSE;
+        if owner.is_some_and(|owner| owner.stop.is_cancelled()) {
+            return;
         }
+        let pause = back_off.after(begun.elapsed());
         tracing::error!(
             task = name,
             reason,
             ?pause,
             "task failed, starting it again"
         );
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        let paused = tokio::time::sleep(pause);
+        match owner {
+            None => paused.await,
+            Some(owner) => {
+                owner.ended(name, reason);
+                if owner.stop.run_until_cancelled(paused).await.is_none() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// How long to wait before something that failed is started again.
+#[derive(Clone, Copy, Debug)]
+pub struct BackOff {
+    next: Duration,
+}
+
+impl Default for BackOff {
+    fn default() -> Self {
+        BackOff {
+            next: SHORTEST_PAUSE,
+        }
+    }
+}
+
+impl BackOff {
+    /// The pause after something that ran for so long. It doubles with each failure; what ran for
+    /// longer than the longest pause begins anew.
+    pub fn after(&mut self, ran_for: Duration) -> Duration {
+        if ran_for >= LONGEST_PAUSE {
+            self.next = SHORTEST_PAUSE;
+        }
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST_PAUSE);
+        pause
     }
 }
 
 /// A task that does not outlive its owner.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl AbortOnDrop {
-    async fn ended(mut self) -> Result<(), String> {
-        (&mut self.0).await.map_err(how_it_ended)
-    }
-}
+struct AbortOnDrop(JoinHandle<Result<(), String>>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -269,20 +288,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// What it means that a task returns without an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Returning {
-    IsFailure,
-    IsDone,
-}
-
 impl Inner {
-    /// Returns when tasks that were told to stop have had the time for it.
-    async fn patience_ended(&self) {
-        self.stop.cancelled().await;
-        tokio::time::sleep(GRACE).await;
-    }
-
     fn table(&self) -> MutexGuard<'_, BTreeMap<&'static str, State>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use plimsoll_apiserver::auth::authority::{kubeconfig, write_private};
-use plimsoll_apiserver::server::{Options, Server, passed, serve};
+use plimsoll_apiserver::auth::authority::{Term, kubeconfig, write_private};
+use plimsoll_apiserver::server::{Options, Server, is_over, serve};
 use plimsoll_apiserver::store::Store;
 use plimsoll_client::open_files;
 use plimsoll_core::admission::memory_pressure_toleration::AddMemoryPressureToleration;
@@ -134,8 +134,8 @@ pub(crate) struct Opened {
     store: Arc<dyn Store>,
     listener: TcpListener,
     advertised: String,
-    /// When the admin's kubeconfig is to be written anew.
-    due: Timestamp,
+    /// Until when the admin's kubeconfig need not be written anew.
+    term: Term,
     _lock: Lock,
 }
 
@@ -183,7 +183,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         .await
         .context("cannot open the cluster")?;
     let kubeconfig = directory.join(ADMIN);
-    let due = write_kubeconfig(&server, &advertised, &kubeconfig)?;
+    let term = write_kubeconfig(&server, &advertised, &kubeconfig)?;
     Ok(Opened {
         server,
         address,
@@ -192,7 +192,7 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         store,
         listener,
         advertised,
-        due,
+        term,
         _lock: lock,
     })
 }
@@ -204,7 +204,7 @@ impl Opened {
             Arc::clone(&self.server),
             self.advertised,
             self.kubeconfig,
-            self.due,
+            self.term,
         ));
         let served = serve(self.server, self.listener).await;
         keeping.abort();
@@ -293,17 +293,12 @@ fn names(arguments: &Arguments, address: SocketAddr) -> Vec<String> {
 }
 
 /// Writes the admin's kubeconfig anew before its certificate ends.
-async fn keep_kubeconfig(
-    server: Arc<Server>,
-    advertised: String,
-    path: PathBuf,
-    mut due: Timestamp,
-) {
+async fn keep_kubeconfig(server: Arc<Server>, advertised: String, path: PathBuf, mut term: Term) {
     loop {
-        passed(due).await;
+        is_over(term).await;
         match write_kubeconfig(&server, &advertised, &path) {
             Ok(next) => {
-                due = next;
+                term = next;
                 tracing::info!(path = %path.display(), "the admin's kubeconfig is renewed");
             }
             Err(error) => {
@@ -315,8 +310,8 @@ async fn keep_kubeconfig(
     }
 }
 
-/// Returns when it is to be written anew.
-fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Timestamp> {
+/// Returns until when it need not be written anew.
+fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Term> {
     let authority = server.authority();
     let admin = authority
         .admin(now())
@@ -329,7 +324,7 @@ fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Ti
         &admin,
     );
     write_private(path, &text).context("cannot write the admin's kubeconfig")?;
-    Ok(admin.due())
+    Ok(authority.term(&admin))
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use plimsoll_apiserver::auth::authority::Authority;
+use plimsoll_apiserver::auth::authority::{Authority, Term};
 use plimsoll_apiserver::auth::identity::User;
-use plimsoll_apiserver::server::{Server, passed};
+use plimsoll_apiserver::server::{Server, is_over};
 use plimsoll_client::open_files;
 use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
-use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
 use plimsoll_node::frugality::use_huge_pages;
@@ -128,11 +127,11 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
     let authority = opened.server.authority();
     let names = arguments.node.names()?;
     let name = arguments.node.node_name()?;
-    let (first, due) = serving_certificate(authority, &name, &names)?;
+    let (first, term) = serving_certificate(authority, &name, &names)?;
     let (sender, given) = watch::channel(first);
     let (signing, signed_for) = (Arc::clone(authority), name.clone());
     tokio::spawn(keep_serving_certificate(
-        signing, signed_for, names, due, sender,
+        signing, signed_for, names, term, sender,
     ));
     let serving = Serving::Given(given);
     let ca_pem = Some(authority.trusted_by_nodes_pem());
@@ -141,20 +140,20 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
         .options(CONFINEMENT, &opened.directory, serving, ca_pem)
 }
 
-/// What the node shows to those who ask it, and when it is due for another.
+/// What the node shows to those who ask it, and until when.
 fn serving_certificate(
     authority: &Authority,
     node: &str,
     names: &[String],
-) -> Result<(KeyedCertificate, Timestamp)> {
+) -> Result<(KeyedCertificate, Term)> {
     let serving = authority.kubelet_serving(node, names, server::now());
     let serving = serving.context("cannot sign the node's certificate")?;
-    let due = serving.due();
+    let term = authority.term(&serving);
     let keyed = KeyedCertificate {
         certificate_pem: serving.certificate_pem,
         key_pem: serving.key_pem,
     };
-    Ok((keyed, due))
+    Ok((keyed, term))
 }
 
 /// Gives the node its next certificate before the last one ends, until the node is gone.
@@ -162,17 +161,17 @@ async fn keep_serving_certificate(
     authority: Arc<Authority>,
     node: String,
     names: Vec<String>,
-    mut due: Timestamp,
+    mut term: Term,
     given: watch::Sender<KeyedCertificate>,
 ) {
     loop {
         tokio::select! {
-            () = passed(due) => {}
+            () = is_over(term) => {}
             () = given.closed() => return,
         }
         match serving_certificate(&authority, &node, &names) {
-            Ok((next, next_due)) => {
-                due = next_due;
+            Ok((next, next_term)) => {
+                term = next_term;
                 given.send_replace(next);
                 tracing::info!(node, "the node's certificate is renewed");
             }

@@ -12,6 +12,7 @@
 //! - [`nftables`]: the kernel's tables of nftables.
 //! - [`mount`]: takes mounts away.
 //! - [`process`]: runs a program and shows its log when a test fails.
+//! - [`proxy`]: a network that can be cut and slowed down.
 //! - [`kubectl`]: runs kubectl and waits for what it shows.
 //! - [`waiting`]: waits for what is about to happen.
 //! - [`disk`]: small file systems in files.
@@ -31,6 +32,7 @@ pub mod kubectl;
 pub mod mount;
 pub mod nftables;
 pub mod process;
+pub mod proxy;
 pub mod registry;
 pub mod vectors;
 pub mod vm;

@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use super::event::Event;
 use super::extract::Wanted;
 use super::object::{Object, Unreadable};
+use super::unreadable::Findings;
 use super::{ROOT, watcher::Watcher};
 use crate::kinds::Kind;
-use crate::store::{Change, Revision};
+use crate::store::{Change, Entry, Revision};
 
 /// Changes that are kept for watchers that come late or read slowly.
 const MAX_EVENTS: usize = 65_536;
@@ -38,6 +39,7 @@ pub struct Collection {
     changes: watch::Sender<u64>,
     /// How often stored bytes could not be read as an object.
     decode_errors: AtomicU64,
+    findings: Arc<Findings>,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +73,7 @@ pub struct Expired {
 }
 
 impl Collection {
-    pub(super) fn new(kind: &'static Kind) -> Collection {
+    pub(super) fn new(kind: &'static Kind, findings: Arc<Findings>) -> Collection {
         let storage = kind.storage.expect("only stored kinds have a collection");
         Collection {
             kind,
@@ -80,6 +82,7 @@ impl Collection {
             state: RwLock::default(),
             changes: watch::Sender::new(0),
             decode_errors: AtomicU64::new(0),
+            findings,
         }
     }
 
@@ -94,16 +97,16 @@ impl Collection {
     }
 
     /// Reads what the store has under a key of this kind. What cannot be read is named in the log
-    /// and counted, every time that it is met.
-    pub(crate) fn read(
-        &self,
-        key: Arc<str>,
-        revision: Revision,
-        stored: &[u8],
-    ) -> Result<Object, Unreadable> {
-        let object = Object::read(Arc::clone(&key), revision, stored, &self.wanted);
+    /// and counted, every time that it is met, and noted down to be made known.
+    pub(crate) fn read(&self, key: Arc<str>, entry: &Entry) -> Result<Object, Unreadable> {
+        let revision = entry.mod_revision;
+        let object = match &entry.unreadable {
+            Some(problem) => Err(Unreadable::Stored(Arc::clone(problem))),
+            None => Object::read(Arc::clone(&key), revision, &entry.value, &self.wanted),
+        };
         if let Err(error) = &object {
             self.decode_errors.fetch_add(1, Ordering::Relaxed);
+            self.findings.note(self.kind, &key, error);
             let key = format!("{}{key}", self.prefix);
             tracing::error!(key, revision, %error, "stored object cannot be read, left out");
         }
@@ -194,7 +197,7 @@ impl Collection {
             let revision = change.revision;
             let read = match change.entry {
                 Some(entry) => self
-                    .read(Arc::clone(&key), revision, &entry.value)
+                    .read(Arc::clone(&key), &entry)
                     .map(|object| Some(Arc::new(object))),
                 None => Ok(None),
             };
@@ -352,10 +355,10 @@ impl State {
 mod tests {
     use super::*;
     use crate::kinds;
-    use crate::store::Entry;
 
     fn pods() -> Collection {
-        Collection::new(kinds::by_kind("v1", "Pod").unwrap())
+        let kind = kinds::by_kind("v1", "Pod").unwrap();
+        Collection::new(kind, Arc::new(Findings::new()))
     }
 
     /// A pod that is written again and again.

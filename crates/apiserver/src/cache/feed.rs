@@ -127,7 +127,7 @@ async fn load(cache: &Cache, store: &dyn Store) -> Result<Watch, Error> {
             };
             let loaded = found.entry(collection.prefix()).or_default();
             let revision = entry.mod_revision;
-            match collection.read(Arc::clone(&key), revision, &entry.value) {
+            match collection.read(Arc::clone(&key), entry) {
                 Ok(object) => loaded.objects.push(Arc::new(object)),
                 Err(_) => loaded.unreadable.push((key, revision)),
             }

@@ -7,7 +7,8 @@
 //!
 //! Reading order: `encoding` (how an object is written down), `members` (changing it as
 //! such), `object`, `extract` (what selectors
-//! look at), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
+//! look at), `collection` (the objects of a kind and their recent changes), `unreadable` (what is stored and
+//! is no object), `watcher`, `feed`.
 
 mod check;
 mod collection;
@@ -17,6 +18,7 @@ mod extract;
 mod feed;
 mod members;
 mod object;
+mod unreadable;
 mod watcher;
 
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ pub use event::{Event, Sort};
 pub(crate) use members::Members;
 pub use object::Object;
 pub(crate) use object::Unreadable;
+pub(crate) use unreadable::{Finding, Findings};
 pub use watcher::{Batch, Watcher};
 
 use crate::kinds::{self, Kind};
@@ -51,6 +54,7 @@ pub struct Cache {
     collections: BTreeMap<&'static str, Arc<Collection>>,
     /// How far the store has been followed; 0 before the first load.
     revision: watch::Sender<Revision>,
+    findings: Arc<Findings>,
 }
 
 /// The cache has not come as far as asked in time.
@@ -66,16 +70,18 @@ pub struct TooFar {
 impl Cache {
     /// An empty cache of all stored kinds.
     pub(crate) fn new() -> Cache {
+        let findings = Arc::new(Findings::new());
         let mut collections = BTreeMap::new();
         for kind in kinds::all() {
             if let Some(storage) = kind.storage {
-                let collection = || Arc::new(Collection::new(kind));
+                let collection = || Arc::new(Collection::new(kind, Arc::clone(&findings)));
                 collections.entry(storage).or_insert_with(collection);
             }
         }
         Cache {
             collections,
             revision: watch::Sender::new(0),
+            findings,
         }
     }
 
@@ -89,6 +95,11 @@ impl Cache {
     /// The objects of a kind; `None` for kinds that are never stored.
     pub fn collection(&self, kind: &Kind) -> Option<&Arc<Collection>> {
         self.collections.get(kind.storage?)
+    }
+
+    /// What is stored and cannot be read, each once.
+    pub(crate) fn findings(&self) -> &Arc<Findings> {
+        &self.findings
     }
 
     /// All collections.

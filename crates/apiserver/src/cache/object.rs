@@ -32,6 +32,9 @@ pub(crate) enum Unreadable {
     /// Another value than an object with metadata.
     #[error("not an object with metadata")]
     NoObject,
+    /// Damaged, or encrypted with a key that is not at hand.
+    #[error("{0}")]
+    Stored(Arc<str>),
     /// Deeper than clients read.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),

@@ -100,6 +100,10 @@ impl Store for EncryptedStore {
         self.inner.ready().await
     }
 
+    fn checks(&self) -> Vec<(&'static str, bool)> {
+        self.inner.checks()
+    }
+
     /// Values stay encrypted.
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {
         self.inner.snapshot(prefix).await

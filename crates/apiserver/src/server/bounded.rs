@@ -65,6 +65,10 @@ impl Store for Bounded {
         self.0.ready().await
     }
 
+    fn checks(&self) -> Vec<(&'static str, bool)> {
+        self.0.checks()
+    }
+
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {
         self.0.snapshot(prefix).await
     }

@@ -20,7 +20,7 @@ use crate::http::openapi;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
-/// What `?verbose` lists, with the tasks of the server; each can also be asked for by itself.
+/// What `?verbose` lists, with the tasks of the server and its store; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
 /// Why a check fails is for logs.
@@ -113,7 +113,8 @@ impl Server {
     async fn health(&self, path: &str, query: &Query) -> Result<Response<Body>, Status> {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         let excluded: Vec<&str> = query.all("exclude").collect();
-        let tasks: BTreeMap<&str, bool> = self.supervisor.checks().into_iter().collect();
+        let tasks = self.supervisor.checks().into_iter();
+        let tasks: BTreeMap<&str, bool> = tasks.chain(self.store.checks()).collect();
         let all = || CHECKS.into_iter().chain(tasks.keys().copied());
         let wanted: Vec<&str> = match parts.as_slice() {
             [_] => all().collect(),

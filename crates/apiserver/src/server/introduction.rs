@@ -4,11 +4,10 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use plimsoll_client::supervision::Weight;
-use plimsoll_core::object::timestamp::Timestamp;
 
-use super::clock::passed;
+use super::clock::is_over;
 use super::{OpenError, Server, respond};
-use crate::auth::authority::Authority;
+use crate::auth::authority::{Authority, Term};
 use crate::auth::identity::MASTERS;
 use crate::node_proxy::NodeConnector;
 
@@ -20,7 +19,7 @@ const RETRY: Duration = Duration::from_secs(60);
 
 /// The connector of the moment.
 #[derive(Debug)]
-pub(super) struct Introduction(RwLock<(NodeConnector, Timestamp)>);
+pub(super) struct Introduction(RwLock<(NodeConnector, Term)>);
 
 impl Introduction {
     pub(super) fn new(authority: &Authority) -> Result<Introduction, OpenError> {
@@ -33,7 +32,7 @@ impl Introduction {
         current.0.clone()
     }
 
-    fn due(&self) -> Timestamp {
+    fn term(&self) -> Term {
         self.0.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
@@ -45,10 +44,10 @@ impl Introduction {
     }
 }
 
-fn introduced(authority: &Authority) -> Result<(NodeConnector, Timestamp), OpenError> {
+fn introduced(authority: &Authority) -> Result<(NodeConnector, Term), OpenError> {
     let own = authority.introduction(NODE_CLIENT, &[MASTERS], respond::now())?;
     let connector = NodeConnector::new(&own, &authority.kubelet_serving_ca_pem())?;
-    Ok((connector.allowing_local_addresses(), own.due()))
+    Ok((connector.allowing_local_addresses(), authority.term(&own)))
 }
 
 /// Exchanges the certificate before it ends, until the server is gone.
@@ -58,8 +57,8 @@ pub(super) fn follow(server: &Arc<Server>) {
     server
         .supervisor
         .keep("node-client-certificate", Weight::Vital, move || {
-            let due = weak.upgrade().map(|server| server.introduction.due());
-            let keeping = due.map(|due| keep(weak.clone(), due));
+            let term = weak.upgrade().map(|server| server.introduction.term());
+            let keeping = term.map(|term| keep(weak.clone(), term));
             let stop = stop.clone();
             async move {
                 if let Some(keeping) = keeping {
@@ -70,14 +69,14 @@ pub(super) fn follow(server: &Arc<Server>) {
         });
 }
 
-async fn keep(server: Weak<Server>, mut due: Timestamp) {
+async fn keep(server: Weak<Server>, mut term: Term) {
     loop {
-        passed(due).await;
+        is_over(term).await;
         let Some(server) = server.upgrade() else {
             return;
         };
         let renewed = server.introduction.renew(&server.authority);
-        due = server.introduction.due();
+        term = server.introduction.term();
         drop(server);
         if let Err(error) = renewed {
             tracing::warn!(%error, "the certificate that nodes are asked with is not renewed");

@@ -183,8 +183,7 @@ impl Call<'_> {
         let skip = collection.prefix().len();
         let objects = page.entries.iter().filter_map(|entry| {
             let key = std::str::from_utf8(&entry.key).ok()?;
-            let (revision, value) = (entry.mod_revision, &entry.value);
-            let object = collection.read(key.get(skip..)?.into(), revision, value);
+            let object = collection.read(key.get(skip..)?.into(), entry);
             object.ok().map(Arc::new)
         });
         let objects: Vec<Arc<Object>> = match page.entries.len() > LONG_LIST {

@@ -7,7 +7,7 @@
 //! (how fresh they are), `signing`, `subresources`, `documents`; `bounded`, the store as all of them
 //! write to it. Around it: `listener` (sockets) with `tls` (certificates on them), `priority`,
 //! `connections` and `resets`, `local` (the same without a socket), `bootstrap` (what a new cluster
-//! starts with), `storage` (snapshots, and room), `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
+//! starts with), `storage` (snapshots, and room), `own_events`, `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
 
 mod access;
 mod admission;
@@ -34,6 +34,7 @@ mod listener;
 mod local;
 mod metrics;
 mod operation;
+mod own_events;
 mod pod_security;
 mod priority;
 mod quota;
@@ -58,7 +59,7 @@ use plimsoll_core::admission::pod_security::PodSecurity;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch as channel};
 
-pub use clock::passed;
+pub use clock::is_over;
 pub use listener::serve;
 pub use metrics::Metrics;
 pub use tls::TlsError;
@@ -224,6 +225,7 @@ impl Server {
         signing::follow(&server);
         introduction::follow(&server);
         storage::follow_space(&server);
+        own_events::follow_unreadable(&server);
         Ok(server)
     }
 

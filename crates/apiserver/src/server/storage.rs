@@ -13,16 +13,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Server;
-use super::bootstrap::completed;
-use super::call::time_text;
 use super::list::store_failure;
-use super::respond;
-use super::write::EVENT_TTL;
+use super::own_events::OwnEvent;
 use crate::body::{self, Body};
-use crate::cache::{self, ROOT};
-use crate::kinds;
+use crate::cache::ROOT;
 use crate::status::Status;
-use crate::store::{Error, Snapshot, SnapshotEncoder, Txn};
+use crate::store::{Error, Snapshot, SnapshotEncoder};
 
 /// How long a client may not read a snapshot before it is given up: it keeps space of the store's
 /// file from being used again.
@@ -72,31 +68,14 @@ impl Server {
                 ("Normal", "StorageHasRoom", message)
             }
         };
-        let Some(kind) = kinds::by_resource("", "v1", "events") else {
-            return;
-        };
-        let now = time_text(respond::now());
-        let event = json!({
-            "metadata": {
-                "name": format!("store.{}", super::identity::uid()),
-                "namespace": "default",
-            },
-            "involvedObject": {"apiVersion": "v1", "kind": "Namespace", "name": "default"},
-            "type": sort,
-            "reason": reason,
-            "message": message,
-            "source": {"component": "plimsoll-server"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        });
-        let event = completed(kind, event);
-        let Ok((key, _)) = self.place(kind, &event) else {
-            return;
+        let event = OwnEvent {
+            regarding: json!({"apiVersion": "v1", "kind": "Namespace", "name": "default"}),
+            sort,
+            reason,
+            message,
         };
         // Urgent: this event has to be stored while the store refuses others.
-        let txn = Txn::new().put_for(EVENT_TTL, key, cache::encode(&event));
-        if let Err(error) = self.store.txn(txn.urgent()).await {
+        if let Err(error) = self.record(event, true).await {
             tracing::warn!(reason, %error, "event not stored");
         }
     }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use plimsoll_core::object::timestamp::Timestamp;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -15,9 +14,9 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme,
 };
 
-use super::clock::passed;
+use super::clock::is_over;
 use super::{Server, respond};
-use crate::auth::authority::{Authority, AuthorityError, Certificate};
+use crate::auth::authority::{Authority, AuthorityError, Term};
 
 /// How soon a renewal that failed is tried again.
 const RETRY: Duration = Duration::from_secs(60);
@@ -44,20 +43,20 @@ pub enum TlsError {
 
 /// The certificate of the moment.
 pub(super) struct ServerCertificate {
-    shown: RwLock<(Arc<CertifiedKey>, Timestamp)>,
+    shown: RwLock<(Arc<CertifiedKey>, Term)>,
 }
 
 impl ServerCertificate {
     pub(super) fn new(server: &Server) -> Result<ServerCertificate, TlsError> {
-        let shown = RwLock::new(certified(&current(server)?)?);
+        let shown = RwLock::new(current(server)?);
         Ok(ServerCertificate { shown })
     }
 
     /// Exchanges it before it ends, as long as the server is there.
     pub(super) async fn keep(self: Arc<Self>, server: Weak<Server>) {
         loop {
-            let (_, due) = self.get();
-            passed(due).await;
+            let (_, term) = self.get();
+            is_over(term).await;
             let Some(server) = server.upgrade() else {
                 return;
             };
@@ -71,31 +70,27 @@ impl ServerCertificate {
     }
 
     fn renew(&self, server: &Server) -> Result<(), TlsError> {
-        let next = certified(&current(server)?)?;
+        let next = current(server)?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
         tracing::info!("the server's certificate is renewed");
         Ok(())
     }
 
-    fn get(&self) -> (Arc<CertifiedKey>, Timestamp) {
+    fn get(&self) -> (Arc<CertifiedKey>, Term) {
         let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
         shown.clone()
     }
 }
 
-fn current(server: &Server) -> Result<Certificate, AuthorityError> {
-    server
-        .authority
-        .server(&server.options.names, respond::now())
-}
-
-fn certified(own: &Certificate) -> Result<(Arc<CertifiedKey>, Timestamp), TlsError> {
+fn current(server: &Server) -> Result<(Arc<CertifiedKey>, Term), TlsError> {
+    let authority = &server.authority;
+    let own = authority.server(&server.options.names, respond::now())?;
     let chain = CertificateDer::pem_slice_iter(own.certificate_pem.as_bytes());
     let chain: Vec<CertificateDer<'static>> = chain.collect::<Result<_, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(own.key_pem.as_bytes())?;
     let provider = rustls::crypto::ring::default_provider();
     let key = CertifiedKey::from_der(chain, key, &provider)?;
-    Ok((Arc::new(key), own.due()))
+    Ok((Arc::new(key), authority.term(&own)))
 }
 
 impl ResolvesServerCert for ServerCertificate {

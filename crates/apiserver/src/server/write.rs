@@ -396,9 +396,7 @@ impl Call<'_> {
         let Some(entry) = found.entry else {
             return Err(Status::not_found(self.kind, &self.target.name));
         };
-        let object = self
-            .collection()?
-            .read(short_key.into(), entry.mod_revision, &entry.value);
+        let object = self.collection()?.read(short_key.into(), &entry);
         object
             .map(Arc::new)
             .map_err(|_| Status::unreadable(full_key))

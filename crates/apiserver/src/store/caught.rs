@@ -26,6 +26,11 @@ pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|payload| message(payload.as_ref()))
 }
 
+/// Runs something of which a panic is a fault of this program: the panic hook reports it.
+pub(super) fn survived(run: impl FnOnce()) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| message(payload.as_ref()))
+}
+
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()

@@ -205,6 +205,11 @@ impl Error {
     }
 }
 
+/// A task or thread of the store has failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} failed and is started again")]
+pub(super) struct TaskFailed(pub(super) &'static str);
+
 /// A key or prefix as people read it.
 pub(super) fn readable(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()

@@ -71,6 +71,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Whether the store does all that is asked of it; the reason if it does not, such as a full disk.
     async fn ready(&self) -> Result<(), Error>;
 
+    /// The tasks of the store's own, and whether each is well: neither has it failed a moment ago nor
+    /// does it not run.
+    fn checks(&self) -> Vec<(&'static str, bool)>;
+
     /// Begins to read all keys with a prefix as they are now.
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error>;
 

@@ -61,6 +61,25 @@ async fn the_servers_certificate_is_exchanged_while_it_runs() {
     cluster.admin().get(CONFIG_MAPS).await.expect(200);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_of_a_clock_that_was_ahead_are_exchanged() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let authority = Authority::open(&folder.path().join("pki"), now()).unwrap();
+    let ahead = authority.server(&names, from_now(YEAR)).unwrap();
+    let admin = authority.admin(from_now(YEAR)).unwrap();
+    // A clock that is before the authority is wrong, and changes nothing.
+    let kept = authority.server(&names, Timestamp::from_secs(60)).unwrap();
+    assert_eq!(kept.certificate_pem, ahead.certificate_pem);
+    let store = RedbStore::open(&folder.path().join("store.redb"), &RedbOptions::default());
+    // Clients that look at the certificate find the server ready.
+    let cluster = Cluster::open(Arc::new(store.unwrap()), folder, |_| {}).await;
+    cluster.admin().get(CONFIG_MAPS).await.expect(200);
+    let renewed = authority.admin(now()).unwrap();
+    assert_ne!(renewed.certificate_pem, admin.certificate_pem);
+    cluster.caller(&renewed).get(CONFIG_MAPS).await.expect(200);
+}
+
 /// A client whose certificate ends so many seconds from now.
 fn caller_until(cluster: &Cluster, seconds: i64) -> Caller {
     let authority = cluster.server.authority();

@@ -168,3 +168,37 @@ async fn a_server_outlives_a_restart_of_etcd() {
     admin.post(SECRETS, &secret("later")).await.expect(201);
     watch.expect(&[("ADDED", "later")]).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "tier: tools"]
+async fn the_tasks_of_the_store_are_started_again() {
+    let etcd = etcd().await;
+    let options = EtcdOptions {
+        endpoints: vec![etcd.endpoint()],
+        ..EtcdOptions::default()
+    };
+    let store = Arc::new(EtcdStore::connect(&options).await.unwrap());
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let cluster = Cluster::open(store.clone(), folder, |_| {}).await;
+    let admin = cluster.admin();
+    for (number, task) in ["etcd-watch", "etcd-compaction"].into_iter().enumerate() {
+        let page = format!("/livez/{task}");
+        assert_eq!(admin.get(&page).await.code, 200, "{task}");
+        assert!(store.supervisor().end(task), "{task} does not run");
+        eventually(task, async || {
+            (admin.get(&page).await.code == 500).then_some(())
+        })
+        .await;
+        let name = format!("s{number}");
+        eventually("writes and reads go on", async || {
+            let made = admin.post(SECRETS, &secret(&name)).await.code;
+            let there = admin.get(&format!("{SECRETS}/{name}")).await.code;
+            ([201, 409].contains(&made) && there == 200).then_some(())
+        })
+        .await;
+    }
+    eventually("the server is well again", async || {
+        (admin.get("/livez").await.code == 200).then_some(())
+    })
+    .await;
+}

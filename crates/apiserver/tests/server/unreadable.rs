@@ -442,3 +442,125 @@ async fn objects_of_odd_shapes_end_no_handler() {
     }
     admin.get(CONFIG_MAPS).await.expect(200);
 }
+
+/// The events of unreadable objects in a namespace: `Kind/name` and the message.
+async fn failures(admin: &Caller, namespace: &str) -> Vec<(String, String)> {
+    let path = format!("/api/v1/namespaces/{namespace}/events");
+    let events = admin.get(&path).await.expect(200);
+    let events = events["items"].as_array().unwrap().iter();
+    let failures = events.filter(|event| event["reason"] == "FailedDecode");
+    let mut failures: Vec<(String, String)> = failures
+        .map(|event| {
+            assert_eq!(event["type"], "Warning");
+            let object = &event["involvedObject"];
+            let (kind, name) = (object["kind"].as_str(), object["name"].as_str());
+            let regarding = format!("{}/{}", kind.unwrap(), name.unwrap());
+            (regarding, event["message"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    failures.sort();
+    failures
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_names_each_unreadable_object_once() {
+    let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let file = folder.path().join("store.redb");
+    let store = plimsoll_apiserver::store::RedbStore::open(&file, &RedbOptions::default()).unwrap();
+    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
+    let cluster = Cluster::open(store.clone(), folder.clone(), |_| {}).await;
+    let admin = cluster.admin();
+    // As often as it is written and read.
+    for bytes in ["{", "[]", "null"] {
+        put(&cluster, "/registry/configmaps/default/odd", bytes).await;
+        let answer = admin.get(&format!("{CONFIG_MAPS}/odd")).await;
+        assert_eq!(answer.code, 500);
+    }
+    put(
+        &cluster,
+        "/registry/deployments/kube-public/web",
+        deep("web"),
+    )
+    .await;
+    put(&cluster, "/registry/minions/n1", r#""hunter2""#).await;
+    put(
+        &cluster,
+        "/registry/secrets/default/token",
+        r#"{"metadata":"hunter2"}"#,
+    )
+    .await;
+    let left_out = |resource: &str, key: &str, why: &str| {
+        format!(
+            "The stored object {resource} {key} cannot be read and is left out of lists and watches: {why}"
+        )
+    };
+    let no_object = "not an object with metadata";
+    let in_default = |seen: &[(String, String)]| {
+        let expected = [
+            (
+                "ConfigMap/odd",
+                left_out("configmaps", "default/odd", "not JSON"),
+            ),
+            ("Node/n1", left_out("nodes", "n1", no_object)),
+            // Nothing of the object is shown.
+            (
+                "Secret/token",
+                left_out("secrets", "default/token", no_object),
+            ),
+        ];
+        let expected = expected.map(|(regarding, message)| (regarding.to_owned(), message));
+        seen == expected
+    };
+    eventually("the events", async || {
+        let seen = failures(&admin, "default").await;
+        (seen.len() == 3).then_some(())
+    })
+    .await;
+    let seen = failures(&admin, "default").await;
+    assert!(in_default(&seen), "{seen:#?}");
+    let elsewhere = failures(&admin, "kube-public").await;
+    assert_eq!(elsewhere.len(), 1, "{elsewhere:#?}");
+    assert_eq!(elsewhere[0].0, "Deployment/web");
+    let expected = left_out("deployments.apps", "kube-public/web", "");
+    assert!(elsewhere[0].1.starts_with(&expected), "{elsewhere:#?}");
+    // Another server says it again, of what is still there.
+    admin
+        .delete(&format!("{CONFIG_MAPS}/odd?{UNSEEN}=true"))
+        .await
+        .expect(200);
+    let next = Cluster::open(store.clone(), folder, |_| {}).await;
+    eventually("the events of the next server", async || {
+        let seen = failures(&next.admin(), "default").await;
+        (seen.len() == 5).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "tier: tools"]
+async fn kubectl_shows_the_event_of_an_unreadable_object() {
+    let cluster = Cluster::start().await;
+    put(&cluster, "/registry/pods/default/web", "{").await;
+    let kubeconfig = cluster.folder.path().join("kubeconfig");
+    std::fs::write(
+        &kubeconfig,
+        cluster.kubeconfig("admin", &["system:masters"]),
+    )
+    .unwrap();
+    let shown = tokio::task::spawn_blocking(move || {
+        let kubectl = plimsoll_testkit::kubectl::Kubectl::new(&kubeconfig, "default");
+        plimsoll_testkit::waiting::until("kubectl shows the event", || {
+            let shown = kubectl.kubectl("get events");
+            match shown.contains("FailedDecode") {
+                true => Ok(shown),
+                false => Err(shown),
+            }
+        })
+    });
+    let shown = shown.await.unwrap();
+    assert!(shown.contains("pod/web"), "{shown}");
+    assert!(
+        shown.contains("The stored object pods default/web cannot be read"),
+        "{shown}"
+    );
+}

@@ -140,12 +140,12 @@ pub async fn keep_client_certificate(
 async fn renew(path: &Path, node: &str, exchange: &ClientExchange) -> Result<(), RenewalError> {
     let kept = Kept::read(path)?;
     let request = client_request(node)?;
-    let client = sign_client(&exchange.current(), &request).await?;
+    let client = sign_client(&exchange.client(), &request).await?;
     let kept = Kept { client, ..kept };
     let config = kept.config().await.map_err(Box::new)?;
-    let client = Client::try_from(config).map_err(|source| RenewalError::Use(Box::new(source)))?;
     write_private(path, &kept.render())?;
-    exchange.replace(client);
+    let replaced = exchange.replace(move || Client::try_from(config.clone()));
+    replaced.map_err(|source| RenewalError::Use(Box::new(source)))?;
     tracing::info!(%node, "the node has a new certificate");
     Ok(())
 }

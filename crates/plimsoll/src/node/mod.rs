@@ -117,12 +117,12 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
         let pems = certificates.iter().map(|der| crate::token::pem(der));
         pems.collect::<String>()
     });
-    let client = kube::Client::try_from(config).context("cannot talk to the cluster")?;
     let options = arguments
         .node
         .options(CONFINEMENT, data_dir, serving, authority)?;
     let stop = signals::stop_token();
-    let exchange = ClientExchange::new(client);
+    let exchange = ClientExchange::new(move || kube::Client::try_from(config.clone()));
+    let exchange = exchange.context("cannot talk to the cluster")?;
     let client = exchange.client();
     // A kubeconfig that was given is somebody else's to keep.
     if arguments.kubeconfig.is_none() && renews_certificates(&options.config) {

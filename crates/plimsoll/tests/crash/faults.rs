@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kube::Client;
+use plimsoll_testkit::proxy::{Link, Proxy};
 
 use super::checker;
 use super::load::Load;
 use super::members::{MEMBERS, Members};
 use super::process::Process;
-use super::proxy::{Link, Proxy};
 use super::slow_disk::SlowDisk;
 
 /// Enough for some of each fault; twenty minutes and more on demand.
@@ -138,7 +138,7 @@ impl Trial {
         Trial {
             data,
             server: Some(server),
-            proxy: Proxy::start(address).await.unwrap(),
+            proxy: Proxy::start(address).unwrap(),
             disk,
             members,
         }
@@ -159,7 +159,8 @@ impl Trial {
             Fault::KilledServer => self.restart_server().await,
             Fault::CutNetwork => self.link(Link::Cut, lasts).await,
             Fault::SlowNetwork => {
-                self.link(Link::Slow(lasts / 20), lasts).await;
+                self.link(Link::Slow(lasts / 20, Duration::ZERO), lasts)
+                    .await;
             }
             Fault::FrozenDisk => {
                 self.disk.freeze(true);

@@ -12,7 +12,6 @@ mod ledger;
 mod load;
 mod members;
 mod process;
-mod proxy;
 mod slow_disk;
 
 use std::time::Duration;

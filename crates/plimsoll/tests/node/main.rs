@@ -17,6 +17,7 @@ mod transcript;
 
 mod adoption;
 mod cgroups;
+mod clock_of_the_server;
 mod confinement;
 mod demo;
 mod down;
@@ -29,6 +30,7 @@ mod lifecycle;
 mod limits;
 mod network;
 mod node_object;
+mod partition;
 mod pressure;
 mod priority;
 mod readme;

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::file::{read_if_exists, read_or_create_private, write_public};
-use super::leaf::{belongs, failed, pem_of, validity_of, with_certificate};
+use super::leaf::{Term, Validity, belongs, failed, pem_of, validity_of, with_certificate};
 use super::subject::{with_name, with_subject};
 use super::{AuthorityError, CA_DAYS, LEAF_DAYS, lifetime, new_key, seconds, time_text};
 
@@ -82,6 +82,17 @@ impl Ca {
             certificate_pem,
             issuer,
         })
+    }
+
+    /// From when until when a certificate (PEM) that it has signed is used.
+    pub(super) fn term(&self, certificate_pem: &str) -> Term {
+        let own = validity_of(&self.certificate_pem);
+        let signed = validity_of(certificate_pem);
+        Term {
+            start: signed.map_or(0, |validity| validity.start),
+            due: signed.map_or(0, Validity::due),
+            authority: own.map_or(0, |validity| validity.start),
+        }
     }
 
     /// Its certificate, as PEM.

@@ -29,11 +29,27 @@ pub struct Certificate {
     pub key_pem: String,
 }
 
-impl Certificate {
-    /// When it is to be made anew.
-    pub fn due(&self) -> Timestamp {
-        let due = validity_of(&self.certificate_pem).map_or(0, Validity::due);
-        Timestamp::from_secs(due)
+/// From when until when a certificate is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    pub(super) start: i64,
+    pub(super) due: i64,
+    /// When the certificate of the authority begins.
+    pub(super) authority: i64,
+}
+
+impl Term {
+    /// When it is to be made anew, unless the clock is set.
+    pub fn due(self) -> Timestamp {
+        Timestamp::from_secs(self.due)
+    }
+
+    /// Whether another certificate is better. One that has not begun was made by a clock that was
+    /// ahead. A clock that is before the authority itself is wrong: what it made would be over
+    /// as soon as it is set.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        let now = seconds(now);
+        now > self.due || (self.authority..self.start).contains(&now)
     }
 }
 
@@ -62,6 +78,11 @@ impl std::fmt::Debug for Certificate {
 }
 
 impl Authority {
+    /// From when until when a certificate of this authority is used; one that cannot be read, never.
+    pub fn term(&self, certificate: &Certificate) -> Term {
+        self.server.term(&certificate.certificate_pem)
+    }
+
     /// The certificate of this server, kept in `server.crt` and `server.key`. `names` are the
     /// host names and addresses that clients use; others make a new certificate.
     pub fn server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
@@ -147,7 +168,7 @@ impl Authority {
         let certificate = read_if_exists(&certificate_path)?;
         let key = read_if_exists(&key_path)?;
         if let (Some(certificate_pem), Some(key_pem)) = (certificate, key) {
-            let is_good = validity_of(&certificate_pem).is_some_and(|v| !v.is_due(now))
+            let is_good = !ca.term(&certificate_pem).is_over(now)
                 && ca.has_signed(&certificate_pem)
                 && belongs(&certificate_pem, &key_pem)
                 && is_current(&certificate_pem);
@@ -234,7 +255,7 @@ pub(super) struct Validity {
 
 impl Validity {
     /// When it is time for a new certificate.
-    fn due(self) -> i64 {
+    pub(super) fn due(self) -> i64 {
         let rest = self.end.saturating_sub(self.start) / RENEW_AT_FRACTION;
         self.end.saturating_sub(rest)
     }

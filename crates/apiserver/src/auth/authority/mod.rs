@@ -27,7 +27,7 @@ pub use file::{FileError, read_or_create_private, write_private};
 pub use kubeconfig::kubeconfig;
 pub(super) use leaf::end_of;
 pub(crate) use leaf::end_of_certificate;
-pub use leaf::{Certificate, RequestProblem};
+pub use leaf::{Certificate, RequestProblem, Term};
 
 use ca::Ca;
 use file::create_private_directory;

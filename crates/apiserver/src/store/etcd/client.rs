@@ -64,6 +64,11 @@ impl Client {
         Ok(Self { grpc, name })
     }
 
+    /// The endpoints, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, Error> {
         let at = request.revision;
         let deadline = Instant::now() + CALL_TIMEOUT;

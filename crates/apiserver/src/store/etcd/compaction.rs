@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use plimsoll_client::supervision::{Supervisor, Weight};
 
 use super::super::{Error, Revision};
 use super::client::{Client, signed, unsigned};
@@ -12,9 +13,21 @@ use super::wire::{Compare, Operation, PutRequest, RangeRequest, TxnRequest};
 /// (staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go).
 pub(super) const AGREEMENT_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
-/// Compacts in turns of `keep_for` to where the turn before began, until the task is stopped. The
-/// first server to write the key in a turn does it; others see that it has been written.
-pub(super) async fn run(client: Client, keep_for: Duration) {
+/// Compacts in turns of `keep_for` for as long as the store is open.
+pub(super) fn follow(supervisor: &Supervisor, client: &Client, keep_for: Duration) {
+    let (client, stop) = (client.clone(), supervisor.stopping().clone());
+    supervisor.keep("etcd-compaction", Weight::Vital, move || {
+        let (client, stop) = (client.clone(), stop.clone());
+        async move {
+            stop.run_until_cancelled(run(client, keep_for)).await;
+            Ok(())
+        }
+    });
+}
+
+/// Compacts to where the turn before began. The first server to write the key in a turn does it;
+/// others see that it has been written.
+async fn run(client: Client, keep_for: Duration) {
     let mut turn = Turn::default();
     loop {
         tokio::time::sleep(keep_for).await;

@@ -13,12 +13,14 @@ mod snapshot;
 mod watch;
 mod wire;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::task::JoinHandle;
+use plimsoll_client::supervision::Supervisor;
+use tokio_util::sync::CancellationToken;
 
 use super::entry::prefix_end;
 use super::hub::Hub;
@@ -79,7 +81,7 @@ pub struct EtcdStore {
     hub: Hub,
     latest: Latest,
     leases: Leases,
-    tasks: Vec<JoinHandle<()>>,
+    supervisor: Supervisor,
     closed: AtomicBool,
 }
 
@@ -89,22 +91,24 @@ impl EtcdStore {
         let client = Client::new(options)?;
         let current = client.current_revision().await?;
         let hub = Hub::new(current, options.watch_buffer);
-        let mut tasks = vec![tokio::spawn(watch::feed(
-            client.clone(),
-            hub.clone(),
-            current,
-        ))];
+        let supervisor = Supervisor::new(CancellationToken::new(), Arc::default());
+        watch::follow(&supervisor, &client, &hub);
         if let Some(keep_for) = options.keep_history_for {
-            tasks.push(tokio::spawn(compaction::run(client.clone(), keep_for)));
+            compaction::follow(&supervisor, &client, keep_for);
         }
         Ok(Self {
             client,
             hub,
             latest: Latest::default(),
             leases: Leases::default(),
-            tasks,
+            supervisor,
             closed: AtomicBool::new(false),
         })
+    }
+
+    /// The tasks that run as long as the store is open.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 
     fn client(&self) -> Result<&Client, Error> {
@@ -130,9 +134,7 @@ impl EtcdStore {
 
     fn stop(&self) {
         self.closed.store(true, Ordering::Release);
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.supervisor.stopping().cancel();
         self.hub.close();
     }
 }
@@ -247,6 +249,10 @@ impl Store for EtcdStore {
 
     async fn ready(&self) -> Result<(), Error> {
         self.client()?.check_space().await
+    }
+
+    fn checks(&self) -> Vec<(&'static str, bool)> {
+        self.supervisor.checks()
     }
 
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {

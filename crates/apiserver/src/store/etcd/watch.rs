@@ -8,24 +8,53 @@
 //! that revision. So after past changes have arrived it is asked whether the revision before them
 //! can still be read; if not, something may be missing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use plimsoll_client::supervision::{Supervisor, Weight};
 
+use super::super::error::TaskFailed;
 use super::super::hub::Hub;
 use super::super::watch::History;
 use super::super::{Change, Entry, Error, Revision};
 use super::client::{Changes, Client, unsigned};
 use super::wire::{Event, KeyValue, WatchResponse};
 
+/// What the watch is called in health checks and errors.
+const WATCH: &str = "etcd-watch";
+
 /// Between two attempts to reach etcd again.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
-/// Publishes all changes after `seen` until the task is stopped.
-pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
+/// Publishes all changes for as long as the store is open.
+pub(super) fn follow(supervisor: &Supervisor, client: &Client, hub: &Hub) {
+    let (client, hub) = (client.clone(), hub.clone());
+    let stop = supervisor.stopping().clone();
+    let mut has_failed = false;
+    supervisor.keep(WATCH, Weight::Vital, move || {
+        if std::mem::replace(&mut has_failed, true) {
+            // Some watchers may have got a change that others did not.
+            let failed = Error::Unavailable {
+                store: client.name().to_owned(),
+                source: Arc::new(TaskFailed(WATCH)),
+            };
+            hub.interrupt(&failed, 0);
+        }
+        let (client, hub, stop) = (client.clone(), hub.clone(), stop.clone());
+        async move {
+            let seen = hub.published();
+            stop.run_until_cancelled(feed(client, hub, seen)).await;
+            Ok(())
+        }
+    });
+}
+
+/// Publishes all changes after `seen`.
+async fn feed(client: Client, hub: Hub, mut seen: Revision) {
     loop {
-        let error = follow(&client, &hub, &mut seen).await;
+        let error = publish(&client, &hub, &mut seen).await;
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             seen,
@@ -49,7 +78,7 @@ pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
 }
 
 /// Publishes until something breaks.
-async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
+async fn publish(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
     let mut stream = match client.watch_everything(*seen + 1).await {
         Ok(stream) => stream,
         Err(error) => return error,

@@ -4,11 +4,11 @@
 //! in one batch see each other exactly as if they had come one after the other.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
 use super::super::{Change, Entry, Revision, Txn, Write};
+use super::clock::millis;
 use super::index::{Index, Put, Version};
 use super::row::{Row, RowId};
 
@@ -73,10 +73,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(index: &Index) -> Self {
+    pub(super) fn new(index: &Index, now: u64) -> Self {
         Self {
             revision: index.current(),
-            now: unix_millis(),
+            now,
             ..Self::default()
         }
     }
@@ -169,17 +169,4 @@ impl Batch {
 fn growth(before: Option<Version>, after: usize) -> i64 {
     let before = before.map_or(0, |version| i64::from(version.size));
     i64::try_from(after).unwrap_or(i64::MAX) - before
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn unix_millis() -> u64 {
-    // A clock before 1970 makes everything expire late, never early.
-    millis(
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default(),
-    )
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 use ::redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 use bytes::Bytes;
@@ -32,6 +33,8 @@ pub(super) struct Shared {
     condition: Mutex<Option<Error>>,
     /// A read that failed; the database refuses everything until it is opened again.
     read_failure: Mutex<Option<Error>>,
+    /// Set when the writer has failed: until when it is not known to be well.
+    writer_unwell_until: Mutex<Option<Instant>>,
 }
 
 pub(super) struct State {
@@ -71,6 +74,7 @@ impl Shared {
             flush_failed,
             condition: Mutex::new(None),
             read_failure: Mutex::new(None),
+            writer_unwell_until: Mutex::new(None),
         })
     }
 
@@ -134,6 +138,22 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *place = condition;
+    }
+
+    /// Takes note that the writer has failed: of what it was about, nothing is known but what the file
+    /// has, and some watchers may have got a change that others did not.
+    pub(super) fn writer_failed(&self, error: &Error, unwell_until: Instant) {
+        let until = self.writer_unwell_until.lock();
+        *until.unwrap_or_else(PoisonError::into_inner) = Some(unwell_until);
+        self.read_failure().get_or_insert_with(|| error.clone());
+        self.hub.interrupt(error, 0);
+    }
+
+    /// Whether the writer has not failed lately.
+    pub(super) fn writer_is_well(&self) -> bool {
+        let until = self.writer_unwell_until.lock();
+        let until = *until.unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| Instant::now() >= until)
     }
 
     /// The error of a file whose structure is damaged.

@@ -6,7 +6,7 @@
 //! - [`batch`]: transactions checked and staged. [`writer`]: the thread that commits many of them
 //!   with one flush.
 //! - [`format`]: the tables, and how earlier layouts become this one.
-//! - [`history`]: past changes for a watch. [`compaction`]: how much past there is.
+//! - [`clock`]: when keys expire. [`history`]: past changes for a watch. [`compaction`]: how much past there is.
 //! - [`space`]: a full disk, the quota, and what goes on then.
 //! - [`snapshot`], [`create`], [`verify`], [`shrink`]: what `plimsoll store` does.
 //! - [`file`]: permissions and failed flushes.
@@ -15,6 +15,7 @@
 //! in the file.
 
 mod batch;
+mod clock;
 mod compaction;
 mod create;
 mod database;
@@ -41,6 +42,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::error::TaskFailed;
 use super::{
     Entry, Error, Found, Outcome, Page, RangeRequest, Revision, Snapshot, Store, Txn, Watch,
     WatchRequest,
@@ -52,7 +54,7 @@ use database::{Opener, Shared};
 use history::LogHistory;
 use row::RowId;
 use space::Reserve;
-use writer::{Job, Writer};
+use writer::{Job, WRITER, Writer};
 
 /// How an embedded store behaves.
 #[derive(Clone, Debug)]
@@ -161,7 +163,24 @@ impl RedbStore {
     ) -> Result<T, Error> {
         let (answer, reply) = oneshot::channel();
         self.jobs.send(job(answer)).map_err(|_| Error::Closed)?;
-        reply.await.map_err(|_| Error::Closed)?
+        reply.await.map_err(|_| self.unanswered())?
+    }
+
+    /// Why the writer took a job and did not answer it.
+    fn unanswered(&self) -> Error {
+        if let Err(Error::Closed) = self.shared.read().database {
+            return Error::Closed;
+        }
+        Error::Write {
+            store: self.shared.name.clone(),
+            source: Arc::new(TaskFailed(WRITER)),
+        }
+    }
+
+    /// Ends the writer as if it had failed, to see it start again.
+    pub fn end_writer(&self) {
+        // A store that is closed has none.
+        let _ = self.jobs.send(Job::Fail);
     }
 
     /// Tells the writer to stop; the thread to wait for, unless somebody else does.
@@ -276,6 +295,12 @@ impl Store for RedbStore {
 
     async fn ready(&self) -> Result<(), Error> {
         self.shared.condition().map_or(Ok(()), Err)
+    }
+
+    fn checks(&self) -> Vec<(&'static str, bool)> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = writer.as_ref().is_none_or(|thread| !thread.is_finished());
+        vec![(WRITER, runs && self.shared.writer_is_well())]
     }
 
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error> {

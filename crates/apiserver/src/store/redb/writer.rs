@@ -3,18 +3,26 @@
 //!
 //! While a commit is under way the next batch gathers in the queue; the busier the store, the
 //! larger the batches.
+//!
+//! If it panics it goes on with the file opened anew. Callers whose transactions it had taken get an
+//! error, as after a commit that failed: none hangs, and none got an answer for what is not stored.
 
 use std::cell::OnceCell;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use plimsoll_client::supervision::{BackOff, STEADY};
 use tokio::sync::oneshot;
 
+use super::super::caught::survived;
+use super::super::error::TaskFailed;
 use super::super::{Change, Error, Revision, Txn};
 use super::RedbOptions;
 use super::batch::{Batch, Reply, Staged};
+use super::clock::Clock;
 use super::compaction::Compactor;
 use super::database::{Shared, is_full};
 use super::format::{COMPACTED, META};
@@ -44,12 +52,17 @@ const FULL_PAUSE: Duration = Duration::from_millis(250);
 /// Expired keys deleted in one commit.
 const EXPIRED_PER_COMMIT: usize = 1024;
 
+/// What the writer is called in health checks and errors.
+pub(super) const WRITER: &str = "store-writer";
+
 /// What the writer is asked for.
 #[derive(Debug)]
 pub(super) enum Job {
     Txn(Txn, oneshot::Sender<Result<Reply, Error>>),
     Compact(Revision, oneshot::Sender<Result<(), Error>>),
     Close,
+    /// Fail as if by a fault of the program.
+    Fail,
 }
 
 pub(super) struct Writer {
@@ -57,9 +70,10 @@ pub(super) struct Writer {
     jobs: Receiver<Job>,
     compactor: Compactor,
     space: Space,
+    clock: Clock,
     /// Set when a flush has failed: nothing is written any more.
     refusing: Option<Error>,
-    /// Set when the disk was full: until when not to try again.
+    /// Set when the disk was full or the writer failed: until when not to try again.
     pausing: Option<(Instant, Error)>,
     next_tick: Instant,
 }
@@ -80,6 +94,7 @@ impl Writer {
             jobs,
             compactor,
             space,
+            clock: Clock::start(),
             refusing: None,
             pausing: None,
             next_tick: Instant::now() + TICK,
@@ -88,6 +103,36 @@ impl Writer {
 
     /// Serves until the store is closed.
     pub(super) fn run(mut self) {
+        let mut back_off = BackOff::default();
+        loop {
+            let begun = Instant::now();
+            match survived(|| self.work()) {
+                Ok(()) => break,
+                Err(problem) => self.start_again(problem, back_off.after(begun.elapsed())),
+            }
+        }
+        self.shared.close();
+    }
+
+    /// What comes after a panic. Until the pause is over, jobs are answered with the error.
+    fn start_again(&mut self, problem: String, pause: Duration) {
+        let store = self.shared.name.clone();
+        tracing::error!(
+            store,
+            problem,
+            ?pause,
+            "the store's writer failed, starting it again"
+        );
+        let failed = Error::Unavailable {
+            store,
+            source: Arc::new(TaskFailed(WRITER)),
+        };
+        let until = Instant::now() + pause;
+        self.shared.writer_failed(&failed, until + STEADY);
+        self.pausing = Some((until, failed));
+    }
+
+    fn work(&mut self) {
         loop {
             let wait = self.next_tick.saturating_duration_since(Instant::now());
             let goes_on = match self.jobs.recv_timeout(wait) {
@@ -103,7 +148,6 @@ impl Writer {
                 self.next_tick = Instant::now() + TICK;
             }
         }
-        self.shared.close();
     }
 
     /// Serves a job and what has gathered behind it. Whether the store goes on.
@@ -119,7 +163,7 @@ impl Writer {
             let state = self.shared.read();
             let room = self.space.room_for_history(&state.index);
             target = self.compactor.size_target(&state.index, room);
-            batch = Batch::new(&state.index);
+            batch = Batch::new(&state.index, self.clock.now());
             let mut next = Some(first);
             while let Some(job) = next {
                 match job {
@@ -145,6 +189,8 @@ impl Writer {
                         compactions.push(answer);
                     }
                     Job::Close => closing = true,
+                    // The hook for panics has nothing to report.
+                    Job::Fail => resume_unwind(Box::new("it was ended")),
                 }
                 let full = answers.len() >= MAX_BATCH || batch.bytes >= MAX_BATCH_BYTES;
                 next = if closing || full {
@@ -381,7 +427,7 @@ impl Writer {
         let mut batch;
         {
             let state = self.shared.read();
-            batch = Batch::new(&state.index);
+            batch = Batch::new(&state.index, self.clock.now());
             for (key, revision) in state.index.expired(batch.now, EXPIRED_PER_COMMIT) {
                 batch.stage(&state.index, Txn::remove(key, revision));
             }
@@ -393,7 +439,7 @@ impl Writer {
 
     /// Compacts, and removes garbage for as long as no writer waits.
     fn compact(&mut self, target: Option<Revision>) -> Result<(), Error> {
-        let nothing = Batch::new(&self.shared.read().index);
+        let nothing = Batch::new(&self.shared.read().index, self.clock.now());
         self.commit(&nothing, target, GARBAGE_WHEN_IDLE)
     }
 }

@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::restarts;
 
 /// The first pause before a task is started again. It doubles with each end.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
@@ -217,6 +219,7 @@ impl Supervisor {
                     "task failed, starting it again"
                 );
                 inner.ended(name, reason);
+                restarts::count(name);
                 tokio::select! {
                     () = inner.stop.cancelled() => return,
                     () = tokio::time::sleep(pause) => {}
@@ -229,15 +232,26 @@ impl Supervisor {
 
 /// Runs a task that belongs to what starts it, again and again until this is dropped or the task
 /// returns: a panic ends neither its owner nor what the task is for.
-pub async fn survive_panics<Task>(name: &'static str, mut make: impl FnMut() -> Task)
+pub async fn survive_panics<Task>(name: &'static str, make: impl FnMut() -> Task)
 where
+    Task: Future<Output = ()> + Send + 'static,
+{
+    survive_panics_noting(name, make, |_| {}).await;
+}
+
+/// As [`survive_panics`]; `failed` takes the reason each time.
+pub async fn survive_panics_noting<Task>(
+    name: &'static str,
+    mut make: impl FnMut() -> Task,
+    mut failed: impl FnMut(&str),
+) where
     Task: Future<Output = ()> + Send + 'static,
 {
     let mut pause = SHORTEST_PAUSE;
     loop {
         let begun = Instant::now();
-        let task = AbortOnDrop(tokio::spawn(make()));
-        let Err(reason) = task.ended().await else {
+        let task = AbortOnDropHandle::new(tokio::spawn(make()));
+        let Err(reason) = task.await.map_err(how_it_ended) else {
             return;
         };
         if begun.elapsed() >= LONGEST_PAUSE {
@@ -249,23 +263,10 @@ where
             ?pause,
             "task failed, starting it again"
         );
+        restarts::count(name);
+        failed(&reason);
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// A task that does not outlive its owner.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl AbortOnDrop {
-    async fn ended(mut self) -> Result<(), String> {
-        (&mut self.0).await.map_err(how_it_ended)
-    }
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -15,6 +15,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_core::lifecycle::node_health::Signs;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -98,9 +99,10 @@ impl Heartbeat {
     /// Renews the lease until told to stop.
     pub(super) async fn renew_lease(&self, stop: CancellationToken) {
         let every = self.lease_duration / 4;
+        let mut clock = None;
         loop {
             for _ in 0..RENEWAL_TRIES {
-                match self.renew_once().await {
+                match self.renew_once(&mut clock).await {
                     Ok(()) => break,
                     Err(error) => {
                         tracing::warn!(node = %self.identity.name, %error, "lease not renewed");
@@ -117,10 +119,20 @@ impl Heartbeat {
         }
     }
 
-    async fn renew_once(&self) -> kube::Result<()> {
+    /// A renewal counts only if it is later than the last one, so they are when the clock is set back,
+    /// and also those of an agent that is started after that.
+    async fn renew_once(&self, clock: &mut Option<Clock>) -> kube::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), LEASE_NAMESPACE);
         let name = &self.identity.name;
-        let now = micro_time(self.clock.now());
+        let clock = match clock {
+            Some(clock) => clock,
+            None => {
+                let known = leases.get_opt(name).await?;
+                let last = known.as_ref().and_then(|lease| Signs::renewal_of(lease).0);
+                clock.insert(self.clock.advancing_from(last.unwrap_or_default()))
+            }
+        };
+        let now = micro_time(clock.now());
         let spec = serde_json::json!({ "spec": { "renewTime": now, "holderIdentity": name } });
         let patch = Patch::Merge(spec);
         match leases.patch(name, &PatchParams::default(), &patch).await {
@@ -156,12 +168,13 @@ impl Heartbeat {
     ) {
         let mut reported_at: Option<Timestamp> = None;
         loop {
-            let now = self.clock.now();
-            let is_old = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
+            let (now, steady) = (self.clock.now(), self.clock.steady());
+            let is_old =
+                reported_at.is_none_or(|at| steady.saturating_since(at) >= self.report_every);
             let is_due = self.is_rehearsal.swap(false, Ordering::Relaxed) || is_old;
             let telling = self.precedence.begin();
             match self.report_once(&facts(), is_due, now).await {
-                Ok(true) => reported_at = Some(now),
+                Ok(true) => reported_at = Some(steady),
                 Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(node = %self.identity.name, %error, "status not reported");

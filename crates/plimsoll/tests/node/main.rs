@@ -17,6 +17,7 @@ mod transcript;
 
 mod adoption;
 mod cgroups;
+mod clock;
 mod confinement;
 mod demo;
 mod down;

@@ -4,31 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use plimsoll_core::object::timestamp::Timestamp;
-use plimsoll_node::pods::Clock;
+use plimsoll_client::testing::{VIRTUAL_START, clock_that_is_set};
 use serde_json::json;
 
 use crate::world::{World, pod, simple};
 
 const HOUR: i64 = 60 * 60;
 const YEAR: i64 = 365 * 24 * HOUR;
-const START: i64 = 1_700_000_000;
 
-/// A clock that is ahead by so many seconds, and the world that has it.
 fn world() -> (Arc<AtomicI64>, World) {
-    let ahead = Arc::new(AtomicI64::new(0));
-    let even = Clock::starting_at(Timestamp::from_secs(START));
-    let (shown, by) = (even.clone(), Arc::clone(&ahead));
-    let now = move || {
-        let by = by.load(Ordering::Relaxed).saturating_mul(1_000_000_000);
-        Timestamp::from_nanos(shown.now().as_nanos() + by)
-    };
-    let clock = Clock::set_by_others(now, move || even.now());
+    let (ahead, clock) = clock_that_is_set();
     (ahead, World::with_clock(clock))
 }
 
 /// A year ahead, an hour behind, 1970, and right again.
-const JUMPS: [i64; 4] = [YEAR, -HOUR, -START, 0];
+const JUMPS: [i64; 4] = [YEAR, -HOUR, -VIRTUAL_START, 0];
 
 #[tokio::test(start_paused = true)]
 async fn probes_go_on_when_the_clock_is_set() {

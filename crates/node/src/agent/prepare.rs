@@ -156,6 +156,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let cgroups = cgroups.map_err(|refusal| StartError::Cgroups {
         refusal: Box::new(refusal),
     })?;
+    let starting = walker.clone();
+    // One that does not start is started again when it is needed, and the log says why it did not.
+    let _ = tokio::task::spawn_blocking(move || starting.start()).await;
     let facts = facts(options, &local, &allocatable, &cgroups);
     let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
     Ok(Prepared {

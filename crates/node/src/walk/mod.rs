@@ -51,6 +51,15 @@ impl Walker {
         Walker(Some(Arc::new(Process::new(command, account))))
     }
 
+    /// Has the process, if there is one, be there before it is needed. Returns soon.
+    pub(crate) fn start(&self) {
+        if self.0.is_some() {
+            let mut walk = self.begin(Path::new("/"), Scope::Files);
+            let progress = walk.advance(&mut 1, Instant::now() + STEP_TIME);
+            tracing::debug!(?progress, "started disk walker");
+        }
+    }
+
     /// A walk that has not looked at anything yet.
     pub(crate) fn begin(&self, path: &Path, scope: Scope) -> Walk {
         let (path, state) = (path.to_owned(), State::New);

@@ -5,7 +5,8 @@
 //! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
 //! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in),
 //! [`open_files`] (how many of them), [`splice`] (two
-//! connections made one), [`supervision`] (tasks that are started again).
+//! connections made one), [`supervision`] (tasks that are started again),
+//! [`restarts`] (how often).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod accepting;
@@ -16,6 +17,7 @@ pub mod holder;
 pub mod informer;
 pub mod open_files;
 pub mod process;
+pub mod restarts;
 pub mod splice;
 pub mod supervision;
 #[cfg(any(test, feature = "testing"))]

@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::restarts;
 
 /// The first pause before a task is started again. It doubles with each end.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
@@ -188,7 +190,7 @@ impl Supervisor {
         let owner = Arc::clone(&self.0);
         let stop = self.0.stop.clone();
         self.0.tasks.spawn(async move {
-            let repeated = repeat(name, Some(&owner), make);
+            let repeated = repeat(name, Some(&owner), make, |_| {});
             tokio::select! {
                 () = repeated => {}
                 // The task itself knows when to stop.
@@ -206,7 +208,18 @@ pub async fn survive_panics<Task>(name: &'static str, mut make: impl FnMut() -> 
 where
     Task: Future<Output = ()> + Send + 'static,
 {
-    repeat(name, None, || make().map(Ok)).await;
+    repeat(name, None, || make().map(Ok), |_| {}).await;
+}
+
+/// As [`survive_panics`]; `failed` takes the reason each time.
+pub async fn survive_panics_noting<Task>(
+    name: &'static str,
+    mut make: impl FnMut() -> Task,
+    failed: impl FnMut(&str),
+) where
+    Task: Future<Output = ()> + Send + 'static,
+{
+    repeat(name, None, || make().map(Ok), failed).await;
 }
 
 /// Runs a task, and again after each failure, until it is done or its owner is to stop. Dropping this
@@ -215,17 +228,18 @@ async fn repeat<Task>(
     name: &'static str,
     owner: Option<&Arc<Inner>>,
     mut make: impl FnMut() -> Task,
+    mut failed: impl FnMut(&str),
 ) where
     Task: Future<Output = Result<(), String>> + Send + 'static,
 {
     let mut back_off = BackOff::default();
     loop {
         let begun = Instant::now();
-        let mut task = AbortOnDrop(tokio::spawn(make()));
+        let task = AbortOnDropHandle::new(tokio::spawn(make()));
         if let Some(owner) = owner {
-            owner.started(name, task.0.abort_handle());
+            owner.started(name, task.abort_handle());
         }
-        let ended = (&mut task.0).await;
+        let ended = task.await;
         let Err(reason) = ended.unwrap_or_else(|error| Err(how_it_ended(error))) else {
             return;
         };
@@ -239,6 +253,8 @@ async fn repeat<Task>(
             ?pause,
             "task failed, starting it again"
         );
+        restarts::count(name);
+        failed(&reason);
         let paused = tokio::time::sleep(pause);
         match owner {
             None => paused.await,
@@ -276,15 +292,6 @@ impl BackOff {
         let pause = self.next;
         self.next = (pause * 2).min(LONGEST_PAUSE);
         pause
-    }
-}
-
-/// A task that does not outlive its owner.
-struct AbortOnDrop(JoinHandle<Result<(), String>>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -119,13 +119,13 @@ enum ConfigCommand {
 }
 
 fn main() -> ExitCode {
-    // Helpers of the embedded runtime have to be single-threaded and small: they come first.
-    let mut words = std::env::args_os().skip(1);
-    if words
-        .next()
-        .is_some_and(|word| word == node::RUNTIME_HELPER)
-    {
-        return plimsoll_node::runtime::embedded::helper_main();
+    // Helpers of a node have to be single-threaded and small: they come first.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == node::RUNTIME_HELPER => {
+            return plimsoll_node::runtime::embedded::helper_main();
+        }
+        Some(word) if word == node::DISK_WALKER => return plimsoll_node::walk::walker_main(),
+        _ => {}
     }
     let cli = Cli::parse();
     logging::start(&cli.logging, default_level(&cli.command));

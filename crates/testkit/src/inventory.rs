@@ -62,7 +62,7 @@ impl Inventory {
     /// files are not among it, nor cgroups that the test has made itself.
     pub fn of_node(place: &Place) -> Inventory {
         let mut all = Inventory::of_place(place);
-        let ours = ["kubepods", "kubepods.slice", "kubelet"];
+        let ours = ["kubepods", "kubepods.slice", "kubelet", "kubelet-walks"];
         let is_ours = |path: &String| {
             Path::new(path)
                 .iter()

@@ -13,6 +13,7 @@ mod service;
 mod state;
 mod test_api;
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -126,10 +127,23 @@ pub fn watch_line(kind: &str, object: &Value) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
+/// What virtual clocks show at first: the beginning of 2026.
+pub const VIRTUAL_START: i64 = 1_767_225_600;
+
 /// A clock that follows Tokio's, which tests can stop and which then runs as fast as it can.
 pub fn virtual_clock() -> Clock {
-    let start = tokio::time::Instant::now();
-    Clock::new(move || Timestamp::from_secs(1_767_225_600).saturating_add(start.elapsed()))
+    Clock::starting_at(Timestamp::from_secs(VIRTUAL_START))
+}
+
+/// As [`virtual_clock`], but one that is set: it is ahead by so many seconds, and measures on.
+pub fn clock_that_is_set() -> (Arc<AtomicI64>, Clock) {
+    let (ahead, even) = (Arc::new(AtomicI64::new(0)), virtual_clock());
+    let (by, shown) = (Arc::clone(&ahead), even.clone());
+    let now = move || {
+        let by = by.load(Ordering::Relaxed).saturating_mul(1_000_000_000);
+        Timestamp::from_nanos(shown.now().as_nanos().saturating_add(by))
+    };
+    (ahead, Clock::set_by_others(now, move || even.now()))
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl Controller {
 
     async fn wait_for_timers(&self, due: Arc<WorkQueue<Key>>) {
         loop {
-            let now = self.options.clock.now();
+            let now = self.options.clock.steady();
             let next = {
                 let mut state = self.state();
                 for pod in state.evictions.take_due(now) {
@@ -205,7 +205,7 @@ impl Controller {
     fn observe_on(&self, state: &mut State, pod: &Pod, taints: &[Taint]) {
         let tolerations = tolerations(pod);
         let stay = allowed_stay(taints, &tolerations, ComparisonOperators::Disabled);
-        let now = self.options.clock.now();
+        let now = self.options.clock.steady();
         let change = state.evictions.observe(&pod_ref(pod), stay, now);
         self.tell_cancelled(&pod_ref(pod), change);
     }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use plimsoll_client::watching;
+use plimsoll_client::{restarts, watching};
 use plimsoll_core::scheduling::queue::{Incoming, Sizes};
 
 /// How an attempt ended.
@@ -258,8 +258,9 @@ impl Metrics {
     /// All of them, as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let of_watches = encode_registry(&mut text, watching::metrics());
-        if let Err(error) = of_watches.and_then(|()| encode(&mut text, &self.registry)) {
+        let of_client = encode_registry(&mut text, watching::metrics())
+            .and_then(|()| encode_registry(&mut text, restarts::metrics()));
+        if let Err(error) = of_client.and_then(|()| encode(&mut text, &self.registry)) {
             tracing::warn!(%error, "metrics not encoded");
         }
         text

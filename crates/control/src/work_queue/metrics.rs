@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use plimsoll_client::watching;
+use plimsoll_client::{restarts, watching};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -176,6 +176,7 @@ impl Metrics {
         let mut text = String::new();
         // Writing into a text does not fail.
         let _ = encode_registry(&mut text, watching::metrics());
+        let _ = encode_registry(&mut text, restarts::metrics());
         let _ = encode(&mut text, &self.registry);
         text
     }

@@ -73,15 +73,17 @@ impl Signs {
     pub fn from_api(node: &Node, lease: Option<&Lease>) -> Signs {
         let created = node.metadata.creation_timestamp.as_ref();
         let status = node.status.as_ref();
-        let renewal = |lease: &Lease| {
-            let renewed = lease.spec.as_ref().and_then(|s| s.renew_time.as_ref());
-            Renewal(renewed.map(|time| Timestamp::from_api(&Time(time.0))))
-        };
         Signs {
             created: created.map(Timestamp::from_api).unwrap_or_default(),
             ready: status.and_then(ready_of),
-            lease: lease.map(renewal),
+            lease: lease.map(Signs::renewal_of),
         }
+    }
+
+    /// The renewal of a Lease.
+    pub fn renewal_of(lease: &Lease) -> Renewal {
+        let renewed = lease.spec.as_ref().and_then(|s| s.renew_time.as_ref());
+        Renewal(renewed.map(|time| Timestamp::from_api(&Time(time.0))))
     }
 }
 

@@ -32,6 +32,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(nanos))
     }
 
+    /// That much earlier; saturates.
+    pub fn saturating_sub(self, duration: Duration) -> Timestamp {
+        let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+        Timestamp(self.0.saturating_sub(nanos))
+    }
+
     /// How long ago `earlier` was; zero if it is not earlier.
     pub fn saturating_since(self, earlier: Timestamp) -> Duration {
         let nanos = i128::from(self.0) - i128::from(earlier.0);

@@ -15,6 +15,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_core::lifecycle::node_health::Signs;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,8 @@ use super::precedence::Precedence;
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The least by which times in leases differ.
+const TICK: Duration = Duration::from_micros(1);
 /// How often a renewal is tried before the next one is due.
 const RENEWAL_TRIES: usize = 5;
 /// How long a registration waits at first, and at most, before it is tried again.
@@ -98,9 +101,10 @@ impl Heartbeat {
     /// Renews the lease until told to stop.
     pub(super) async fn renew_lease(&self, stop: CancellationToken) {
         let every = self.lease_duration / 4;
+        let mut clock = None;
         loop {
             for _ in 0..RENEWAL_TRIES {
-                match self.renew_once().await {
+                match self.renew_once(&mut clock).await {
                     Ok(()) => break,
                     Err(error) => {
                         tracing::warn!(node = %self.identity.name, %error, "lease not renewed");
@@ -117,10 +121,21 @@ impl Heartbeat {
         }
     }
 
-    async fn renew_once(&self) -> kube::Result<()> {
+    /// A renewal counts only if it is later than the last one, so they are when the clock is set back,
+    /// and also those of an agent that is started after that.
+    async fn renew_once(&self, clock: &mut Option<Clock>) -> kube::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), LEASE_NAMESPACE);
         let name = &self.identity.name;
-        let now = micro_time(self.clock.now());
+        let clock = match clock {
+            Some(clock) => clock,
+            None => {
+                let known = leases.get_opt(name).await?;
+                let last = known.as_ref().and_then(|lease| Signs::renewal_of(lease).0);
+                let later = last.unwrap_or_default().saturating_add(TICK);
+                clock.insert(self.clock.advancing_from(later))
+            }
+        };
+        let now = micro_time(clock.now());
         let spec = serde_json::json!({ "spec": { "renewTime": now, "holderIdentity": name } });
         let patch = Patch::Merge(spec);
         match leases.patch(name, &PatchParams::default(), &patch).await {
@@ -156,12 +171,13 @@ impl Heartbeat {
     ) {
         let mut reported_at: Option<Timestamp> = None;
         loop {
-            let now = self.clock.now();
-            let is_old = reported_at.is_none_or(|at| now.saturating_since(at) >= self.report_every);
+            let (now, steady) = (self.clock.now(), self.clock.steady());
+            let is_old =
+                reported_at.is_none_or(|at| steady.saturating_since(at) >= self.report_every);
             let is_due = self.is_rehearsal.swap(false, Ordering::Relaxed) || is_old;
             let telling = self.precedence.begin();
             match self.report_once(&facts(), is_due, now).await {
-                Ok(true) => reported_at = Some(now),
+                Ok(true) => reported_at = Some(steady),
                 Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(node = %self.identity.name, %error, "status not reported");
@@ -266,4 +282,66 @@ fn owner_of(node: &Node) -> Option<OwnerReference> {
 fn micro_time(now: Timestamp) -> MicroTime {
     let micros = now.as_nanos().div_euclid(1000);
     MicroTime(jiff::Timestamp::from_microsecond(micros).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_client::informer::Key;
+    use plimsoll_client::testing::{Cluster, VIRTUAL_START, clock_that_is_set};
+
+    use super::*;
+
+    fn heartbeat(client: Client, clock: Clock) -> Heartbeat {
+        Heartbeat {
+            recorder: Recorder::counted(client.clone(), "kubelet", CancellationToken::new()),
+            client,
+            precedence: Precedence::new(),
+            clock,
+            identity: NodeIdentity {
+                name: "n1".to_owned(),
+                hostname: "n1".to_owned(),
+                addresses: Vec::new(),
+                port: 10250,
+                labels: Default::default(),
+                taints: Vec::new(),
+                system: Default::default(),
+            },
+            node: watch::channel(None).0,
+            lease_duration: Duration::from_secs(40),
+            update_every: Duration::from_secs(10),
+            report_every: Duration::from_secs(300),
+            at_once: Arc::default(),
+            is_rehearsal: AtomicBool::default(),
+        }
+    }
+
+    /// Controllers take only later ones for signs of life.
+    #[tokio::test(start_paused = true)]
+    async fn each_renewal_is_later_than_the_last_when_the_clock_is_set() {
+        let cluster = Cluster::new();
+        let (ahead, time) = clock_that_is_set();
+        let renewed = || {
+            let lease = cluster.get("leases", &Key::new(LEASE_NAMESPACE, "n1"));
+            let renewed = lease.unwrap_or_default()["spec"]["renewTime"].clone();
+            Timestamp::from_rfc3339(renewed.as_str().unwrap_or_default())
+        };
+        let mut last = None;
+        for jump in [0, 365 * 24 * 3600, -3600, -VIRTUAL_START, 0] {
+            ahead.store(jump, Ordering::Relaxed);
+            // An agent that goes on, and one that is started then.
+            let heartbeat = heartbeat(cluster.client(), time.clone());
+            let mut clock = None;
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                heartbeat.renew_once(&mut clock).await.unwrap();
+                assert!(renewed() > last, "ahead by {jump}");
+                last = renewed();
+            }
+            ahead.store(-3600, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            heartbeat.renew_once(&mut clock).await.unwrap();
+            assert!(renewed() > last, "ahead by {jump}");
+            last = renewed();
+        }
+    }
 }

@@ -33,6 +33,7 @@ use crate::runtime::wire::{
 use crate::stats::metrics::{KubeletMetrics, PodCounts};
 use crate::stats::{self, Collector, RootFs, RuntimeFs, VolumeMeasure};
 use crate::volumes::MountedVolume;
+use crate::walk::Walker;
 
 /// How often everything is measured.
 const EVERY: Duration = Duration::from_secs(10);
@@ -85,8 +86,9 @@ impl Meter {
         pods: Pods,
         options: &Options,
         runtime_name: &str,
+        walker: Walker,
     ) -> Meter {
-        let clock = Clock::system();
+        let clock = Clock::advancing();
         let started = clock.now();
         let cgroups = host.cgroups.cgroups();
         let configured = |text: &str| {
@@ -123,6 +125,7 @@ impl Meter {
             kept_files: stats::Settings::affordable_files(),
             played: played.and_then(|(cgroup, machine)| Some((cgroup, machine.max_pid?.0))),
             quotas: host.volumes.quotas().clone(),
+            walker,
         };
         let metrics = KubeletMetrics::new(&options.node_name, cgroups.version());
         let collector = Collector::new(settings, cgroups.layout().clone());

@@ -29,8 +29,10 @@ mod tasks;
 mod tests;
 mod upkeep;
 mod vitals;
+mod walks;
 
 pub(crate) use host::chain;
+pub(crate) use options::walks_cgroup;
 pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving};
 pub use prepare::StartError;
 pub use run::run;

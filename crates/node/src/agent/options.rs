@@ -33,6 +33,9 @@ pub struct Options {
     pub system_root: PathBuf,
     /// Who runs its containers.
     pub runtime: RuntimeChoice,
+    /// The command that walks over directories: this binary with a hidden word. Without one the agent
+    /// does so itself.
+    pub walker: Vec<std::ffi::OsString>,
     /// Where its face is served.
     pub listen: SocketAddr,
     /// Where its health is served without TLS, if anywhere.
@@ -118,6 +121,12 @@ impl Options {
 /// The cgroup of an agent that nobody has given one, below that of all pods' root.
 pub(super) fn own_cgroup(root: &CgroupPath) -> String {
     format!("{}/kubelet", root.as_str().trim_end_matches('/'))
+}
+
+/// The cgroup of the process that walks over directories for the agent: not inside of the agent's own,
+/// since a cgroup of cgroup v2 with limits has processes or children.
+pub(crate) fn walks_cgroup(root: &CgroupPath) -> String {
+    format!("{}/kubelet-walks", root.as_str().trim_end_matches('/'))
 }
 
 /// Where an agent keeps things.

@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
+use super::walks::walker;
 use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
 use crate::image::{ImageService, Registries, Store};
 use crate::machine::{self, LocalMachine, read_local_machine};
@@ -21,6 +22,7 @@ use crate::runtime::Runtime;
 use crate::runtime::cri::{self, Cri};
 use crate::runtime::embedded::{self, Embedded};
 use crate::teardown::holder::{Claim, ClaimError};
+use crate::walk::Walker;
 
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +102,8 @@ pub(super) struct Prepared {
     /// `containerd`, `plimsoll`: the prefix of container ids.
     pub(super) runtime_name: String,
     pub(super) facts: NodeFacts,
+    /// What walks over directories for the agent and its runtime.
+    pub(super) walker: Walker,
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
@@ -140,7 +144,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     adjust_kernel(options)?;
     raise_file_limit(options);
     make_directories(options)?;
-    let runtime = open_runtime(options).await?;
+    let walker = walker(options);
+    let runtime = open_runtime(options, walker.clone()).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
     let told = runtime.cgroup_driver().await;
@@ -151,6 +156,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let cgroups = cgroups.map_err(|refusal| StartError::Cgroups {
         refusal: Box::new(refusal),
     })?;
+    let starting = walker.clone();
+    // One that does not start is started again when it is needed, and the log says why it did not.
+    let _ = tokio::task::spawn_blocking(move || starting.start()).await;
     let facts = facts(options, &local, &allocatable, &cgroups);
     let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
     Ok(Prepared {
@@ -160,6 +168,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         runtime_version: format!("{}://{}", version.runtime_name, version.runtime_version),
         runtime_name: version.runtime_name,
         facts,
+        walker,
     })
 }
 
@@ -233,7 +242,7 @@ fn make_directories(options: &Options) -> Result<(), StartError> {
     Ok(())
 }
 
-async fn open_runtime(options: &Options) -> Result<Arc<dyn Runtime>, StartError> {
+async fn open_runtime(options: &Options, walker: Walker) -> Result<Arc<dyn Runtime>, StartError> {
     match &options.runtime {
         RuntimeChoice::Cri { endpoint } => {
             let cri = Cri::new(&cri::Options::at(endpoint));
@@ -241,7 +250,7 @@ async fn open_runtime(options: &Options) -> Result<Arc<dyn Runtime>, StartError>
             Ok(Arc::new(cri))
         }
         RuntimeChoice::Embedded(choice) => {
-            let runtime = Embedded::new(embedded_options(options, choice)?).await;
+            let runtime = Embedded::new(embedded_options(options, choice, walker)?).await;
             let runtime = runtime.map_err(|error| StartError::Runtime(error.chain()))?;
             Ok(Arc::new(runtime))
         }
@@ -251,9 +260,11 @@ async fn open_runtime(options: &Options) -> Result<Arc<dyn Runtime>, StartError>
 fn embedded_options(
     options: &Options,
     choice: &EmbeddedChoice,
+    walker: Walker,
 ) -> Result<embedded::Options, StartError> {
     let store = Store::open_with(&options.directories.images, choice.max_image_size);
     let store = store.map_err(|error| StartError::Runtime(chain(&error)))?;
+    let store = store.with_walker(walker);
     if let Some(image) = &choice.builtin_image {
         let installed = store.install_builtin(image);
         installed.map_err(|error| StartError::Runtime(chain(&error)))?;

@@ -46,6 +46,7 @@ use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
 use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
+use crate::walk::Walker;
 use plimsoll_client::supervision::{Supervisor, Weight};
 
 /// How long an answer of the API server about a caller is good, as upstream.
@@ -115,6 +116,7 @@ pub(super) struct Agent {
     pub(super) health: watch::Sender<RuntimeHealth>,
     prepared_facts: NodeFacts,
     runtime_name: String,
+    walker: Walker,
     pub(super) supervisor: Supervisor,
     pub(super) stop: CancellationToken,
 }
@@ -204,6 +206,7 @@ impl Agent {
                 ..NodeFacts::default()
             },
             runtime_name: prepared.runtime_name.clone(),
+            walker: prepared.walker.clone(),
             stop,
         })
     }
@@ -339,6 +342,7 @@ impl Agent {
             self.pods.clone(),
             options,
             &self.runtime_name,
+            self.walker.clone(),
         ));
         let journal = pressure::start(
             options,

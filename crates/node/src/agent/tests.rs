@@ -108,6 +108,7 @@ impl Scene {
                 insecure_registries: Vec::new(),
                 builtin_image: None,
             }),
+            walker: Vec::new(),
             listen: "127.0.0.1:0".parse().unwrap(),
             healthz: Some("127.0.0.1:0".parse().unwrap()),
             client_ca_pem: None,

@@ -14,6 +14,31 @@ use super::tree::Cgroups;
 pub const AGENT_OOM_SCORE_ADJ: i64 = -999;
 
 impl Cgroups {
+    /// Moves a process into a cgroup of its own, which is made if need be, and has it take no more
+    /// memory than that, what the kernel holds for it included.
+    pub fn confine(&self, cgroup: &CgroupPath, pid: u32, memory: u64) -> Result<(), Error> {
+        self.create(cgroup)?;
+        let limits: &[(&str, u64)] = match self.version() {
+            Version::V1 => &[("memory.limit_in_bytes", memory)],
+            // What is above the first is freed at once; only what cannot be reaches the second.
+            Version::V2 => &[("memory.high", memory / 4 * 3), ("memory.max", memory)],
+        };
+        for (file, value) in limits {
+            let (file, value) = ((*file).to_owned(), value.to_string());
+            let written = match self.layout.directory("memory", cgroup) {
+                Some(directory) => write_existing(&directory.join(&file), &value),
+                None => Err(io::ErrorKind::NotFound.into()),
+            };
+            written.map_err(|source| Error::Write {
+                cgroup: cgroup.clone(),
+                file,
+                value,
+                source,
+            })?;
+        }
+        self.enter(cgroup, pid)
+    }
+
     /// Moves a process into a cgroup, which is made if need be, in every tree.
     pub fn enter(&self, cgroup: &CgroupPath, pid: u32) -> Result<(), Error> {
         const PROCS: &str = "cgroup.procs";

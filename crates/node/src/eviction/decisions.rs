@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +46,11 @@ impl Decisions {
         if let Some(directory) = directory {
             thread::Builder::new()
                 .name("decisions".to_owned())
-                .spawn(move || write_all(&directory, most, &to_write))?;
+                .spawn(move || {
+                    write_all(&directory, &to_write, |record| {
+                        write(&directory, record).and_then(|()| prune(&directory, most))
+                    })
+                })?;
         }
         Ok(Decisions {
             kept: Arc::new(Mutex::new(kept)),
@@ -75,22 +80,39 @@ impl Decisions {
     }
 }
 
-fn write_all(directory: &Path, most: usize, records: &Receiver<Arc<Record>>) {
+/// Writes one after the other. A panic costs the record that it was about and none of those that
+/// follow.
+fn write_all<T>(
+    directory: &Path,
+    records: &Receiver<Arc<T>>,
+    write: impl Fn(&T) -> io::Result<()>,
+) {
     for record in records {
-        let done = write(directory, &record).and_then(|()| prune(directory, most));
-        if let Err(error) = done {
-            tracing::warn!(directory = %directory.display(), %error, "decision not written");
-        }
+        let written = catch_unwind(AssertUnwindSafe(|| write(&record)));
+        let Err(error) = written.unwrap_or_else(|_| Err(io::Error::other("writing it panicked")))
+        else {
+            continue;
+        };
+        tracing::error!(directory = %directory.display(), %error, "decision not written");
     }
 }
 
 /// The name sorts by time.
 fn write(directory: &Path, record: &Record) -> io::Result<()> {
     let nanos = record.at.map_or(0, |at| at.as_nanos());
-    let path = directory.join(format!("{nanos:020}.json"));
+    let path = directory.join(name_after(&files(directory)?, nanos));
     let hidden = path.with_extension("json.new");
     fs::write(&hidden, serde_json::to_vec(record)?)?;
     fs::rename(hidden, path)
+}
+
+/// The name of a record that follows these files. It is later than theirs, whatever the clock was set
+/// to in between.
+fn name_after(files: &[PathBuf], nanos: i64) -> String {
+    let number = |path: &PathBuf| path.file_stem()?.to_str()?.parse::<i64>().ok();
+    let last = files.last().and_then(number);
+    let nanos = last.map_or(nanos, |last| nanos.max(last.saturating_add(1)));
+    format!("{nanos:020}.json")
 }
 
 fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -161,4 +183,40 @@ fn read(directory: &Path) -> io::Result<VecDeque<Arc<Record>>> {
     let texts = texts.iter().filter_map(|path| fs::read(path).ok());
     let records = texts.filter_map(|text| serde_json::from_slice(&text).ok());
     Ok(records.map(Arc::new).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_cannot_be_written_costs_no_other() {
+        let (sender, records) = channel();
+        for record in ["bad", "too large", "good"] {
+            sender.send(Arc::new(record)).unwrap();
+        }
+        drop(sender);
+        let written = Mutex::new(Vec::new());
+        write_all(Path::new("/records"), &records, |record| {
+            assert_ne!(*record, "bad");
+            if *record == "too large" {
+                return Err(io::Error::other("the disk is full"));
+            }
+            written.lock().unwrap().push(*record);
+            Ok(())
+        });
+        assert_eq!(*written.lock().unwrap(), ["good"]);
+    }
+
+    #[test]
+    fn records_stay_in_order_when_the_clock_is_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut names = Vec::new();
+        for nanos in [5_000, 7_000, 10, 7_001] {
+            let name = name_after(&files(folder.path()).unwrap(), nanos);
+            fs::write(folder.path().join(&name), "").unwrap();
+            names.push(name);
+        }
+        assert!(names.is_sorted(), "{names:?}");
+    }
 }

@@ -119,7 +119,7 @@ impl Watch {
             quiet_until: Timestamp::default(),
             reclaims_since: None,
             kernel_until: None,
-            clock: Clock::system(),
+            clock: Clock::advancing(),
             settings,
             cgroups,
             surroundings,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::compression::decompressed;
 use super::digest::{Digest, Hashing};
 use super::file::{self, Doing};
-use super::tree::{self, Usage};
 use super::unpack::{self, Limits, unpack};
+use crate::walk::{Usage, measure};
 
 /// Layers are long and read once.
 const BUFFER: usize = 128 << 10;
@@ -156,7 +156,7 @@ pub fn unpack_into(
     if found != diff_id {
         return Err(Error::OtherContent { diff_id, found });
     }
-    let usage = tree::measure(&files).doing("measure", &files)?;
+    let usage = measure(&files).doing("measure", &files)?;
     let facts = Facts {
         bytes: usage.bytes,
         inodes: usage.inodes,

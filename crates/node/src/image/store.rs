@@ -26,8 +26,8 @@ use super::lock::Lock;
 use super::reference::Reference;
 use super::room::{Disk, MaxImageSize, Room};
 use super::roots::Roots;
-use super::tree::{self, Usage};
 use super::workspace::{self, Workspace};
+use crate::walk::{Usage, Walker, measure};
 
 /// Images and root file systems under one directory. Cheap to clone; several may be open on one
 /// directory, in several processes.
@@ -65,6 +65,13 @@ impl Store {
         Ok(store)
     }
 
+    /// Has the walker walk over what containers have written.
+    #[must_use]
+    pub fn with_walker(mut self, walker: Walker) -> Store {
+        self.roots.walk_with(walker);
+        self
+    }
+
     /// Where it lies.
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -83,7 +90,7 @@ impl Store {
 
     /// What all images take.
     pub fn images_usage(&self) -> Result<Usage, Error> {
-        let mut usage = tree::measure(&self.directory.join("blobs"))
+        let mut usage = measure(&self.directory.join("blobs"))
             .doing("measure", &self.directory.join("blobs"))?;
         for (chain, _) in self.layers.all()? {
             // One that was collected meanwhile takes nothing.

@@ -47,11 +47,12 @@ impl BackOff {
         }
     }
 
-    /// Whether `key`, which failed at `failed`, has to wait at `now`.
+    /// Whether `key`, which failed at `failed`, has to wait at `now`. A failure that is still to come
+    /// is from before the clock was set back, and nothing waits for its time to come again.
     pub fn wait_since(&self, key: &str, failed: Timestamp, now: Timestamp) -> Option<Wait> {
         let entry = self.current(key, failed)?;
         let until = failed.saturating_add(entry.delay);
-        (now < until).then_some(Wait {
+        (failed <= now && now < until).then_some(Wait {
             delay: entry.delay,
             until,
         })
@@ -61,7 +62,7 @@ impl BackOff {
     pub fn wait_since_update(&self, key: &str, now: Timestamp) -> Option<Wait> {
         let entry = self.current(key, now)?;
         let until = entry.updated.saturating_add(entry.delay);
-        (now < until).then_some(Wait {
+        (entry.updated <= now && now < until).then_some(Wait {
             delay: entry.delay,
             until,
         })
@@ -136,6 +137,19 @@ mod tests {
         assert_eq!(back_off.wait_since("a", at(5), at(14)), Some(wait));
         assert_eq!(back_off.wait_since("a", at(5), at(15)), None);
         assert_eq!(back_off.wait_since("b", at(5), at(14)), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_up_nothing() {
+        let mut back_off = BackOff::new(MAX);
+        back_off.remember("a", at(10_000), at(10_000));
+        assert!(back_off.wait_since_update("a", at(10_001)).is_some());
+        assert_eq!(back_off.wait_since_update("a", at(6_400)), None);
+        assert_eq!(back_off.wait_since("a", at(10_000), at(6_400)), None);
+        // What fails from then on waits as ever, and longer.
+        back_off.remember("a", at(6_400), at(6_400));
+        let wait = back_off.wait_since("a", at(6_401), at(6_401)).unwrap();
+        assert_eq!(wait.delay, INITIAL * 2);
     }
 
     #[test]

@@ -115,11 +115,15 @@ pub struct MessageSource {
 }
 
 impl Observed {
-    /// Puts everything in order, newest first.
+    /// Puts everything in order, newest first. Sandboxes and containers of a name are numbered, and
+    /// the numbers say which is newer; the times do not when the clock was set back in between.
     pub fn new(mut sandboxes: Vec<Sandbox>, mut containers: Vec<Container>) -> Observed {
-        sandboxes.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        sandboxes.sort_by(|a, b| {
+            let key = |s: &Sandbox| (s.attempt, s.created_at);
+            key(b).cmp(&key(a)).then_with(|| b.id.cmp(&a.id))
+        });
         containers.sort_by(|a, b| {
-            let key = |c: &Container| (c.created_at, c.restart_count);
+            let key = |c: &Container| (c.restart_count, c.created_at);
             key(b).cmp(&key(a)).then_with(|| b.id.cmp(&a.id))
         });
         Observed {

@@ -12,9 +12,10 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup::Layout;
 use crate::project_quota::ProjectQuotas;
+use crate::walk::{Scope, Walker};
 
 use super::cgroup_reader::{CgroupReader, CgroupSample};
-use super::disk::{DiskUsage, Scope, Wanted};
+use super::disk::{DiskUsage, Wanted};
 use super::file_system::FileSystem;
 use super::inventory::{Inventory, Pod, RootFs, RuntimeFs, Volume, VolumeMeasure};
 use super::kept_file::{Budget, Buffer};
@@ -49,6 +50,8 @@ pub struct Settings {
     pub played: Option<(CgroupPath, i64)>,
     /// Where the kernel keeps count of what directories hold.
     pub quotas: ProjectQuotas,
+    /// What walks over other directories.
+    pub walker: Walker,
 }
 
 impl Settings {
@@ -136,7 +139,7 @@ impl Collector {
             machine: MachineReader::new(&settings, &layout),
             readers: BTreeMap::new(),
             inventory: Inventory::default(),
-            disk: DiskUsage::new(settings.quotas.clone()),
+            disk: DiskUsage::new(settings.quotas.clone(), settings.walker.clone()),
             node: NodeSample::default(),
             networks: BTreeMap::new(),
             volumes: VolumeFileSystems::default(),

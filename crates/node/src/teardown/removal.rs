@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::object::identity::PodUid;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -15,7 +16,7 @@ use super::holder::{self, Ended};
 use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
-use crate::agent::chain;
+use crate::agent::{chain, walks_cgroup};
 use crate::image::{ImageService, Registries, Store};
 use crate::runtime::cri::{self, Cri};
 use crate::runtime::embedded::{self, Embedded};
@@ -143,6 +144,11 @@ impl Removal {
         let kubepods = cgroups.path(&cgroups.kubepods());
         if let Err(error) = cgroups.remove_empty(&kubepods) {
             self.fail(format!("cannot remove cgroup {kubepods}"), &error);
+        }
+        // The process that walks ends with its agent, a moment later.
+        let walks = CgroupPath::parse(&walks_cgroup(&cgroups.path(cgroups.root())));
+        if let Ok(Err(error)) = walks.map(|walks| cgroups.remove(&walks)) {
+            self.fail("cannot remove the cgroup of the disk walker", &error);
         }
         if let Some(own) = own_cgroup(data_dir, footprint, &cgroups)
             && let Err(error) = cgroups.remove_empty(&own)

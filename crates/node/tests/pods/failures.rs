@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_node::pods::note::Note;
-use plimsoll_node::pods::set::Begun;
+use plimsoll_node::pods::set::{Begun, Source};
 use plimsoll_node::pods::status::Forced;
 use plimsoll_node::runtime::wire::ContainerState;
 use serde_json::json;
@@ -433,4 +433,64 @@ async fn who_was_told_to_go_before_a_restart_has_what_is_left_of_its_time() {
         assert_eq!(world.container("job", "a").restart_count, 0);
         assert_eq!(begun.elapsed().as_secs(), takes_secs, "{ends_meanwhile:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_panics_loses_neither_its_pod_nor_others() {
+    let world = World::new();
+    world.apply(simple("other", "sleep:1", "Always"));
+    world.until_phase("other", "Running").await;
+    // Whatever it does at the moment.
+    let before = plimsoll_client::restarts::of("podWorker");
+    for verb in ["run_pod_sandbox", "create_container", "start_container"] {
+        world.runtime.panic(verb, 2);
+        let name = verb.replace('_', "-");
+        world.apply(simple(&name, "sleep:1", "Always"));
+        world.until_phase(&name, "Running").await;
+        let message =
+            format!("error syncing pod, trying again: it panicked: {verb} was told to panic");
+        let note = ("FailedSync".to_owned(), message);
+        let told = world.host.notes().into_iter().filter(|told| *told == note);
+        assert_eq!(told.count(), 2, "{verb}");
+    }
+    let again = plimsoll_client::restarts::of("podWorker") - before;
+    assert!(again >= 6, "{again}");
+    world.runtime.panic("stop_container", 2);
+    let pod = simple("start-container", "sleep:1", "Always");
+    world.delete(&pod, 30);
+    world.until_finished("start-container").await;
+    for name in ["other", "run-pod-sandbox", "create-container"] {
+        assert_eq!(world.phase(name), "Running");
+        assert_eq!(world.container(name, "a").restart_count, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_panics_each_time_is_started_again_less_and_less_often() {
+    let world = World::new();
+    world.runtime.panic("run_pod_sandbox", 1000);
+    world.apply(simple("bad", "sleep:1", "Always"));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let notes = world.host.notes().into_iter();
+    let failed = notes.filter(|(reason, _)| reason == "FailedSync").count();
+    assert!((20..40).contains(&failed), "{failed}");
+    world.runtime.panic("run_pod_sandbox", 0);
+    world.until_phase("bad", "Running").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_whose_stop_panics_is_stopped_in_the_end() {
+    let world = World::new();
+    world.apply(simple("web", "sleep:1", "Always"));
+    world.until_phase("web", "Running").await;
+    world.stop.cancel();
+    let next = world.restarted();
+    next.runtime.panic("stop_container", 1);
+    for source in [Source::Api, Source::Files] {
+        next.pods.replace(source, Vec::new());
+    }
+    next.until("the orphan is stopped", |next| {
+        !next.runtime.is_anything_running()
+    })
+    .await;
 }

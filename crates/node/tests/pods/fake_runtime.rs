@@ -36,6 +36,7 @@ struct State {
     log: Vec<String>,
     exec_exit_code: i32,
     fails: BTreeMap<&'static str, u32>,
+    panics: BTreeMap<&'static str, u32>,
     calls: usize,
     stops: Vec<Stop>,
     made: Vec<String>,
@@ -103,6 +104,11 @@ impl FakeRuntime {
     /// The next so many calls of a verb fail.
     pub(crate) fn fail(&self, verb: &'static str, times: u32) {
         self.state().fails.insert(verb, times);
+    }
+
+    /// The next so many calls of a verb panic, as they do where the agent has a fault.
+    pub(crate) fn panic(&self, verb: &'static str, times: u32) {
+        self.state().panics.insert(verb, times);
     }
 
     /// What commands run in containers end with from now on.
@@ -214,6 +220,11 @@ impl FakeRuntime {
 
     fn check(&self, verb: &'static str) -> Result<(), Error> {
         let mut state = self.state();
+        if let Some(left) = state.panics.get_mut(verb).filter(|left| **left > 0) {
+            *left -= 1;
+            drop(state);
+            panic!("{verb} was told to panic");
+        }
         if let Some(left) = state.fails.get_mut(verb).filter(|left| **left > 0) {
             *left -= 1;
             return Err(Error::failed(format!("{verb} something"), "told to fail"));

@@ -31,6 +31,12 @@ impl World {
         World::with(runtime, clock)
     }
 
+    /// A node with that clock.
+    pub(crate) fn with_clock(clock: Clock) -> World {
+        let runtime = FakeRuntime::new(clock.clone());
+        World::with(runtime, clock)
+    }
+
     /// A node whose runtime does not tell of changes.
     pub(crate) fn with_silent_runtime() -> World {
         let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));

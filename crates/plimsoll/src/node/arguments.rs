@@ -28,6 +28,9 @@ use crate::mistakes::checkable;
 /// The hidden word by which this binary becomes a helper of its own runtime.
 pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
 
+/// The hidden word by which it becomes the process that walks over directories.
+pub(crate) const DISK_WALKER: &str = "disk-walker";
+
 /// Where everything is kept unless something else is said.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
 
@@ -178,6 +181,7 @@ impl NodeArguments {
             directories: directories(data_dir, &config)?,
             system_root: "/".into(),
             runtime: self.runtime_choice()?,
+            walker: own_command(DISK_WALKER)?,
             listen: self.kubelet_listen,
             healthz: self.healthz_listen.0,
             client_ca_pem,
@@ -236,8 +240,12 @@ impl NodeArguments {
 
 /// The command by which this binary becomes a helper of its own runtime.
 pub(crate) fn helper_command() -> Result<Vec<OsString>> {
+    own_command(RUNTIME_HELPER)
+}
+
+fn own_command(word: &str) -> Result<Vec<OsString>> {
     let program = std::env::current_exe().context("cannot tell which file this program is")?;
-    Ok(vec![program.into(), OsString::from(RUNTIME_HELPER)])
+    Ok(vec![program.into(), OsString::from(word)])
 }
 
 /// Where health is served, if anywhere.

@@ -27,8 +27,8 @@ use crate::exit::Exit;
 use crate::failure::{Advise, usage};
 use crate::{logging, signals};
 pub(crate) use arguments::{
-    DEFAULT_DATA_DIR, NodeArguments, RUNTIME_HELPER, absolute, helper_command, image_size,
-    parse_image_size, subject,
+    DEFAULT_DATA_DIR, DISK_WALKER, NodeArguments, RUNTIME_HELPER, absolute, helper_command,
+    image_size, parse_image_size, subject,
 };
 pub(crate) use confinement::DefaultConfinement;
 pub(crate) use preflight::{refuse_by, refuse_unfit};

@@ -50,7 +50,7 @@ impl Controller {
         for (zone, is_ready) in counted.into_iter().flatten() {
             zones.entry(zone).or_default().count(is_ready);
         }
-        let now = self.options.clock.now();
+        let now = self.options.clock.steady();
         let are_all_gone = self.record().step_zones(&zones, now);
         if are_all_gone {
             tracing::warn!("no node is ready; no pods are evicted until one is");
@@ -86,9 +86,15 @@ impl Controller {
         loop {
             let lease = self.leases.get(&Key::new(LEASES, name_of(&node)));
             let signs = Signs::from_api(&node, lease.as_deref());
-            let now = self.options.clock.now();
+            // How long a node is silent is no question of what the clock is set to.
+            let clock = &self.options.clock;
+            let now = clock.steady();
+            let measured = Signs {
+                created: clock.steady_of(signs.created),
+                ..signs.clone()
+            };
             let known = self.record().health(name_of(&node)).cloned();
-            let mut verdict = judge(self.options.grace, known.as_ref(), &signs, now);
+            let mut verdict = judge(self.options.grace, known.as_ref(), &measured, now);
             let written = match verdict.is_silent {
                 true => self.write_silence(&node).await,
                 false => Ok(false),
@@ -143,7 +149,7 @@ impl Controller {
         if change.removes_any_of(taints) {
             self.change_taints(node, &change).await;
         } else {
-            let now = self.options.clock.now();
+            let now = self.options.clock.steady();
             let is_tainted = change.adds_nothing_new_to(taints);
             self.record().queue(node, is_tainted, now);
         }

@@ -52,7 +52,7 @@ impl Controller {
     /// Taints nodes that queue for it, as many as the rates allow.
     pub(super) async fn taint_queued(&self) {
         loop {
-            let now = self.options.clock.now();
+            let now = self.options.clock.steady();
             let Some((zone, name)) = self.record().take(now) else {
                 return;
             };

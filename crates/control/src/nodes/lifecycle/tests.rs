@@ -1,10 +1,12 @@
+use std::sync::atomic::Ordering;
+
 use plimsoll_core::object::taint::{
     NODE_MEMORY_PRESSURE, NODE_NOT_READY, NODE_UNREACHABLE, NODE_UNSCHEDULABLE,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use plimsoll_client::testing::{Cluster, virtual_clock};
+use plimsoll_client::testing::{Cluster, VIRTUAL_START, clock_that_is_set, virtual_clock};
 
 fn node(name: &str, zone: &str) -> Value {
     json!({
@@ -43,7 +45,11 @@ fn pod(name: &str, node: &str) -> Value {
 }
 
 fn start(cluster: &Arc<Cluster>) -> (CancellationToken, Clock) {
-    let (stop, clock) = (CancellationToken::new(), virtual_clock());
+    start_with(cluster, virtual_clock())
+}
+
+fn start_with(cluster: &Arc<Cluster>, clock: Clock) -> (CancellationToken, Clock) {
+    let stop = CancellationToken::new();
     let options = Options {
         clock: clock.clone(),
         ..Options::default()
@@ -245,5 +251,34 @@ async fn a_zone_that_is_partly_gone_is_left_alone_and_others_are_not() {
         .iter()
         .filter(|name| has_taint(&cluster, name, NODE_UNREACHABLE, "NoExecute"));
     assert!(given_up.count() <= 1);
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_makes_no_node_silent_and_none_heard_of() {
+    let cluster = Cluster::new();
+    cluster.put(node("alive", "z"));
+    let _alive = keep_alive(&cluster, "alive");
+    let (ahead, clock) = clock_that_is_set();
+    let (stop, _) = start_with(&cluster, clock);
+    let jumps = [365 * 24 * 3600, -3600, -VIRTUAL_START, 0];
+    for (dead, jump) in ["d0", "d1", "d2", "d3"].into_iter().zip(jumps) {
+        cluster.put(node(dead, "z"));
+        let dying = keep_alive(&cluster, dead);
+        let of = |name: &str| condition(&cluster, "nodes", &key(name), "Ready")["status"].clone();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        ahead.store(jump, Ordering::Relaxed);
+        for _ in 0..80 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for name in ["alive", dead] {
+                assert_eq!(of(name), "True", "{name}, ahead by {jump}");
+                assert!(!has_taint(&cluster, name, NODE_UNREACHABLE, "NoExecute"));
+            }
+        }
+        drop(dying);
+        tokio::time::sleep(Duration::from_secs(80)).await;
+        assert_eq!(of("alive"), "True", "ahead by {jump}");
+        assert_eq!(of(dead), "Unknown", "ahead by {jump}");
+    }
     stop.cancel();
 }

@@ -23,8 +23,9 @@ use super::digest::Digest;
 use super::file::{self, Doing};
 use super::layers::Layers;
 use super::store::Store;
-use super::tree::{self, Usage};
+use super::tree;
 use super::unpack::copy_attributes;
+use crate::walk::{Scope, Usage, Walker, measure};
 pub use measurement::Measurement;
 use measurement::Measurements;
 use overlay::Overlay;
@@ -85,6 +86,7 @@ pub struct Roots {
     /// How overlayfs works here, if it does, once that was tried.
     overlay: Arc<OnceLock<Option<Overlay>>>,
     measurements: Arc<Measurements>,
+    walker: Walker,
 }
 
 impl Roots {
@@ -93,7 +95,13 @@ impl Roots {
             directory,
             overlay: Arc::default(),
             measurements: Arc::default(),
+            walker: Walker::here(),
         }
+    }
+
+    /// Has the walker walk over what was written into roots.
+    pub(super) fn walk_with(&mut self, walker: Walker) {
+        self.walker = walker;
     }
 
     /// The names of all roots.
@@ -122,31 +130,27 @@ impl Roots {
         Ok(found)
     }
 
-    /// What was written into a root. Expensive measurements serve for a while.
-    pub fn usage(&self, name: &str) -> Result<Measurement, Error> {
+    /// What was written into a root, as far as is known: measuring one in which there are many files
+    /// takes several calls, of which each takes a bounded time. The last measurement is given until
+    /// there is another, none before the first, and expensive ones serve for a while.
+    pub fn usage(&self, name: &str) -> Result<Option<Measurement>, Error> {
         check(name)?;
-        self.measurements.get_or(name, || self.measure(name))
-    }
-
-    fn measure(&self, name: &str) -> Result<Usage, Error> {
         let directory = self.directory.join(name);
         let facts = self.facts(name).ok_or_else(|| Error::NoRoot {
             name: name.to_owned(),
         })?;
-        let measured = |part: &str| {
-            let path = directory.join(part);
-            tree::measure(&path).doing("measure", &path)
+        let (part, copied) = match facts.kind {
+            Kind::Overlay => (overlay::UPPER, Usage::default()),
+            Kind::Copy { bytes, inodes } => (MERGED, Usage { bytes, inodes }),
         };
-        match facts.kind {
-            Kind::Overlay => Ok(measured(overlay::UPPER)?),
-            Kind::Copy { bytes, inodes } => {
-                let now = measured(MERGED)?;
-                Ok(Usage {
-                    bytes: now.bytes.saturating_sub(bytes),
-                    inodes: now.inodes.saturating_sub(inodes),
-                })
-            }
-        }
+        let path = directory.join(part);
+        let begin = || self.walker.begin(&path, Scope::Tree);
+        let measured = self.measurements.get_or_walk(name, begin);
+        let measured = measured.doing("measure", &path)?;
+        Ok(measured.map(|measured| Measurement {
+            usage: measured.usage.minus(copied),
+            ..measured
+        }))
     }
 
     /// None if there is no such root, or if a power failure took what was known about it: then
@@ -232,7 +236,7 @@ impl Store {
             Kind::Overlay
         } else {
             copy::copy_layers(&paths, &merged).doing("copy layers to", &merged)?;
-            let Usage { bytes, inodes } = tree::measure(&merged).doing("measure", &merged)?;
+            let Usage { bytes, inodes } = measure(&merged).doing("measure", &merged)?;
             Kind::Copy { bytes, inodes }
         };
         let facts = Facts {
@@ -252,6 +256,7 @@ impl Store {
     pub fn remove_root(&self, name: &str) -> Result<(), Error> {
         check(name)?;
         let directory = self.roots.directory.join(name);
+        self.roots.measurements.forget(name);
         let merged = directory.join(MERGED);
         overlay::unmount(&merged).doing("unmount", &merged)?;
         let trash = self.workspace(&BTreeSet::new())?;

@@ -148,10 +148,10 @@ fn check_life(mut bench: Bench) {
     let root = bench.prepare("one");
     check_root(&root);
     let other = bench.prepare("two");
-    let before = bench.store.roots.usage("one").unwrap().usage;
+    let before = bench.store.roots.usage("one").unwrap().unwrap().usage;
     fs::write(root.join("var/written"), vec![1; 1 << 20]).unwrap();
     wait_until(|| {
-        let after = bench.store.roots.usage("one").unwrap().usage;
+        let after = bench.store.roots.usage("one").unwrap().unwrap().usage;
         after.bytes >= before.bytes + (1 << 20) && after.inodes > before.inodes
     });
     check_root(&other);

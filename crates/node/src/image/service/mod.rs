@@ -13,15 +13,15 @@ use super::catalogue::Record;
 use super::digest::Digest;
 use super::pull::{Registries, credentials};
 use super::reference::Reference;
-use super::roots;
+use super::roots::{self, Measurement};
 use super::store::Store;
-use super::tree::Usage;
 use crate::runtime::Error;
 use crate::runtime::embedded::{ImageConfig, Images};
 use crate::runtime::wire::{
     AuthConfig, FilesystemIdentifier, FilesystemUsage, Image, ImageFsInfoResponse, ImageSpec,
     Int64Value, PodSandboxConfig, UInt64Value,
 };
+use crate::walk::Usage;
 
 /// A store, and how to fill it.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Images for ImageService {
                 },
                 error => Error::failed(format!("measure root file system {root:?}"), error),
             })?;
-            Ok(filesystem_usage(store, measured.usage, measured.at))
+            Ok(root_usage(store, measured))
         })
         .await
     }
@@ -181,17 +181,19 @@ impl Images for ImageService {
         self.blocking(|store| {
             let failed = |error| Error::failed("measure the image store", error);
             let images = store.images_usage().map_err(failed)?;
-            let mut containers = Usage::default();
+            let mut containers = Some(Usage::default());
             for name in store.roots().names().map_err(failed)? {
-                // One that is being removed takes nothing.
-                if let Ok(measured) = store.roots().usage(&name) {
-                    containers.bytes += measured.usage.bytes;
-                    containers.inodes += measured.usage.inodes;
-                }
+                // One that is being removed takes nothing; of one that was not measured yet it is not
+                // known what all of them take.
+                let Ok(measured) = store.roots().usage(&name) else {
+                    continue;
+                };
+                let both = containers.zip(measured);
+                containers = both.map(|(sum, one)| sum.plus(one.usage));
             }
             let now = SystemTime::now();
             Ok(ImageFsInfoResponse {
-                image_filesystems: vec![filesystem_usage(store, images, now)],
+                image_filesystems: vec![filesystem_usage(store, Some(images), now)],
                 container_filesystems: vec![filesystem_usage(store, containers, now)],
             })
         })
@@ -245,7 +247,13 @@ fn image_config(store: &Store, record: &Record) -> Result<ImageConfig, Error> {
     })
 }
 
-fn filesystem_usage(store: &Store, usage: Usage, at: SystemTime) -> FilesystemUsage {
+/// What was written into a root; nothing is said of it before it was measured.
+fn root_usage(store: &Store, measured: Option<Measurement>) -> FilesystemUsage {
+    let at = measured.map_or_else(SystemTime::now, |measured| measured.at);
+    filesystem_usage(store, measured.map(|measured| measured.usage), at)
+}
+
+fn filesystem_usage(store: &Store, usage: Option<Usage>, at: SystemTime) -> FilesystemUsage {
     let since_epoch = at.duration_since(UNIX_EPOCH);
     let nanos = since_epoch.map_or(0, |time| time.as_nanos());
     FilesystemUsage {
@@ -253,8 +261,8 @@ fn filesystem_usage(store: &Store, usage: Usage, at: SystemTime) -> FilesystemUs
         fs_id: Some(FilesystemIdentifier {
             mountpoint: store.directory().display().to_string(),
         }),
-        used_bytes: Some(UInt64Value { value: usage.bytes }),
-        inodes_used: Some(UInt64Value {
+        used_bytes: usage.map(|usage| UInt64Value { value: usage.bytes }),
+        inodes_used: usage.map(|usage| UInt64Value {
             value: usage.inodes,
         }),
     }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tar::{EntryType, Header};
 use tempfile::TempDir;
 
-use super::super::tree::{Usage, measure};
 use super::*;
+use crate::walk::{Usage, measure};
 
 /// An empty directory to unpack into, and a neighbour that nobody may touch.
 struct Bench {

@@ -43,7 +43,7 @@ pub(crate) async fn run(record: Arc<Record>) {
             trackers.retain(|(_, kind), _| *kind == Kind::Readiness);
         }
         let clock = record.shared().clock.clone();
-        let now = clock.now();
+        let now = clock.steady();
         let mut earliest = None;
         for (key, tracker) in &mut trackers {
             let target = target(&record, &key.0);
@@ -66,7 +66,7 @@ pub(crate) async fn run(record: Arc<Record>) {
             }
             () = async {
                 match earliest {
-                    Some(earliest) => sleep_until(clock.instant_of(earliest)).await,
+                    Some(earliest) => sleep_until(clock.instant_of_steady(earliest)).await,
                     None => std::future::pending().await,
                 }
             } => {}
@@ -101,9 +101,10 @@ fn target(record: &Record, name: &str) -> Option<Target> {
     let app = state.status.container_statuses.iter().flatten();
     let status = init.chain(app).find(|own| own.name == name)?;
     let id = status.container_id.as_deref().unwrap_or_default();
+    let started_at = seen.started_at.unwrap_or(seen.created_at);
     id.ends_with(&seen.id).then(|| Target {
         id: seen.id.clone(),
-        started_at: seen.started_at.unwrap_or(seen.created_at),
+        started_at: record.shared().clock.steady_of(started_at),
         is_started: status.started == Some(true),
     })
 }

@@ -41,7 +41,7 @@ impl Numbers {
 pub(super) struct Target {
     /// Its runtime id.
     pub(super) id: String,
-    /// When it was started.
+    /// When it was started, by the clock that is never set. Counts when the container is first seen.
     pub(super) started_at: Timestamp,
     /// Whether it has come up.
     pub(super) is_started: bool,

@@ -10,7 +10,7 @@ use crate::pods::admission::{self, Admission, Rejection};
 use crate::pods::note::Note;
 use crate::pods::resize::{self, Allocation};
 use crate::pods::status::{self, Forced};
-use crate::pods::worker::{Desired, End, Record, Shared, Worker, grace};
+use crate::pods::worker::{self, Desired, End, Record, Shared, grace};
 use crate::pods::{Host, anatomy};
 
 /// One pod and its worker.
@@ -58,7 +58,7 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
 }
 
 impl Entry {
-    /// Admits a pod, unless it is over, or an earlier agent has `begun` to end it; its worker is to be
+    /// Admits a pod, unless it is over, or an earlier agent has `begun` to end it; its work is to be
     /// started. The error are the uids of pods that have to make room first.
     pub(super) fn new(
         shared: &Arc<Shared>,
@@ -66,7 +66,7 @@ impl Entry {
         wanted: Arc<Pod>,
         others: &[Arc<Pod>],
         begun: Option<Begun>,
-    ) -> Result<(Entry, Worker), Vec<String>> {
+    ) -> Result<(Entry, impl Future<Output = ()> + Send + use<>), Vec<String>> {
         let allocation = Allocation::recovered(&wanted);
         let allocated = allocation.applied_to(&wanted);
         let has_pending_resize = allocated.is_some();
@@ -107,20 +107,23 @@ impl Entry {
         }
         let (desired, receiver) = watch::channel(Desired { pod, end });
         let (stopped_sender, stopped) = watch::channel(false);
-        let worker = Worker::new(Arc::clone(shared), receiver, stopped_sender, settled);
+        let known = Arc::clone(&desired.borrow().pod);
+        // One that is over before it began has its last status already.
+        let record = Arc::new(Record::new(Arc::clone(shared), known, settled));
+        let work = worker::keep(Arc::clone(&record), receiver, stopped_sender);
         let entry = Entry {
             source,
             wanted,
             allocation,
             has_pending_resize,
-            record: worker.record(),
+            record,
             stopped,
             is_orphan: false,
             is_rejected,
             desired,
             finished: watch::Sender::new(false),
         };
-        Ok((entry, worker))
+        Ok((entry, work))
     }
 
     /// The pod with the resources allocated to it.

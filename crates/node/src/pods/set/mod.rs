@@ -288,14 +288,14 @@ impl Pods {
             Source::Files => None,
         };
         let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others, begun);
-        let (entry, worker) = match made {
+        let (entry, work) = match made {
             Ok(made) => made,
             Err(victims) => return self.make_room(table, source, pod, &victims),
         };
         let (pods, finished) = (self.clone(), entry.finished_sender());
         table.entries.insert(uid.clone(), entry);
         self.0.tasks.spawn(async move {
-            worker.run().await;
+            work.await;
             finished.send_replace(true);
             pods.finished(&uid);
         });

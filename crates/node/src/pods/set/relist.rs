@@ -131,8 +131,15 @@ impl Pods {
             let pods = self.clone();
             let is_left = leftovers.contains(&uid);
             self.0.tasks.spawn(async move {
-                if let Err(error) = pods.stop_orphan(&uid, is_left).await {
-                    tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
+                let (own, orphan) = (pods.clone(), uid.clone());
+                let stopping = async move { own.stop_orphan(&orphan, is_left).await };
+                match tokio::spawn(stopping).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
+                    }
+                    // It is found again by the next look at what is left.
+                    Err(error) => tracing::error!(uid, %error, "stopping a pod failed"),
                 }
                 pods.table().stopping.remove(&uid);
             });

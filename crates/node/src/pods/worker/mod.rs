@@ -18,15 +18,18 @@ mod sync;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_client::supervision::{survive_panics, survive_panics_noting};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
 use crate::runtime::Runtime;
 
-use super::back_off::BackOff;
 use super::image::Images;
+use super::note::{Note, reason};
 use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
@@ -84,11 +87,12 @@ pub struct End {
 pub(crate) struct Worker {
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,
-    back_off: BackOff,
     /// Whether what ran before the agent was restarted has been taken over.
     has_adopted: bool,
     /// For which pod everything was last made ready, and when.
     prepared: Option<(Arc<Pod>, Instant)>,
+    /// When it will have run longer than it may, by its status, and when that is.
+    deadline: Option<(Timestamp, Instant)>,
     /// Told once nothing of the pod runs any more.
     stopped: watch::Sender<bool>,
 }
@@ -104,30 +108,42 @@ enum Next {
     End,
 }
 
+/// Has a worker work until nothing of its pod is left; `stopped` is set once nothing of the pod runs
+/// any more. If the worker panics, another takes over after a while: what is known of the pod is in
+/// its record, and what there is of it in the runtime.
+#[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&record.pod())))]
+pub(crate) async fn keep(
+    record: Arc<Record>,
+    desired: watch::Receiver<Desired>,
+    stopped: watch::Sender<bool>,
+) {
+    let (shared, noted) = (Arc::clone(&record.shared), Arc::clone(&record));
+    let work = || {
+        let worker = Worker::new(Arc::clone(&record), desired.clone(), stopped.clone());
+        worker.run().in_current_span()
+    };
+    let note = |reason: &str| {
+        let message = format!("error syncing pod, trying again: {reason}");
+        let note = Note::warning(reason::FAILED_SYNC, message);
+        shared.host.record(&noted.pod(), note);
+    };
+    survive_panics_noting("podWorker", work, note).await;
+}
+
 impl Worker {
-    /// A worker; `stopped` is told once nothing of the pod runs any more. A pod that is over before
-    /// it began has its last status already.
-    pub(crate) fn new(
-        shared: Arc<Shared>,
+    fn new(
+        record: Arc<Record>,
         desired: watch::Receiver<Desired>,
         stopped: watch::Sender<bool>,
-        settled: Option<PodStatus>,
     ) -> Worker {
-        let pod = Arc::clone(&desired.borrow().pod);
-        let back_off = BackOff::new(shared.settings.max_restart_back_off);
         Worker {
-            record: Arc::new(Record::new(shared, pod, settled)),
+            record,
             desired,
-            back_off,
             has_adopted: false,
             prepared: None,
+            deadline: None,
             stopped,
         }
-    }
-
-    /// What the worker knows.
-    pub(crate) fn record(&self) -> Arc<Record> {
-        Arc::clone(&self.record)
     }
 
     fn shared(&self) -> &Shared {
@@ -135,9 +151,12 @@ impl Worker {
     }
 
     /// Works until nothing of the pod is left.
-    #[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&self.record.pod())))]
-    pub(crate) async fn run(mut self) {
-        let probes = tokio::spawn(probe::run(self.record()));
+    async fn run(mut self) {
+        let asked = Arc::clone(&self.record);
+        let probes = survive_panics("podProbes", move || {
+            probe::run(Arc::clone(&asked)).in_current_span()
+        });
+        let probes = AbortOnDropHandle::new(tokio::spawn(probes.in_current_span()));
         while !self.is_to_end() {
             let next = self.sync().await;
             let at = match next {
@@ -150,7 +169,6 @@ impl Worker {
                 changed = self.desired.changed() => {
                     if changed.is_err() {
                         // Nobody wants to know any more: the agent itself ends.
-                        probes.abort();
                         return;
                     }
                 }
@@ -159,7 +177,7 @@ impl Worker {
             }
         }
         self.terminate().await;
-        probes.abort();
+        drop(probes);
         self.clean_up().await;
     }
 

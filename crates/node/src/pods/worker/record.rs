@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::pods::Sign;
 use crate::pods::anatomy;
+use crate::pods::back_off::BackOff;
 use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
 use crate::pods::status::{self, Forced, Stage, StartFailure};
@@ -42,6 +43,8 @@ pub(crate) struct State {
     pub(crate) health: Results,
     /// What containers were given last.
     pub(crate) actuated: Actuated,
+    /// Which containers have failed, and how long they wait.
+    pub(super) back_off: BackOff,
     /// Conditions about a resize.
     pub(crate) resize: Vec<PodCondition>,
     /// How far the pod is from its end.
@@ -96,7 +99,7 @@ fn has_ended(container: &observed::Container) -> bool {
 
 impl Record {
     /// A record of a pod nothing is known of but what the API has.
-    pub(super) fn new(shared: Arc<Shared>, pod: Arc<Pod>, settled: Option<PodStatus>) -> Record {
+    pub(crate) fn new(shared: Arc<Shared>, pod: Arc<Pod>, settled: Option<PodStatus>) -> Record {
         let is_settled = settled.is_some();
         let known = settled.or_else(|| pod.status.clone());
         let state = State {
@@ -106,6 +109,7 @@ impl Record {
             failures: BTreeMap::new(),
             health: Results::new(),
             actuated: Actuated::as_allocated(&pod),
+            back_off: BackOff::new(shared.settings.max_restart_back_off),
             resize: Vec::new(),
             stage: Stage::Running,
             forced: None,

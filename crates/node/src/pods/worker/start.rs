@@ -50,7 +50,7 @@ impl Worker {
         let now = self.shared().clock.now();
         let due = {
             let state = self.record.state();
-            plan::due(pod, container, &state.observed, &self.back_off, now)
+            plan::due(pod, container, &state.observed, &state.back_off, now)
         };
         match due {
             Due::Later { wait, message } => {
@@ -65,7 +65,10 @@ impl Worker {
             }
             Due::Now {
                 last_end: Some(ended),
-            } => self.back_off.remember(&plan::key(container), ended, now),
+            } => {
+                let back_off = &mut self.record.state().back_off;
+                back_off.remember(&plan::key(container), ended, now);
+            }
             Due::Now { last_end: None } => {}
         }
         let place = Place {

@@ -322,30 +322,35 @@ impl Worker {
     }
 
     /// That the pod has run longer than it may.
-    fn exceeded_deadline(&self, pod: &Pod) -> Option<Forced> {
+    fn exceeded_deadline(&mut self, pod: &Pod) -> Option<Forced> {
         let deadline = self.deadline(pod)?;
-        (self.shared().clock.now() >= deadline).then(|| Forced {
+        (Instant::now() >= deadline).then(|| Forced {
             reason: "DeadlineExceeded".to_owned(),
             message: "Pod was active on the node longer than the specified deadline".to_owned(),
             ..Forced::default()
         })
     }
 
-    /// When the pod will have run longer than it may.
-    fn deadline(&self, pod: &Pod) -> Option<Timestamp> {
+    /// When the pod will have run longer than it may. What is left of its time is looked up once: it
+    /// passes as fast as ever when the clock is set.
+    fn deadline(&mut self, pod: &Pod) -> Option<Instant> {
         let secs = anatomy::spec(pod)?.active_deadline_seconds?;
-        let state = self.record.state();
-        let start = state.status.start_time.as_ref()?;
         let limit = super::grace::seconds(secs);
-        Some(Timestamp::from_api(start).saturating_add(limit))
+        let ends = {
+            let state = self.record.state();
+            Timestamp::from_api(state.status.start_time.as_ref()?).saturating_add(limit)
+        };
+        let known = self.deadline.filter(|(known, _)| *known == ends);
+        let (_, instant) = known.unwrap_or_else(|| (ends, self.shared().clock.instant_of(ends)));
+        self.deadline = Some((ends, instant));
+        Some(instant)
     }
 
-    fn no_later_than_deadline(&self, pod: &Pod, next: Next) -> Next {
+    fn no_later_than_deadline(&mut self, pod: &Pod, next: Next) -> Next {
         let Next::At(at) = next else {
             return next;
         };
         let deadline = self.deadline(pod);
-        let deadline = deadline.map(|deadline| self.shared().clock.instant_of(deadline));
         Next::At(deadline.map_or(at, |deadline: Instant| deadline.min(at)))
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::scan::Usage;
 use crate::project_quota::{ProjectId, ProjectQuotas};
+use crate::walk::Usage;
 
 /// How much a walk may find more or less in a directory that changes meanwhile: an eighth, and so
 /// many bytes and inodes.

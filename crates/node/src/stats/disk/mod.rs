@@ -2,22 +2,22 @@
 //!
 //! Walking a tree costs as much as it has files, so that it is done in steps: each measurement of
 //! the node pays for a bounded number of files, a walk goes on where the last step ended, and large
-//! trees are walked less often, those of pods that are held to a limit more often. What is shown is the last complete walk.
+//! trees are walked less often, those of pods that are held to a limit more often. What is shown is the
+//! last complete walk, and when it ended; nothing, where there was none. A walk that had to leave
+//! something out gives a lower bound, no lower than what was shown before, and is logged.
 //! Directories with a [project](crate::project_quota) are not walked over but asked for, and walked
 //! over now and then to see whether that is true.
 
 mod counted;
-mod scan;
 mod schedule;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use scan::Scope;
 pub(super) use schedule::{DiskUsage, Wanted};
 
 /// How many inodes a walk over a tree finds.
 #[cfg(test)]
 pub(super) fn walked_tree(path: &std::path::Path) -> u64 {
-    scan::tests::walked(path, Scope::Tree, u64::MAX).0.inodes
+    crate::walk::measure(path).unwrap().inodes
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::project_quota::ProjectQuotas;
+use crate::walk::{Progress, STEP_TIME, Scope, Usage, Walker};
 
 use super::counted::Counted;
-use super::scan::{Scan, Scope, Start, Usage};
 
 /// How old a figure may become where it only tells who would go first. Upstream's is a minute.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -20,8 +20,8 @@ const LIMITED_PERIOD: Duration = Duration::from_secs(1);
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// Large trees are walked less often, down to once in this time.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
-/// How long a step may take: requests for figures wait for it.
-const STEP_TIME: Duration = Duration::from_millis(200);
+/// How long a directory is left alone that does not answer.
+const SILENT_PERIOD: Duration = Duration::from_secs(60);
 /// One file takes a few microseconds: a tree costs at most half a percent of a processor.
 const PER_ENTRY: Duration = Duration::from_millis(1);
 
@@ -54,6 +54,7 @@ pub(in super::super) struct Measured {
 pub(in super::super) struct DiskUsage {
     tracked: BTreeMap<PathBuf, Tracked>,
     quotas: ProjectQuotas,
+    walker: Walker,
     /// Since when every figure is wanted anew.
     wanted_since: Option<Timestamp>,
 }
@@ -86,7 +87,7 @@ enum Counting {
 
 #[derive(Debug)]
 struct Walk {
-    scan: Box<Scan>,
+    walk: crate::walk::Walk,
     begun: Timestamp,
 }
 
@@ -94,6 +95,7 @@ struct Walk {
 struct Step<'a> {
     now: Timestamp,
     quotas: &'a ProjectQuotas,
+    walker: &'a Walker,
     /// Since when every figure is wanted anew.
     since: Option<Timestamp>,
     /// Whether figures are wanted at once that are not there.
@@ -103,10 +105,11 @@ struct Step<'a> {
 }
 
 impl DiskUsage {
-    /// Asks the kernel where it keeps count.
-    pub(in super::super) fn new(quotas: ProjectQuotas) -> DiskUsage {
+    /// Asks the kernel where it keeps count, and the walker elsewhere.
+    pub(in super::super) fn new(quotas: ProjectQuotas, walker: Walker) -> DiskUsage {
         DiskUsage {
             quotas,
+            walker,
             ..DiskUsage::default()
         }
     }
@@ -129,6 +132,7 @@ impl DiskUsage {
         let step = Step {
             now,
             quotas: &self.quotas,
+            walker: &self.walker,
             since: self.wanted_since,
             is_behind: self.is_behind(),
             deadline: Instant::now() + STEP_TIME,
@@ -211,33 +215,37 @@ impl Tracked {
     fn advance(&mut self, path: &Path, step: &Step<'_>, budget: &mut u64) {
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
-            None => match Scan::start(path, self.wanted.scope) {
-                Ok(Start::Scan(scan)) => {
-                    if let (Counting::Kernel(counted), Some(last)) = (&mut self.counting, self.last)
-                    {
-                        counted.begin_check(last.usage);
-                    }
-                    Walk {
-                        scan,
-                        begun: step.now,
-                    }
+            None => {
+                if let (Counting::Kernel(counted), Some(last)) = (&mut self.counting, self.last) {
+                    counted.begin_check(last.usage);
                 }
-                Ok(Start::Done(usage)) => {
-                    *budget -= 1;
-                    return self.finish(Some(usage), 1, step.now);
+                Walk {
+                    walk: step.walker.begin(path, self.wanted.scope),
+                    begun: step.now,
                 }
-                Err(_) => return self.finish(None, 1, step.now),
-            },
+            }
         };
-        let ended = walk.scan.advance(budget, step.deadline);
-        let entries = walk.scan.entries;
-        let Some(usage) = ended else {
-            let is_counted = matches!(self.counting, Counting::Kernel(_));
-            self.is_large = !is_counted && rest(entries) > LIMITED_PERIOD;
-            self.walk = Some(walk);
-            return;
+        let progress = walk.walk.advance(budget, step.deadline);
+        let entries = walk.walk.entries;
+        let usage = match progress {
+            Progress::Done(usage) => usage,
+            Progress::Pending => {
+                let is_counted = matches!(self.counting, Counting::Kernel(_));
+                self.is_large = !is_counted && rest(entries) > LIMITED_PERIOD;
+                self.walk = Some(walk);
+                return;
+            }
+            Progress::Failed(_) => return self.finish(None, 1, step.now),
+            Progress::Silent(error) => {
+                tracing::warn!(
+                    path = %path.display(), %error,
+                    "directory not measured; its use is that of its last walk, if any"
+                );
+                self.due = Some(step.now.saturating_add(SILENT_PERIOD));
+                return;
+            }
         };
-        let is_whole = walk.scan.is_whole;
+        let is_whole = walk.walk.is_whole;
         if self.is_confirmed(path, usage, is_whole, entries, step) {
             return;
         }

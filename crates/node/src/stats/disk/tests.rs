@@ -14,10 +14,9 @@ use plimsoll_testkit::mount::unmount_below;
 use plimsoll_testkit::vm::{Machine, slowness};
 use rustix::fs::{FileType, Mode, mknodat};
 
-use super::scan::tests::walked;
-use super::scan::{Scope, Usage};
 use super::{DiskUsage, Wanted};
 use crate::project_quota::ProjectQuotas;
+use crate::walk::{Scope, Usage, Walker, measure};
 
 /// As many as make walks a burden.
 const FILES: u32 = 100_000;
@@ -60,7 +59,7 @@ impl Disk {
             scope: Scope::Tree,
             is_limited: true,
         };
-        let mut usage = DiskUsage::new(self.quotas.clone());
+        let mut usage = DiskUsage::new(self.quotas.clone(), Walker::here());
         let wanted = paths.map(|path| (path.clone(), wanted));
         usage.track(&BTreeMap::from(wanted));
         usage
@@ -133,7 +132,7 @@ fn both_agree_whatever_is_done(disk: &Disk) {
     let path = disk.counted("busy");
     let agree = |what: &str| {
         let counted = disk.held(&path);
-        assert_eq!(counted, Some(walked(&path, Scope::Tree, 1000).0), "{what}");
+        assert_eq!(counted, Some(measure(&path).unwrap()), "{what}");
     };
     agree("nothing");
     fs::write(path.join("a"), vec![1; 5_000_000]).unwrap();
@@ -200,7 +199,7 @@ fn asking_is_much_quicker(disk: &Disk) {
         mknodat(&large, index.to_string(), kind, mode, 0).unwrap();
     }
     let begun = Instant::now();
-    let (found, _) = walked(&path, Scope::Tree, u64::MAX);
+    let found = measure(&path).unwrap();
     let walking = begun.elapsed();
     let times = 100;
     let begun = Instant::now();

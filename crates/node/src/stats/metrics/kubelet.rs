@@ -242,6 +242,7 @@ impl KubeletMetrics {
         // Writing to a text cannot fail.
         let _ = encode_registry(&mut text, &self.registry);
         let _ = encode_registry(&mut text, plimsoll_client::watching::metrics());
+        let _ = encode_registry(&mut text, plimsoll_client::restarts::metrics());
         text.push_str(&rest.into_text());
         text
     }

@@ -32,6 +32,7 @@ fn collector(cgroups: &Cgroups) -> Collector {
         kept_files: Settings::affordable_files(),
         played: None,
         quotas: ProjectQuotas::default(),
+        walker: crate::walk::Walker::here(),
         kubepods,
     };
     Collector::new(settings, cgroups.layout().clone())

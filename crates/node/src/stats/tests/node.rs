@@ -13,6 +13,7 @@ use crate::stats::{
     Collector, Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Settings, Volume,
     VolumeMeasure,
 };
+use crate::walk::Walker;
 
 pub(super) struct FakeNode {
     pub(super) machine: FakeMachine,
@@ -73,6 +74,7 @@ impl FakeNode {
             kept_files: 1000,
             played: None,
             quotas: ProjectQuotas::default(),
+            walker: Walker::here(),
         };
         change(&mut settings);
         let collector = Collector::new(settings, cgroups.layout().clone());

@@ -5,25 +5,27 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2,
     statat,
 };
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 /// What is on disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Usage {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Usage {
     /// Allocated, not written: holes are free and blocks are whole.
-    pub(in super::super) bytes: u64,
-    pub(in super::super) inodes: u64,
+    pub bytes: u64,
+    /// Files, directories and the like.
+    pub inodes: u64,
 }
 
 /// What of a directory counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Scope {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Scope {
     /// The directory itself and all below it.
     Tree,
     /// The files that are directly in it.
@@ -33,9 +35,13 @@ pub(in super::super) enum Scope {
 /// Directories from the root on that are held open; deeper ones are found again by `..`.
 const HELD_OPEN: usize = 16;
 /// How deep a walk goes. What lies deeper is not counted.
-const MOST_LEVELS: usize = 1 << 16;
+const MOST_LEVELS: usize = 1 << 14;
 /// How many files with several names are remembered: some 2 MiB of memory.
-const MOST_LINKED: usize = 1 << 16;
+pub(super) const MOST_LINKED: usize = 1 << 16;
+/// How often, and after what pause, something is looked at again for which the kernel had no memory:
+/// a walk may be held to little, and what it has looked at is freed for it.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A walk that has not ended.
 ///
@@ -51,6 +57,8 @@ pub(super) struct Scan {
     levels: Vec<Level>,
     /// Files that have more than one name, to count them once.
     linked: BTreeSet<u64>,
+    /// How many of them may be remembered.
+    pub(super) most_linked: usize,
     usage: Usage,
     /// Whether nothing was left out.
     pub(super) is_whole: bool,
@@ -109,6 +117,7 @@ impl Scan {
             scope,
             levels: vec![level],
             linked: BTreeSet::new(),
+            most_linked: MOST_LINKED,
             usage,
             is_whole: true,
             entries: 1,
@@ -124,9 +133,14 @@ impl Scan {
                 return Some(self.usage);
             };
             let entry = level.open.as_mut().and_then(|directory| directory.read());
-            let Some(Ok(entry)) = entry else {
-                self.leave();
-                continue;
+            let entry = match entry {
+                Some(Ok(entry)) => entry,
+                ended => {
+                    // One that was removed has no entries.
+                    self.is_whole &= !matches!(ended, Some(Err(error)) if error != Errno::NOENT);
+                    self.leave();
+                    continue;
+                }
             };
             level.offset = entry.offset();
             let name = entry.file_name();
@@ -155,8 +169,13 @@ impl Scan {
         let Some(directory) = self.current() else {
             return;
         };
-        let Ok(stat) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return;
+        let looked = retried(|| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW));
+        let stat = match looked {
+            Ok(stat) => stat,
+            Err(error) => {
+                self.is_whole &= is_gone(error);
+                return;
+            }
         };
         if stat.st_dev != self.device {
             return;
@@ -170,7 +189,7 @@ impl Scan {
         if self.linked.contains(&stat.st_ino) {
             return;
         }
-        if self.linked.len() >= MOST_LINKED {
+        if self.linked.len() >= self.most_linked {
             self.is_whole = false;
             return;
         }
@@ -188,8 +207,14 @@ impl Scan {
             self.is_whole = false;
             return;
         }
-        let Some(opened) = self.current().and_then(|parent| open_below(parent, name)) else {
-            return;
+        let Some(parent) = self.current() else { return };
+        let opened = match retried(|| open_below(parent, name)) {
+            Ok(opened) => opened,
+            Err(error) => {
+                // A mount is not part of the tree.
+                self.is_whole &= is_gone(error) || error == Errno::XDEV;
+                return;
+            }
         };
         let Ok(stat) = fstat(&opened) else { return };
         if stat.st_dev != self.device {
@@ -231,12 +256,27 @@ impl Scan {
     }
 }
 
-fn open_below(parent: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
+fn open_below(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     match openat2(parent, name, DIRECTORY, Mode::empty(), INSIDE) {
         // Kernels before 5.6 and sandboxes that do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => openat(parent, name, DIRECTORY, Mode::empty()).ok(),
-        opened => opened.ok(),
+        Err(Errno::NOSYS | Errno::PERM) => openat(parent, name, DIRECTORY, Mode::empty()),
+        opened => opened,
     }
+}
+
+/// Gone, or replaced by something else.
+fn is_gone(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+}
+
+fn retried<T>(mut look: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 0..TRIES {
+        match look() {
+            Err(Errno::NOMEM) => std::thread::sleep(PAUSE),
+            looked => return looked,
+        }
+    }
+    look()
 }
 
 /// The directory above, where its walk was left.
@@ -255,6 +295,13 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
+impl Scan {
+    /// How many files with several names it remembers.
+    pub(super) fn linked(&self) -> usize {
+        self.linked.len()
+    }
+}
+
 impl Usage {
     fn of(stat: &Stat) -> Usage {
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
@@ -265,7 +312,7 @@ impl Usage {
     }
 
     /// The lesser of both, of either kind.
-    pub(super) fn least(self, other: Usage) -> Usage {
+    pub(crate) fn least(self, other: Usage) -> Usage {
         Usage {
             bytes: self.bytes.min(other.bytes),
             inodes: self.inodes.min(other.inodes),
@@ -273,21 +320,36 @@ impl Usage {
     }
 
     /// The greater of both, of either kind.
-    pub(super) fn most(self, other: Usage) -> Usage {
+    pub(crate) fn most(self, other: Usage) -> Usage {
         Usage {
             bytes: self.bytes.max(other.bytes),
             inodes: self.inodes.max(other.inodes),
         }
     }
 
+    /// Both together.
+    pub(crate) fn plus(self, other: Usage) -> Usage {
+        Usage {
+            bytes: self.bytes.saturating_add(other.bytes),
+            inodes: self.inodes.saturating_add(other.inodes),
+        }
+    }
+
+    /// What is left without the other.
+    pub(crate) fn minus(self, other: Usage) -> Usage {
+        Usage {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            inodes: self.inodes.saturating_sub(other.inodes),
+        }
+    }
+
     fn add(&mut self, other: Usage) {
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.inodes = self.inodes.saturating_add(other.inodes);
+        *self = self.plus(other);
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use std::fs;
     use std::path::PathBuf;
@@ -297,7 +359,7 @@ pub(super) mod tests {
         Instant::now() + Duration::from_secs(60)
     }
 
-    pub(in super::super) fn walked(path: &Path, scope: Scope, step: u64) -> (Usage, u64) {
+    fn walked(path: &Path, scope: Scope, step: u64) -> (Usage, u64) {
         let mut scan = match Scan::start(path, scope).unwrap() {
             Start::Done(usage) => return (usage, 1),
             Start::Scan(scan) => scan,

@@ -4,19 +4,20 @@ use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::filtered::Filtered;
 use plimsoll_core::scheduling::plugin::FilterPlugin;
 
-use super::pending::{Case, Shortage, shortages};
+use super::obstacle::{Shortage, labels_to_add, shortages};
+use super::pending::Case;
 use super::report::NodeVerdict;
 
-/// How many ways out are told.
+/// How many ways out are shown.
 const FIXES: usize = 3;
 
 /// Ways out, the nearest first: nodes with the fewest filters against them, and among those the
 /// ones that lack least. One way per kind of obstacle.
 pub(super) fn fixes(case: &Case<'_>, filtered: &Filtered, verdicts: &[NodeVerdict]) -> Vec<String> {
     if let Some(ready) = verdicts.iter().find(|node| node.rejections.is_empty()) {
-        let node = &ready.node;
         return vec![format!(
-            "{node} would do as things are; the scheduler has not tried again yet, or does not run"
+            "it fits on {} at present: wait for the next attempt of the scheduler",
+            ready.node
         )];
     }
     let mut ways: Vec<Way<'_>> = filtered
@@ -94,22 +95,26 @@ impl<'a> Way<'a> {
             FilterPlugin::NodeResourcesFit => self.room(),
             FilterPlugin::TaintToleration => {
                 let taints = case.untolerated(self.node).join(" and ");
-                format!("let the pod tolerate {taints}")
+                format!("add a toleration for {taints} to the pod")
             }
             FilterPlugin::NodeUnschedulable => format!("kubectl uncordon {name}"),
-            FilterPlugin::NodeAffinity => match case.unmatched_labels(self.node) {
-                labels if labels.is_empty() => {
-                    "give it the labels that the pod's node affinity asks for".to_owned()
+            FilterPlugin::NodeAffinity => {
+                let unmet = case.seeker.pod.node_rules.unmet(&self.node.view);
+                match labels_to_add(&unmet, self.node) {
+                    Some(labels) => format!("kubectl label node {name} {}", labels.join(" ")),
+                    None => "change the pod's nodeSelector or required node affinity".to_owned(),
                 }
-                labels => format!("kubectl label node {name} {}", labels.join(" ")),
-            },
-            FilterPlugin::NodeName => "let the pod name another node, or none".to_owned(),
-            FilterPlugin::NodePorts => "free the port there, or ask for another".to_owned(),
+            }
+            FilterPlugin::NodeName => "set spec.nodeName to another node, or remove it".to_owned(),
+            FilterPlugin::NodePorts => {
+                "free the port on the node, or use another hostPort".to_owned()
+            }
             FilterPlugin::PodTopologySpread => {
-                "raise maxSkew, or let whenUnsatisfiable be ScheduleAnyway".to_owned()
+                "raise maxSkew, or set whenUnsatisfiable to ScheduleAnyway".to_owned()
             }
             FilterPlugin::InterPodAffinity => {
-                "change the pod affinity, or the pods that it is about".to_owned()
+                "change the pod's affinity or anti-affinity, or the labels of the pods in the way"
+                    .to_owned()
             }
         }
     }

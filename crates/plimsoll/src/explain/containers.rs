@@ -173,8 +173,7 @@ fn crash(
 ) -> Trouble {
     let name = &status.name;
     let code = exit_code(ended);
-    let is_over = waiting.is_none() && status.restart_count == 0;
-    let verb = if is_over { "ended" } else { "ends" };
+    let verb = if waiting.is_some() { "ends" } else { "ended" };
     let mut why = vec![format!("{name} ended with {code}{}.", lifetime(ended))];
     if let Some(message) = &ended.message {
         why.push(format!("Its termination message: {}", message.trim()));

@@ -8,6 +8,8 @@ use super::obstacle::{Shortage, labels_to_add, shortages};
 use super::pending::Case;
 use super::report::NodeVerdict;
 
+/// How the keys of taints begin that stand for a condition of the node.
+const CONDITION_DOMAINS: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 /// How many ways out are shown.
 const FIXES: usize = 3;
 
@@ -93,10 +95,7 @@ impl<'a> Way<'a> {
         let name = &self.node.view.name;
         match plugin {
             FilterPlugin::NodeResourcesFit => self.room(),
-            FilterPlugin::TaintToleration => {
-                let taints = case.untolerated(self.node).join(" and ");
-                format!("add a toleration for {taints} to the pod")
-            }
+            FilterPlugin::TaintToleration => self.taints(case),
             FilterPlugin::NodeUnschedulable => format!("kubectl uncordon {name}"),
             FilterPlugin::NodeAffinity => {
                 let unmet = case.seeker.pod.node_rules.unmet(&self.node.view);
@@ -119,6 +118,31 @@ impl<'a> Way<'a> {
         }
     }
 
+    /// Taints that the control plane sets end with what they stand for; to tolerate them helps no
+    /// pod.
+    fn taints(&self, case: &Case<'_>) -> String {
+        let is_of_condition = |taint: &&String| {
+            let mut domains = CONDITION_DOMAINS.iter();
+            domains.any(|domain| taint.starts_with(domain))
+        };
+        let taints = case.untolerated(self.node);
+        let conditions: Vec<&String> = taints.iter().filter(is_of_condition).collect();
+        let others = taints.iter().filter(|taint| !is_of_condition(taint));
+        let others: Vec<&str> = others.map(String::as_str).collect();
+        let mut changes = Vec::new();
+        if !conditions.is_empty() {
+            let name = &self.node.view.name;
+            changes.push(format!(
+                "see what is wrong with the node: plimsoll explain node {name}"
+            ));
+        }
+        if !others.is_empty() {
+            let taints = others.join(" and ");
+            changes.push(format!("add a toleration for {taints} to the pod"));
+        }
+        changes.join("; and ")
+    }
+
     fn room(&self) -> String {
         let each = |text: &dyn Fn(&Shortage) -> String| -> String {
             let texts: Vec<String> = self.shortages.iter().map(text).collect();
@@ -133,6 +157,9 @@ impl<'a> Way<'a> {
             return format!(
                 "it is too small by {lacks}: ask for at most {most}, or add a larger node"
             );
+        }
+        if self.shortages.iter().any(|one| one.free <= 0) {
+            return format!("it lacks {lacks}: free that much there");
         }
         let fitting = each(&|one| format!("{} {}", one.name, one.amount(one.free.max(0))));
         format!("it lacks {lacks}: free that much there, or ask for at most {fitting}")

@@ -131,7 +131,7 @@ async fn preemptions(client: &Client, pod: &Pod) -> Vec<Event> {
     };
     let mut events = events_of_reason(client, None, PREEMPTED_EVENT_REASON).await;
     events.retain(is_by);
-    events.sort_by_key(|event| events::timestamp(event));
+    events.sort_by_key(events::timestamp);
     events
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
     let filtered = filter_nodes(&case.seeker, Search::All);
     let nodes = verdicts(case, &filtered);
     let (message, preemption) = match schedule(&case.seeker, &mut Attempts::new(0)) {
-        Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why)),
+        Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why, &nodes)),
         Ok(Decision::Place(_)) => (String::new(), String::new()),
         Err(error @ (Error::NoNodes | Error::InvalidScore(_))) => {
             (error.to_string(), String::new())
@@ -155,7 +155,9 @@ fn row(case: &Case<'_>, node: &NodeState, rejection: &Rejection) -> RejectionRow
     }
 }
 
-fn preemption(case: &Case<'_>, why: &Unschedulable) -> String {
+fn preemption(case: &Case<'_>, why: &Unschedulable, nodes: &[NodeVerdict]) -> String {
+    let is_resolvable = |node: &NodeVerdict| node.rejections.iter().all(|row| row.is_resolvable);
+
     match &why.room {
         Room::At(candidate) => {
             let victims = candidate.victims.iter();
@@ -168,6 +170,9 @@ fn preemption(case: &Case<'_>, why: &Unschedulable) -> String {
                 "Evicting these pods would make room on {node}: {}.",
                 victims.join(", ")
             )
+        }
+        Room::None if !nodes.iter().any(is_resolvable) => {
+            "Evicting pods would not help.".to_owned()
         }
         Room::None => "Evicting pods of lower priority would not make enough room.".to_owned(),
         Room::NotTried => "Evicting pods would not help.".to_owned(),

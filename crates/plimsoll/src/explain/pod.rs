@@ -243,7 +243,7 @@ fn profile<'a>(
     let name = scheduler_of(pod);
     let profiles = &configuration.profiles;
     let own = profiles.iter().find(|own| own.scheduler_name == name);
-    if own.is_none() {
+    if own.is_none() && report.node.is_some() {
         report.unknown.push(format!(
             "how scheduler {name} decides: verdicts are those of the default plugins \
              (--scheduler-config FILE says otherwise)"

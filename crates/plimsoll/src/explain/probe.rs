@@ -88,9 +88,11 @@ pub(super) fn failing(
         .max_by_key(|(event, _, kind)| (*kind != Kind::Readiness, events::timestamp(event)));
     let (event, message, kind) = latest?;
     let name = &status.name;
+    let at = events::time_of(event).unwrap_or_default();
+    let message = message.trim().trim_end_matches('.');
     let mut why = vec![match event.count {
-        Some(count @ 2..) => format!("{} ({count} times).", message.trim()),
-        _ => format!("{}.", message.trim().trim_end_matches('.')),
+        Some(count @ 2..) => format!("{message} ({count} times, the last at {at})."),
+        _ => format!("{message} ({at})."),
     }];
     why.extend(
         spec.and_then(|spec| kind.probe(spec))

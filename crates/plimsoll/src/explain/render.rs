@@ -333,7 +333,7 @@ impl Page {
         self.gap();
         self.heading("WHAT WOULD HELP");
         for text in help {
-            self.paragraph(text);
+            self.indented(text, INDENT, "    ");
         }
     }
 

@@ -102,7 +102,8 @@ fn a_failing_probe_is_named_with_its_answer() {
                     (restarted 2 times)";
     assert_eq!(report.headline, headline);
     let trouble = &report.troubles[0];
-    assert_eq!(trouble.why[0], format!("{message} (9 times)."));
+    let told = format!("{message} (9 times, the last at 2026-01-01T00:08:00Z).");
+    assert_eq!(trouble.why[0], told);
     let probe = "The probe: http-get http://:8080/healthz delay=0s timeout=1s period=5s \
                  #success=1 #failure=3.";
     assert_eq!(trouble.why[1], probe);
@@ -198,6 +199,22 @@ fn no_advice_changes_what_a_node_is() {
         fixes[0].contains("kubectl label"),
         "it is the administrator's: {fixes:?}"
     );
+}
+
+#[test]
+fn no_advice_is_to_tolerate_a_node_that_is_not_ready() {
+    let taints = json!({ "taints": [
+        { "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" },
+    ] });
+    let mut found = found("web", Some(pod("web", None, &json!({}))));
+    found.snapshot = Some(Snapshot {
+        nodes: vec![typed(node("n1", "4", &taints))],
+        ..Snapshot::default()
+    });
+    let pending = explained(&found).pending.unwrap();
+    let advice = "n1: see what is wrong with the node: plimsoll explain node n1";
+    assert_eq!(pending.fixes, [advice]);
+    assert_eq!(pending.preemption, "Evicting pods would not help.");
 }
 
 #[test]

@@ -7,8 +7,10 @@ use plimsoll_core::config::document::Node as Tree;
 use plimsoll_core::config::{NodeConfig, Notation, read_document};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::problem::Position;
+use plimsoll_core::threshold::Signal;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -58,6 +60,11 @@ impl Kubelet {
     /// How far its lines are; only our own agent says.
     pub(crate) async fn lines(&self) -> Result<LinesRecord, String> {
         self.get("plimsoll/lines").await
+    }
+
+    /// The order in which it would evict its pods for a signal; only our own agent says.
+    pub(crate) async fn ranking(&self, signal: Signal) -> Result<RankingRecord, String> {
+        self.get(&format!("plimsoll/ranking?signal={signal}")).await
     }
 
     /// Its latest decisions about evictions, oldest first; only our own agent says.

@@ -77,16 +77,13 @@ enum Command {
     Demo(demo::Arguments),
     /// Stop the cluster or node on this machine, and remove what it has made.
     Down(down::Arguments),
-    /// Say why a pod waits, is where it is, or had to go, and how a node stands.
-    Explain {
-        #[command(subcommand)]
-        command: explain::Command,
-    },
+    /// Explain a pod that waits, fails or was evicted, a node, or the pods of an owner.
+    Explain(explain::Arguments),
     /// Manage the images of the embedded container runtime.
     Image(image::Arguments),
     /// Print the administrator's kubeconfig, or add it to ~/.kube/config.
     Kubeconfig(kubeconfig::Arguments),
-    /// Draw how deep nodes lie: capacity, reservations, requests, use, and how far the lines are.
+    /// Draw the load of nodes: capacity, requests, usage, and how far eviction thresholds are.
     Loadline(loadline::Arguments),
     /// Write manual pages, one per command.
     Man(man::Arguments),
@@ -147,7 +144,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Controllers(arguments) => controllers::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Down(arguments) => down::run(arguments),
-        Command::Explain { command } => explain::run(command),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Image(arguments) => image::run(arguments),
         Command::Kubeconfig(arguments) => kubeconfig::run(arguments),
         Command::Loadline(arguments) => loadline::run(arguments),

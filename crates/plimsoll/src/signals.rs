@@ -21,6 +21,24 @@ impl Signals {
     }
 }
 
+/// Ends with the first SIGTERM or SIGINT, and tells nothing: for commands that run until Ctrl-C.
+pub(crate) async fn interrupted() {
+    match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(terminate), Ok(interrupt)) => {
+            let mut signals = Signals {
+                terminate,
+                interrupt,
+            };
+            signals.next().await;
+        }
+        // Without handlers the signals end the process, which is what they are for.
+        _ => std::future::pending().await,
+    }
+}
+
 /// A token that is cancelled on the first SIGTERM or SIGINT. A second one ends the process at once.
 pub(crate) fn stop_token() -> CancellationToken {
     let stop = CancellationToken::new();

@@ -8,11 +8,14 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::resources::ResourceList;
+use plimsoll_core::threshold::Signal;
 use serde_json::Value;
 
 use super::measure::Meter;
 use super::options::Options;
+use super::ranking::ranking;
 use super::vitals::Vitals;
 use crate::eviction::Journal;
 use crate::pods::Pods;
@@ -174,6 +177,10 @@ impl Node for Face {
     fn lines(&self) -> LinesRecord {
         let journal = self.vitals.journal.borrow();
         journal.as_ref().map(Journal::lines).unwrap_or_default()
+    }
+
+    fn ranking(&self, signal: Signal) -> Option<RankingRecord> {
+        ranking(&self.meter, &self.pods, signal)
     }
 
     fn sync_loop(&self) -> Result<(), String> {

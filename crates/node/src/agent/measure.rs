@@ -123,7 +123,11 @@ impl Meter {
             kubelet,
             started,
             kept_files: stats::Settings::affordable_files(),
-            played: played.and_then(|(cgroup, machine)| Some((cgroup, machine.max_pid?.0))),
+            played: played.map(|(cgroup, machine)| stats::PlayedMachine {
+                cgroup,
+                memory: u64::try_from(machine.memory.0).unwrap_or_default(),
+                max_processes: machine.max_pid.map(|most| most.0),
+            }),
             quotas: host.volumes.quotas().clone(),
             walker,
         };
@@ -240,17 +244,22 @@ impl Meter {
 
     /// Whether a pod may have to go for one of these.
     fn is_short_of(&self, which: fn(Signal) -> bool) -> bool {
-        let Some(layout) = self.disk_layout() else {
+        let Some(lines) = self.engine() else {
             return false;
         };
+        let observation = self.collector().observation();
+        lines.is_short(&observation, which)
+    }
+
+    /// What tells how the node stands; `None` before it is known where its disks are, and without
+    /// thresholds that can be used.
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        let layout = self.disk_layout()?;
         let lines = self.lines.get_or_init(|| {
             let settings = eviction::Settings::new(&self.config, layout);
             settings.ok().map(Engine::new)
         });
-        let observation = self.collector().observation();
-        lines
-            .as_ref()
-            .is_some_and(|lines| lines.is_short(&observation, which))
+        lines.as_ref()
     }
 
     /// Measures what all pods hold at this moment, so that whoever has just written is found. Others

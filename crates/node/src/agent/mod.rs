@@ -20,6 +20,7 @@ mod options;
 mod precedence;
 mod prepare;
 mod pressure;
+mod ranking;
 mod run;
 mod serving;
 mod settings;

@@ -1,9 +1,12 @@
-//! Pages about evictions, which upstream does not have: why pods went, and how far the lines are.
+//! Pages about evictions, which upstream does not have: why pods went, how far the lines are, and
+//! which pods would be next.
 
 use http::{Response, StatusCode};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::decision::EvictionRecord;
 use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::ranking::RankingRecord;
+use plimsoll_core::threshold::Signal;
 use serde::Serialize;
 
 use super::answer;
@@ -52,6 +55,23 @@ pub(super) fn decisions(node: &dyn Node, query: &Query) -> Response<Body> {
 /// `/plimsoll/lines`.
 pub(super) fn lines(node: &dyn Node) -> Response<Body> {
     page::<LinesRecord>("EvictionLineList", node.lines())
+}
+
+/// `/plimsoll/ranking?signal=SIGNAL`, for `memory.available` unless another is named.
+pub(super) fn ranking(node: &dyn Node, query: &Query) -> Response<Body> {
+    let name = query.first("signal");
+    let name = name.unwrap_or(Signal::MemoryAvailable.as_str());
+    let Some(signal) = Signal::from_name(name) else {
+        let text = format!("signal {name:?} is no eviction signal");
+        return answer::text(StatusCode::BAD_REQUEST, text);
+    };
+    match node.ranking(signal) {
+        Some(ranking) => page::<RankingRecord>("EvictionRanking", ranking),
+        None => {
+            let text = "the disks of the node have not been measured yet";
+            answer::text(StatusCode::SERVICE_UNAVAILABLE, text.to_owned())
+        }
+    }
 }
 
 fn evicts(record: &Record, is_meant: impl Fn(&EvictionRecord) -> bool) -> bool {

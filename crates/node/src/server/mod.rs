@@ -149,6 +149,7 @@ impl Server {
             Route::Configuration => observe::configuration(node),
             Route::Decisions => journal::decisions(node, &query),
             Route::Lines => journal::lines(node),
+            Route::Ranking => journal::ranking(node, &query),
             Route::ContainerLogs(of) => {
                 let stopping = self.streams.stopping();
                 logs::container_logs(&self.node, &of, &query, stopping).await

@@ -7,6 +7,8 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
+use plimsoll_core::eviction::record::ranking::RankingRecord;
+use plimsoll_core::threshold::Signal;
 use serde_json::Value;
 
 use crate::runtime::{self, Runtime};
@@ -70,6 +72,11 @@ pub trait Node: Debug + Send + Sync {
     /// How far the eviction thresholds are.
     fn lines(&self) -> LinesRecord {
         LinesRecord::default()
+    }
+
+    /// The order in which pods would be evicted for a signal; `None` before the node was measured.
+    fn ranking(&self, _signal: Signal) -> Option<RankingRecord> {
+        None
     }
 
     /// Whether the loop over the pods still turns; else why not.

@@ -21,6 +21,8 @@ pub(super) enum Route {
     Decisions,
     /// Not upstream's: how far the eviction thresholds are.
     Lines,
+    /// In which order pods would be evicted.
+    Ranking,
     ContainerLogs(ContainerOf),
     Exec(ContainerOf),
     Attach(ContainerOf),
@@ -91,6 +93,7 @@ pub(super) fn route(method: &Method, path: &str, pages: Pages) -> Option<Route> 
         ("stats", ["summary"]) => Some(streams(method, Route::Summary)),
         ("plimsoll", ["decisions"]) => Some(reads(method, Route::Decisions)),
         ("plimsoll", ["lines"]) => Some(reads(method, Route::Lines)),
+        ("plimsoll", ["ranking"]) => Some(reads(method, Route::Ranking)),
         ("pods" | "stats" | "plimsoll", _) => Some(Route::Missing),
         _ if pages.debugging => debugging_route(method, root, rest, pages),
         (
@@ -226,6 +229,7 @@ mod tests {
             ("/stats/other", Route::Missing),
             ("/plimsoll/decisions", Route::Decisions),
             ("/plimsoll/lines/", Route::Lines),
+            ("/plimsoll/ranking", Route::Ranking),
             ("/plimsoll", Route::Missing),
         ];
         for (path, expected) in cases {

@@ -46,12 +46,23 @@ pub struct Settings {
     pub started: Timestamp,
     /// How many files may be kept open; see [`Settings::affordable_files`].
     pub kept_files: usize,
-    /// The cgroup that plays the machine, and how many processes it may have.
-    pub played: Option<(CgroupPath, i64)>,
+    /// The cgroup that plays the machine, if one does.
+    pub played: Option<PlayedMachine>,
     /// Where the kernel keeps count of what directories hold.
     pub quotas: ProjectQuotas,
     /// What walks over other directories.
     pub walker: Walker,
+}
+
+/// A cgroup that plays the machine: its cpu, memory and processes are the node's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayedMachine {
+    /// The cgroup.
+    pub cgroup: CgroupPath,
+    /// How much memory the machine has, in bytes.
+    pub memory: u64,
+    /// How many processes it may have; as many as the whole machine if that is not said.
+    pub max_processes: Option<i64>,
 }
 
 impl Settings {
@@ -71,6 +82,8 @@ pub struct Collector {
     pub(super) settings: Settings,
     pub(super) layout: Layout,
     pub(super) root: CgroupPath,
+    /// The cgroup whose figures are the node's: the root, unless another plays the machine.
+    pub(super) node_cgroup: CgroupPath,
     budget: Budget,
     pub(super) buffer: Buffer,
     pub(super) machine: MachineReader,
@@ -133,7 +146,11 @@ const FILES_PER_LOOK: u64 = 2_000;
 impl Collector {
     /// Measures nothing yet.
     pub fn new(settings: Settings, layout: Layout) -> Collector {
+        let root = CgroupName::ROOT.to_path(Driver::Cgroupfs);
+        let played = settings.played.as_ref();
         Collector {
+            node_cgroup: played.map_or_else(|| root.clone(), |played| played.cgroup.clone()),
+            root,
             budget: Budget::new(settings.kept_files),
             buffer: Buffer::default(),
             machine: MachineReader::new(&settings, &layout),
@@ -145,7 +162,6 @@ impl Collector {
             volumes: VolumeFileSystems::default(),
             settings,
             layout,
-            root: CgroupName::ROOT.to_path(Driver::Cgroupfs),
         }
     }
 
@@ -204,7 +220,7 @@ impl Collector {
                 .unwrap_or_default(),
             filling,
         };
-        let system = std::iter::once(&self.root).chain(self.system_cgroups());
+        let system = self.whole_machine().chain(self.system_cgroups());
         let system: Vec<CgroupPath> = system.cloned().collect();
         for cgroup in system {
             self.sample_cgroup(&cgroup, now);
@@ -323,9 +339,15 @@ impl Collector {
             let containers = pod.containers.iter().map(|container| &container.cgroup);
             std::iter::once(&pod.cgroup).chain(containers)
         });
-        std::iter::once(&self.root)
+        self.whole_machine()
             .chain(self.system_cgroups())
             .chain(pods)
+    }
+
+    /// The root, and the cgroup that plays the machine if one does.
+    fn whole_machine(&self) -> impl Iterator<Item = &CgroupPath> {
+        let played = Some(&self.node_cgroup).filter(|cgroup| **cgroup != self.root);
+        std::iter::once(&self.root).chain(played)
     }
 
     fn system_cgroups(&self) -> impl Iterator<Item = &CgroupPath> {

@@ -41,9 +41,9 @@ enum Tasks {
 impl Tasks {
     fn new(settings: &Settings, layout: &Layout) -> Tasks {
         let played = settings.played.as_ref();
-        let played = played.and_then(|(cgroup, most)| {
-            let directory = layout.directory("pids", cgroup)?;
-            Some((directory.join("pids.current"), *most))
+        let played = played.and_then(|played| {
+            let directory = layout.directory("pids", &played.cgroup)?;
+            Some((directory.join("pids.current"), played.max_processes?))
         });
         let kept = |path: &str| KeptFile::new(settings.mount_root.join("proc").join(path));
         match played {

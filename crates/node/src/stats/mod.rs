@@ -28,7 +28,7 @@ mod summary;
 mod sums;
 mod volume_fs;
 
-pub use collector::{Collector, Settings};
+pub use collector::{Collector, PlayedMachine, Settings};
 pub use inventory::{Container, Inventory, Pod, RootFs, RuntimeFs, Sandbox, Volume, VolumeMeasure};
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use super::collector::Collector;
 use super::file_system::FileSystem;
 use super::inventory::{Container, Pod, RuntimeFs};
+use super::machine::Pressure;
 use super::network::network_stats;
 use super::sums::{sum, sum_cpu, sum_memory, sum_swap};
 
@@ -51,8 +52,14 @@ impl Collector {
     }
 
     fn node_stats(&self, extent: Extent) -> NodeStats {
-        let root = self.last(&self.root);
-        let pressure = &self.node.pressure;
+        let root = self.last(&self.node_cgroup);
+        let played = self.settings.played.as_ref();
+        // Stalls of the machine are not those of a cgroup that plays it.
+        let none = Pressure::default();
+        let pressure = match played {
+            Some(_) => &none,
+            None => &self.node.pressure,
+        };
         let mut stats = NodeStats {
             node_name: self.settings.node_name.clone(),
             system_containers: self.system_containers(extent),
@@ -63,10 +70,19 @@ impl Collector {
             }),
             memory: root
                 .and_then(|root| root.memory_stats())
-                .map(|memory| MemoryStats {
-                    mem_available_bytes: Some(self.node.memory.available),
-                    psi: pressure.memory.clone().or(memory.psi),
-                    ..memory
+                .map(|memory| match played {
+                    // The kernel has no `MemAvailable` of a cgroup.
+                    Some(played) => MemoryStats {
+                        available_bytes: memory
+                            .working_set_bytes
+                            .map(|used| played.memory.wrapping_sub(used)),
+                        ..memory
+                    },
+                    None => MemoryStats {
+                        mem_available_bytes: Some(self.node.memory.available),
+                        psi: pressure.memory.clone().or(memory.psi),
+                        ..memory
+                    },
                 }),
             swap: root.and_then(|root| root.swap_stats()),
             ..NodeStats::default()

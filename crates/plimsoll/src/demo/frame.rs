@@ -4,10 +4,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 
 use super::sandbox::NODE;
-use crate::loadline::compute::compute;
-use crate::loadline::read::{Past, nodes};
-use crate::loadline::render::{Detail, render};
-use crate::loadline::report::Report;
+use crate::loadline::{Detail, Past, Report, compute, nodes, render};
 use crate::print::Terminal;
 
 /// Draws one node again and again.

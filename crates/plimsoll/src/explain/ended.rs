@@ -1,5 +1,5 @@
-//! Pods that ended otherwise than by eviction: preempted, rejected by their node, killed by the
-//! kernel, driven away.
+//! Pods that ended otherwise than by node-pressure eviction: preempted, drained, evicted for a taint,
+//! rejected by their node, killed by the kernel.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 use plimsoll_core::eviction::summary::PodStats;
@@ -9,12 +9,14 @@ use plimsoll_core::scheduling::preemption::{PREEMPTED_EVENT_REASON, PREEMPTION_C
 
 use crate::print::Unit;
 
+use super::deleted::explain_deletion;
 use super::events;
+use super::pod::Found;
 use super::report::{Ended, OomKilled};
 
 /// The reason of pods that pressure drove away or kept out.
 pub(crate) const EVICTED: &str = "Evicted";
-const OOM_KILLED: &str = "OOMKilled";
+pub(super) const OOM_KILLED: &str = "OOMKilled";
 /// How messages of pods begin that a node under pressure did not take.
 const REJECTED: &str = "Pod was rejected: ";
 
@@ -34,7 +36,8 @@ pub(crate) fn message_of(pod: &Pod) -> &str {
 }
 
 /// Why it ended, by its status or else by its events.
-pub(crate) fn explain_end(pod: Option<&Pod>, events: &[Event]) -> Option<Ended> {
+pub(crate) fn explain_end(found: &Found, events: &[Event]) -> Option<Ended> {
+    let pod = found.pod.as_ref();
     let status = pod.and_then(|pod| pod.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let target = conditions
@@ -62,13 +65,17 @@ pub(crate) fn explain_end(pod: Option<&Pod>, events: &[Event]) -> Option<Ended> 
             reason,
         });
     }
-    let is_gone = pod.is_none();
-    let preempted = preempted_by(events).filter(|_| is_gone)?;
-    Some(Ended {
-        reason: PREEMPTION_CONDITION_REASON.to_owned(),
-        message: preempted,
-        why: vec![disruption(PREEMPTION_CONDITION_REASON).to_owned()],
-    })
+    if pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_none()) {
+        return None;
+    }
+    if let Some(preempted) = preempted_by(events).filter(|_| pod.is_none()) {
+        return Some(Ended {
+            reason: PREEMPTION_CONDITION_REASON.to_owned(),
+            message: preempted,
+            why: vec![disruption(PREEMPTION_CONDITION_REASON).to_owned()],
+        });
+    }
+    explain_deletion(found, events)
 }
 
 fn preempted_by(events: &[Event]) -> Option<String> {
@@ -83,18 +90,18 @@ fn preempted_by(events: &[Event]) -> Option<String> {
 fn disruption(reason: &str) -> &'static str {
     match reason {
         PREEMPTION_CONDITION_REASON => {
-            "The scheduler removed it, so that a pod of higher priority has room."
+            "The scheduler evicted it to make room for a pod of higher priority."
         }
         "DeletionByTaintManager" => {
             "Its node got a taint that it does not tolerate, or not for longer."
         }
         "EvictionByEvictionAPI" => {
-            "Somebody asked for its eviction, as kubectl drain does, and no disruption budget \
+            "A client asked for its eviction, as kubectl drain does, and no disruption budget \
              forbade it."
         }
         "DeletionByPodGC" => "Its node is gone.",
         "TerminationByKubelet" => "Its node ended it: it ran short, or was shut down.",
-        _ => "It was chosen to make way.",
+        _ => "It was disrupted.",
     }
 }
 
@@ -125,8 +132,8 @@ fn rejection(reason: &str) -> String {
         _ => match reason.strip_prefix("OutOf") {
             Some(resource) => format!(
                 "When it came, its node had too little {resource} left. It was bound on old \
-                 figures, or by somebody who does not look at them. It will not be tried again; \
-                 its owner, if it has one, makes another pod."
+                 figures, or by a client that does not look at them. It is not started again; its \
+                 owner, if it has one, creates another pod."
             ),
             None => "Its node did not take it.".to_owned(),
         },
@@ -171,8 +178,8 @@ fn oom(
     });
     let why = match &limit {
         Some(limit) => format!(
-            "It wanted more than its limit of {limit}; the kernel killed it inside of its own \
-             cgroup. Nobody else was meant: raise the limit, or let it use less."
+            "It wanted more than its limit of {limit}: the kernel killed it, in its own cgroup and \
+             for itself alone. Raise the limit, or let it use less."
         ),
         None => "It has no limit of its own: a limit above it, or the node's memory, was \
                  exhausted, and the kernel chose it."

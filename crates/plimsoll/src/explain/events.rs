@@ -56,10 +56,31 @@ pub(crate) fn node_of(events: &[Event]) -> Option<String> {
     })
 }
 
+/// The place of an event in the life of a pod. Kubelets record whole seconds and schedulers
+/// fractions, so that times alone would put the end of a second before its beginning.
+fn step(event: &Event) -> usize {
+    const STEPS: [&str; 7] = [
+        "FailedScheduling",
+        "Scheduled",
+        "Pulling",
+        "Pulled",
+        "Created",
+        "Started",
+        "Unhealthy",
+    ];
+    let reason = event.reason.as_deref().unwrap_or_default();
+    let step = STEPS.iter().position(|step| *step == reason);
+    step.unwrap_or(STEPS.len())
+}
+
 /// The events as rows, the latest last.
 pub(crate) fn rows(events: &[Event]) -> Vec<EventRow> {
     let mut sorted: Vec<&Event> = events.iter().collect();
-    sorted.sort_by_key(|event| timestamp(event));
+    sorted.sort_by_key(|event| {
+        let at = timestamp(event);
+        let second = at.map(|at| at.as_nanos().div_euclid(1_000_000_000));
+        (second, step(event), at)
+    });
     let row = |event: &Event| {
         let source = event.source.as_ref();
         let component = source.and_then(|source| source.component.clone());

@@ -4,19 +4,22 @@ use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::filtered::Filtered;
 use plimsoll_core::scheduling::plugin::FilterPlugin;
 
-use super::pending::{Case, Shortage, shortages};
+use super::obstacle::{Shortage, labels_to_add, shortages};
+use super::pending::Case;
 use super::report::NodeVerdict;
 
-/// How many ways out are told.
+/// How the keys of taints begin that stand for a condition of the node.
+const CONDITION_DOMAINS: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+/// How many ways out are shown.
 const FIXES: usize = 3;
 
 /// Ways out, the nearest first: nodes with the fewest filters against them, and among those the
 /// ones that lack least. One way per kind of obstacle.
 pub(super) fn fixes(case: &Case<'_>, filtered: &Filtered, verdicts: &[NodeVerdict]) -> Vec<String> {
     if let Some(ready) = verdicts.iter().find(|node| node.rejections.is_empty()) {
-        let node = &ready.node;
         return vec![format!(
-            "{node} would do as things are; the scheduler has not tried again yet, or does not run"
+            "it fits on {} at present: wait for the next attempt of the scheduler",
+            ready.node
         )];
     }
     let mut ways: Vec<Way<'_>> = filtered
@@ -92,26 +95,52 @@ impl<'a> Way<'a> {
         let name = &self.node.view.name;
         match plugin {
             FilterPlugin::NodeResourcesFit => self.room(),
-            FilterPlugin::TaintToleration => {
-                let taints = case.untolerated(self.node).join(" and ");
-                format!("let the pod tolerate {taints}")
-            }
+            FilterPlugin::TaintToleration => self.taints(case),
             FilterPlugin::NodeUnschedulable => format!("kubectl uncordon {name}"),
-            FilterPlugin::NodeAffinity => match case.unmatched_labels(self.node) {
-                labels if labels.is_empty() => {
-                    "give it the labels that the pod's node affinity asks for".to_owned()
+            FilterPlugin::NodeAffinity => {
+                let unmet = case.seeker.pod.node_rules.unmet(&self.node.view);
+                match labels_to_add(&unmet, self.node) {
+                    Some(labels) => format!("kubectl label node {name} {}", labels.join(" ")),
+                    None => "change the pod's nodeSelector or required node affinity".to_owned(),
                 }
-                labels => format!("kubectl label node {name} {}", labels.join(" ")),
-            },
-            FilterPlugin::NodeName => "let the pod name another node, or none".to_owned(),
-            FilterPlugin::NodePorts => "free the port there, or ask for another".to_owned(),
+            }
+            FilterPlugin::NodeName => "set spec.nodeName to another node, or remove it".to_owned(),
+            FilterPlugin::NodePorts => {
+                "free the port on the node, or use another hostPort".to_owned()
+            }
             FilterPlugin::PodTopologySpread => {
-                "raise maxSkew, or let whenUnsatisfiable be ScheduleAnyway".to_owned()
+                "raise maxSkew, or set whenUnsatisfiable to ScheduleAnyway".to_owned()
             }
             FilterPlugin::InterPodAffinity => {
-                "change the pod affinity, or the pods that it is about".to_owned()
+                "change the pod's affinity or anti-affinity, or the labels of the pods in the way"
+                    .to_owned()
             }
         }
+    }
+
+    /// Taints that the control plane sets end with what they stand for; to tolerate them helps no
+    /// pod.
+    fn taints(&self, case: &Case<'_>) -> String {
+        let is_of_condition = |taint: &&String| {
+            let mut domains = CONDITION_DOMAINS.iter();
+            domains.any(|domain| taint.starts_with(domain))
+        };
+        let taints = case.untolerated(self.node);
+        let conditions: Vec<&String> = taints.iter().filter(is_of_condition).collect();
+        let others = taints.iter().filter(|taint| !is_of_condition(taint));
+        let others: Vec<&str> = others.map(String::as_str).collect();
+        let mut changes = Vec::new();
+        if !conditions.is_empty() {
+            let name = &self.node.view.name;
+            changes.push(format!(
+                "see what is wrong with the node: plimsoll explain node {name}"
+            ));
+        }
+        if !others.is_empty() {
+            let taints = others.join(" and ");
+            changes.push(format!("add a toleration for {taints} to the pod"));
+        }
+        changes.join("; and ")
     }
 
     fn room(&self) -> String {
@@ -128,6 +157,9 @@ impl<'a> Way<'a> {
             return format!(
                 "it is too small by {lacks}: ask for at most {most}, or add a larger node"
             );
+        }
+        if self.shortages.iter().any(|one| one.free <= 0) {
+            return format!("it lacks {lacks}: free that much there");
         }
         let fitting = each(&|one| format!("{} {}", one.name, one.amount(one.free.max(0))));
         format!("it lacks {lacks}: free that much there, or ask for at most {fitting}")

@@ -1,25 +1,40 @@
 //! Reading all that is to be known about a pod or a node.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use kube::api::ListParams;
+use kube::api::{ListParams, LogParams};
 use kube::{Api, Client, ResourceExt};
+use plimsoll_client::clock::Clock;
 use plimsoll_client::watching;
-use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
+use plimsoll_core::scheduling::preemption::PREEMPTED_EVENT_REASON;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::kubelet::Kubelet;
-use crate::loadline::compute::Reading;
-use crate::loadline::read::Past;
+use crate::loadline::{Past, compute};
 
+use super::containers::{Logs, with_telling_log};
+use super::deleted::DELETED_BY_OWNER;
 use super::ended::is_evicted;
 use super::events;
-use super::pod::Found;
+use super::node::{FoundNode, signals_at_risk};
+use super::pod::{Found, scheduler_of};
+use super::scheduler_traces::{SchedulerTraces, is_lease_of};
 use super::snapshot::Snapshot;
 
 /// How many decisions of a node are asked for.
 const DECISIONS: usize = 10;
+/// How many lines of a log are asked for, and how much at most.
+const LOG_LINES: i64 = 10;
+const LOG_BYTES: i64 = 16 << 10;
+/// The logs of how many containers of a pod are asked for.
+const CONTAINERS: usize = 8;
+/// How long a log may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything about a pod. That it is not known at all is the API server's own answer.
 pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<Found> {
@@ -46,12 +61,117 @@ pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<
     if let Some(error) = missing.filter(|_| found.events.is_empty() && found.records.is_empty()) {
         return Err(error.into());
     }
-    let is_alive = found.pod.as_ref().is_some_and(is_alive);
-    if is_alive {
-        found.snapshot = Some(Snapshot::read(client).await?);
-        found.usage = usage(client, &found).await;
+    if let Some(pod) = found.pod.clone() {
+        found.logs = logs(client, &pod).await;
+        found.preemptions = preemptions(client, &pod).await;
+        if is_alive(&pod) {
+            found.usage = usage(client, &found).await;
+            let snapshot = Snapshot::read(client).await?;
+            if found.node().is_none() {
+                let traces = scheduler_traces(client, scheduler_of(&pod), &snapshot).await;
+                found.scheduler = Some(traces);
+            }
+            found.snapshot = Some(snapshot);
+        }
+    }
+    let is_going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
+    if found.pod.as_ref().is_none_or(is_going) {
+        found.deletions = deletions(client, namespace).await;
+        found.cordoned_node = cordoned_node(client, &found).await;
     }
     Ok(found)
+}
+
+/// What containers that fail have logged last. A node that does not answer says nothing.
+async fn logs(client: &Client, pod: &Pod) -> Logs {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let name = pod.name_any();
+    let mut logs = Logs::new();
+    for (container, previous) in with_telling_log(pod).into_iter().take(CONTAINERS) {
+        let parameters = LogParams {
+            container: Some(container.clone()),
+            previous,
+            tail_lines: Some(LOG_LINES),
+            limit_bytes: Some(LOG_BYTES),
+            ..LogParams::default()
+        };
+        let asked = timeout(PATIENCE, pods.logs(&name, &parameters)).await;
+        let lines = match asked {
+            Ok(Ok(text)) => Ok(text.lines().map(printable).collect()),
+            Ok(Err(error)) => Err(crate::cluster::reason(&error)),
+            Err(_) => Err("no answer in time".to_owned()),
+        };
+        logs.insert(container, lines);
+    }
+    logs
+}
+
+/// A line that cannot move the cursor or change colours, whatever a container has logged.
+fn printable(line: &str) -> String {
+    let line = line.replace('\t', "    ");
+    line.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Events of pods that were evicted to make room for this one.
+async fn preemptions(client: &Client, pod: &Pod) -> Vec<Event> {
+    let spec = pod.spec.as_ref();
+    let priority = spec.and_then(|spec| spec.priority).unwrap_or(0);
+    let status = pod.status.as_ref();
+    let nominated = status.and_then(|status| status.nominated_node_name.as_ref());
+    if priority == 0 && nominated.is_none() {
+        return Vec::new();
+    }
+    let uid = pod.metadata.uid.clone().unwrap_or_default();
+    let is_by = |event: &Event| {
+        let related = event.related.as_ref();
+        let by = related.and_then(|related| related.uid.as_deref());
+        let message = event.message.as_deref().unwrap_or_default();
+        by == Some(&uid) || message.contains(&format!("pod {uid} "))
+    };
+    let mut events = events_of_reason(client, None, PREEMPTED_EVENT_REASON).await;
+    events.retain(is_by);
+    events.sort_by_key(events::timestamp);
+    events
+}
+
+async fn deletions(client: &Client, namespace: &str) -> Vec<Event> {
+    events_of_reason(client, Some(namespace), DELETED_BY_OWNER).await
+}
+
+/// Beside the answer only: events that may not be listed are not there.
+async fn events_of_reason(client: &Client, namespace: Option<&str>, reason: &str) -> Vec<Event> {
+    let api: Api<Event> = match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    let fields = ListParams::default().fields(&format!("reason={reason}"));
+    watching::list(api, &fields).await.unwrap_or_default()
+}
+
+async fn cordoned_node(client: &Client, found: &Found) -> Option<String> {
+    let name = found.node()?;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let node = nodes.get(&name).await.ok()?;
+    let is_cordoned = node.spec.and_then(|spec| spec.unschedulable);
+    (is_cordoned == Some(true)).then_some(name)
+}
+
+/// What there is of a scheduler.
+async fn scheduler_traces(client: &Client, name: &str, snapshot: &Snapshot) -> SchedulerTraces {
+    let leases: Api<Lease> = Api::all(client.clone());
+    let leases = watching::list(leases, &ListParams::default()).await;
+    let mut leases = leases.unwrap_or_default();
+    leases.retain(|lease| is_lease_of(lease, name));
+    let api: Api<Event> = Api::all(client.clone());
+    let own = ListParams::default().fields(&format!("reportingComponent={name}"));
+    SchedulerTraces {
+        name: name.to_owned(),
+        leases,
+        events: watching::list(api, &own).await.unwrap_or_default(),
+        pods: snapshot.pods.clone(),
+        now: Clock::system().now(),
+    }
 }
 
 fn is_not_found(error: &kube::Error) -> bool {
@@ -126,17 +246,22 @@ async fn usage(client: &Client, found: &Found) -> Option<PodStats> {
 }
 
 /// Everything about a node.
-pub(crate) async fn node(
-    client: &Client,
-    name: &str,
-) -> Result<(Reading, Result<Vec<Record>, String>)> {
+pub(crate) async fn node(client: &Client, name: &str) -> Result<FoundNode> {
     let nodes: Api<Node> = Api::all(client.clone());
     let node = nodes.get(name).await?;
     let mut readings = Past::default().look(client, vec![node]).await?;
     let Some(reading) = readings.pop() else {
         anyhow::bail!("node {name} cannot be read");
     };
-    let query = format!("limit={DECISIONS}");
-    let records = Kubelet::new(client, name).decisions(&query).await;
-    Ok((reading, records))
+    let kubelet = Kubelet::new(client, name);
+    let mut rankings = Vec::new();
+    for signal in signals_at_risk(&compute(&reading)) {
+        rankings.extend(kubelet.ranking(signal).await.ok());
+    }
+    let records = kubelet.decisions(&format!("limit={DECISIONS}")).await;
+    Ok(FoundNode {
+        reading,
+        rankings,
+        records,
+    })
 }

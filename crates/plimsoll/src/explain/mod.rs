@@ -1,29 +1,40 @@
-//! `plimsoll explain`: why a pod waits, is where it is, or had to go; how a node stands.
+//! `plimsoll explain`: why a pod waits, does not run, is where it is, or was evicted; how a node and
+//! how the pods of an owner do.
 //!
-//! Reading order: `gather` and `snapshot` (what is read), `pod` (what became of a pod) with
-//! `pending` and `fix`, `placed`, `evicted`, `ended` and `events`, `node` (how a node stands),
+//! Reading order: `target` (what is asked about), `gather`, `gather_owner` and `snapshot` (what is
+//! read), `pod` (what became of a pod) with `pending`, `obstacle`, `fix` and `scheduler_traces`,
+//! `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`, `node`, `owner`,
 //! `report` (the result as data; documented in docs/explain.md), `render` (the same for people).
 
+mod containers;
+mod deleted;
 mod ended;
 mod events;
 mod evicted;
 mod fix;
 mod gather;
+mod gather_owner;
 mod node;
+mod obstacle;
+mod owner;
 mod pending;
 mod placed;
 mod pod;
+mod probe;
 mod render;
 mod report;
+mod scheduler_traces;
 mod snapshot;
+mod target;
 #[cfg(test)]
 mod tests;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Subcommand, ValueEnum};
-use kube::Client;
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, ValueEnum};
+use kube::{Client, ResourceExt};
 use plimsoll_client::clock::Clock;
 use plimsoll_core::scheduling::configuration::Configuration;
 use serde::Serialize;
@@ -32,49 +43,31 @@ use crate::cluster::{self, Cluster};
 use crate::print::{self, Terminal};
 use crate::scheduler;
 
+use render::Detail;
 use report::PodReport;
+use target::{Kind, OwnerKind, Target};
 
-/// What is explained.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Why a pod waits, is where it is, or had to go; also after it is gone.
-    #[command(visible_alias = "pods", visible_alias = "po")]
-    Pod(PodArguments),
-    /// How a node stands: its lines, conditions and taints, whom it would evict, what it decided.
-    #[command(visible_alias = "nodes", visible_alias = "no")]
-    Node(NodeArguments),
-}
-
+/// Arguments of `plimsoll explain`.
 #[derive(Debug, Args)]
-pub(crate) struct PodArguments {
-    /// The pod.
-    #[arg(value_name = "NAME")]
-    name: String,
+#[command(override_usage = "plimsoll explain [OPTIONS] <TYPE NAME | TYPE/NAME>")]
+pub(crate) struct Arguments {
+    /// A pod, a node, or an owner of pods: `pod web`, `pod/web`, `node n1`, `deploy/web`, `rs/web`,
+    /// `sts/web`, `ds/web`, `job/web`, `rc/web`. Pods are explained after they are gone too.
+    #[arg(value_name = "TYPE NAME", required = true, num_args = 1..)]
+    target: Vec<String>,
 
-    /// Its namespace; by the kubeconfig if not given.
+    /// The namespace; by the kubeconfig if not given.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+
+    /// Show the scores of the scheduler for a pod that is placed.
+    #[arg(long)]
+    verbose: bool,
 
     /// The `KubeSchedulerConfiguration` of the pod's scheduler, if it is not the default one.
     #[arg(long, value_name = "FILE")]
     scheduler_config: Option<String>,
 
-    #[command(flatten)]
-    shared: Shared,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NodeArguments {
-    /// The node.
-    #[arg(value_name = "NAME")]
-    name: String,
-
-    #[command(flatten)]
-    shared: Shared,
-}
-
-#[derive(Debug, Args)]
-struct Shared {
     #[command(flatten)]
     cluster: Cluster,
 
@@ -89,29 +82,41 @@ enum Format {
 }
 
 /// Explains.
-pub(crate) fn run(command: &Command) -> Result<ExitCode> {
-    match command {
-        Command::Pod(arguments) => {
-            let configuration = scheduler::configuration(arguments.scheduler_config.as_deref())?;
-            cluster::ask(&arguments.shared.cluster, async {
-                let client = arguments.shared.cluster.client().await?;
-                let namespace = arguments.namespace.as_deref();
-                let namespace = namespace.unwrap_or(client.default_namespace());
-                let report = report_on(&client, namespace, &arguments.name, &configuration).await?;
-                arguments.shared.show(&report, |terminal| {
-                    render::pod(&report, Clock::system().now(), terminal)
-                })
-            })
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let target = match Target::parse(&arguments.target) {
+        Ok(target) => target,
+        Err(problem) => {
+            let mut command = crate::Cli::command();
+            command.error(ErrorKind::ValueValidation, problem).exit();
         }
-        Command::Node(arguments) => cluster::ask(&arguments.shared.cluster, async {
-            let client = arguments.shared.cluster.client().await?;
-            let (reading, records) = gather::node(&client, &arguments.name).await?;
-            let report = node::explain_node(&reading, records);
-            arguments.shared.show(&report, |terminal| {
-                render::node(&report, Clock::system().now(), terminal)
-            })
-        }),
-    }
+    };
+    let configuration = scheduler::configuration(arguments.scheduler_config.as_deref())?;
+    cluster::ask(&arguments.cluster, async {
+        let client = arguments.cluster.client().await?;
+        let namespace = arguments.namespace.as_deref();
+        let namespace = namespace.unwrap_or(client.default_namespace());
+        match target.kind {
+            Kind::Pod => {
+                let report = report_on(&client, namespace, &target.name, &configuration).await?;
+                arguments.show(&report, |detail, terminal| {
+                    render::pod(&report, detail, Clock::system().now(), terminal)
+                })
+            }
+            Kind::Node => {
+                let report = node::explain_node(&gather::node(&client, &target.name).await?);
+                arguments.show(&report, |_, terminal| {
+                    render::node(&report, Clock::system().now(), terminal)
+                })
+            }
+            Kind::Owner(kind) => {
+                let asked = (kind, namespace, target.name.as_str());
+                let report = report_on_owner(&client, asked, &configuration).await?;
+                arguments.show(&report, |detail, terminal| {
+                    render::owner(&report, detail, Clock::system().now(), terminal)
+                })
+            }
+        }
+    })
 }
 
 /// What became of a pod, for people; its scheduler is the default one.
@@ -123,7 +128,8 @@ pub(crate) async fn pod_text(
 ) -> Result<String> {
     let configuration = Configuration::default();
     let report = report_on(client, namespace, name, &configuration).await?;
-    Ok(render::pod(&report, Clock::system().now(), terminal))
+    let now = Clock::system().now();
+    Ok(render::pod(&report, Detail::Brief, now, terminal))
 }
 
 async fn report_on(
@@ -136,11 +142,32 @@ async fn report_on(
     Ok(pod::explain_pod(&found, configuration))
 }
 
-impl Shared {
-    fn show(&self, report: &impl Serialize, text: impl Fn(Terminal) -> String) -> Result<()> {
+async fn report_on_owner(
+    client: &Client,
+    (kind, namespace, name): (OwnerKind, &str, &str),
+    configuration: &Configuration,
+) -> Result<report::OwnerReport> {
+    let found = gather_owner::owner(client, kind, namespace, name).await?;
+    let first = match found.first_in_trouble() {
+        Some(pod) => Some(report_on(client, namespace, &pod.name_any(), configuration).await?),
+        None => None,
+    };
+    Ok(owner::explain_owner(&found, first))
+}
+
+impl Arguments {
+    fn show(
+        &self,
+        report: &impl Serialize,
+        text: impl Fn(Detail, Terminal) -> String,
+    ) -> Result<()> {
+        let detail = match self.verbose {
+            true => Detail::Verbose,
+            false => Detail::Brief,
+        };
         let text = match self.output {
             Some(Format::Json) => serde_json::to_string_pretty(report)? + "\n",
-            None => text(Terminal::stdout()),
+            None => text(detail, Terminal::stdout()),
         };
         print::write(&text)?;
         Ok(())

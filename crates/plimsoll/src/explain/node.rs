@@ -1,36 +1,44 @@
-//! How a node stands: its lines, what it tells, whom it would evict, and what it has decided.
+//! How a node stands: its thresholds, its conditions, which pods it would evict first, and what it
+//! has decided.
+
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
-use plimsoll_core::config::Profile;
 use plimsoll_core::eviction::record::Record;
-use plimsoll_core::eviction::record::decision::RankRecord;
-use plimsoll_core::eviction::summary::Summary;
-use plimsoll_core::eviction::usage::PodUsage;
-use plimsoll_core::eviction::{ActivePod, Candidate, Engine, Settings};
+use plimsoll_core::eviction::record::ranking::{RankingRecord, Standing};
+use plimsoll_core::eviction::{Engine, Settings};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::{Effect, Taint};
-use plimsoll_core::threshold::{Signal, StarvedResource};
+use plimsoll_core::threshold::Signal;
 
-use crate::loadline::compute::{Reading, compute, holds_resources, layout};
-use crate::loadline::report::NodeLine;
+use crate::loadline::{NodeLine, Reading, compute, holds_resources, layout};
 
 use super::events::whole_seconds;
 use super::evicted::{held_outside_pods, row, unit_of};
-use super::report::{
-    API_VERSION, ConditionRow, DecisionRow, NextRow, NodeReport, RankRow, TaintRow,
-};
+use super::report::{API_VERSION, ConditionRow, DecisionRow, NextRow, NodeReport, TaintRow};
+
+/// Everything that was found about a node.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundNode {
+    pub(crate) reading: Reading,
+    /// The order in which its agent would evict pods, by signal; nothing if it does not say.
+    pub(crate) rankings: Vec<RankingRecord>,
+    /// Its latest decisions, or why they are not known.
+    pub(crate) records: Result<Vec<Record>, String>,
+}
 
 /// The whole explanation.
-pub(crate) fn explain_node(reading: &Reading, records: Result<Vec<Record>, String>) -> NodeReport {
+pub(crate) fn explain_node(found: &FoundNode) -> NodeReport {
+    let reading = &found.reading;
     let mut unknown = Vec::new();
-    let decisions = records.unwrap_or_else(|reason| {
+    let decisions = found.records.clone().unwrap_or_else(|reason| {
         unknown.push(format!(
             "what it has decided: only Plimsoll's agent keeps records ({reason})"
         ));
         Vec::new()
     });
     let line = compute(reading);
-    let next = next(reading, &line);
+    let next = next(found);
     NodeReport {
         api_version: API_VERSION,
         kind: "NodeExplanation",
@@ -75,7 +83,7 @@ fn taints(node: &Node) -> Vec<TaintRow> {
 fn meaning(taint: &Taint) -> String {
     let effect = match taint.effect {
         Effect::NoSchedule => "no new pods that do not tolerate it",
-        Effect::PreferNoSchedule => "new pods rather elsewhere",
+        Effect::PreferNoSchedule => "new pods go elsewhere if they can",
         Effect::NoExecute => "pods that do not tolerate it have to leave",
         Effect::Other(_) => "not known",
     };
@@ -91,59 +99,56 @@ fn meaning(taint: &Taint) -> String {
     format!("{cause}{effect}")
 }
 
-/// Who would go first: for want of memory, and of whatever else is short.
-fn next(reading: &Reading, line: &NodeLine) -> Vec<NextRow> {
-    let Some(sample) = reading.samples.last() else {
-        return Vec::new();
-    };
+/// The signals for which it matters which pod is next: memory, and whatever is short.
+pub(crate) fn signals_at_risk(line: &NodeLine) -> BTreeSet<Signal> {
     let thresholds = line.resources.iter().flat_map(|line| &line.thresholds);
     let met = thresholds
-        .clone()
         .filter(|line| line.is_met())
         .filter_map(|line| Signal::from_name(&line.signal));
-    let mut signals = vec![Signal::MemoryAvailable];
-    signals.extend(met);
-    signals.sort();
-    signals.dedup();
-    let rows = signals.into_iter().map(|signal| NextRow {
-        signal: signal.to_string(),
-        ranking: ranking(reading, sample, signal),
+    met.chain([Signal::MemoryAvailable]).collect()
+}
+
+/// The order of eviction by signal: the agent's own, or, where it gives none, worked out from what
+/// the node shows.
+fn next(found: &FoundNode) -> Vec<NextRow> {
+    let own = found.rankings.iter().map(|ranking| (ranking.clone(), true));
+    let mut rankings: Vec<(RankingRecord, bool)> = own.collect();
+    if rankings.is_empty() {
+        let signals = signals_at_risk(&compute(&found.reading)).into_iter();
+        let worked_out = signals.filter_map(|signal| work_out(&found.reading, signal));
+        rankings.extend(worked_out.map(|ranking| (ranking, false)));
+    }
+    let rows = rankings.iter().map(|(ranking, is_agents)| {
+        let signal = Signal::from_name(&ranking.signal);
+        let places = ranking.items.iter().enumerate();
+        NextRow {
+            signal: ranking.signal.clone(),
+            is_agents: *is_agents,
+            ranking: places
+                .map(|(place, item)| row(place, &item.rank, item.request.clone(), signal))
+                .collect(),
+        }
     });
     rows.filter(|row| !row.ranking.is_empty()).collect()
 }
 
-fn ranking(reading: &Reading, sample: &Summary, signal: Signal) -> Vec<RankRow> {
-    let config = reading.config.as_ref().ok();
-    let profile = config.map_or(Profile::default(), |config| config.profile);
+fn work_out(reading: &Reading, signal: Signal) -> Option<RankingRecord> {
+    let sample = reading.samples.last()?;
+    let config = reading.config.as_ref().ok()?;
+    let settings = Settings::new(config, layout(sample)).ok()?;
     let held = reading.pods.iter().filter(|pod| holds_resources(pod));
     let views = held.filter_map(|pod| PodView::from_api(pod).ok());
-    let candidates: Vec<Candidate> = views.map(|pod| Candidate::new(&pod, profile)).collect();
-    let usages = sample.usages();
-    let active: Vec<ActivePod<'_>> = candidates
-        .iter()
-        .map(|candidate| {
-            let usage: Option<&PodUsage> = usages.get(&candidate.uid);
-            ActivePod { candidate, usage }
-        })
-        .collect();
-    let settings = config.and_then(|config| Settings::new(config, layout(sample)).ok());
-    let Some(settings) = settings else {
-        return Vec::new();
-    };
-    let ranked = Engine::new(settings).ranking(signal, &active);
-    ranked
-        .iter()
-        .enumerate()
-        .map(|(place, ranked)| {
-            let requests = &ranked.pod.candidate.requests;
-            let request = match signal.resource() {
-                StarvedResource::Memory => Some(requests.memory.to_string()),
-                StarvedResource::EphemeralStorage => Some(requests.storage.to_string()),
-                StarvedResource::Inodes | StarvedResource::Pids => None,
-            };
-            row(place, &RankRecord::of(ranked), request, Some(signal))
-        })
-        .collect()
+    let mut usages = sample.usages();
+    let standings = views.map(|pod| {
+        let usage = usages.remove(&pod.uid);
+        Standing::reported(&pod, config.profile, usage)
+    });
+    let standings: Vec<Standing> = standings.collect();
+    Some(RankingRecord::of(
+        &Engine::new(settings),
+        signal,
+        &standings,
+    ))
 }
 
 /// A decision in one line.
@@ -179,7 +184,7 @@ fn words(verdict: &str) -> &str {
         "evicting" => "evicted",
         "localLimits" => "evicted for limits of their own",
         "relieved" => "freed enough without a pod",
-        "nobodyToEvict" => "found nobody that may be evicted",
+        "nobodyToEvict" => "found no pod that may be evicted",
         "backingOff" => "left pods alone",
         "reclaiming" => "began to free what it can",
         other => other,

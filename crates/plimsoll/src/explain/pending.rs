@@ -1,10 +1,7 @@
 //! Why a pod waits: every node, every filter.
 
-use std::collections::BTreeMap;
-
 use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::object::taint::{NODE_UNSCHEDULABLE, TaintFilter, is_tolerated};
-use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::decision::{Decision, Error, Unschedulable};
 use plimsoll_core::scheduling::filtered::Filtered;
@@ -14,16 +11,16 @@ use plimsoll_core::scheduling::preemption::Room;
 use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 
-use crate::print::Unit;
-
 use super::fix::fixes;
+use super::obstacle::details;
 use super::report::{NodeVerdict, Pending, RejectionRow};
 
 /// A pod that looks for a node, with what only people need of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) seeker: Seeker<'a>,
-    pub(crate) node_selector: &'a BTreeMap<String, String>,
+    /// Whether another scheduler than those of the profiles is asked for.
+    pub(crate) is_of_other_scheduler: bool,
 }
 
 impl Case<'_> {
@@ -56,15 +53,6 @@ impl Case<'_> {
         });
         forbidding.map(ToString::to_string).collect()
     }
-
-    /// Labels that the pod's node selector asks for and the node has not.
-    pub(super) fn unmatched_labels(&self, node: &NodeState) -> Vec<String> {
-        let wanted = self.node_selector.iter();
-        wanted
-            .filter(|(key, value)| node.label(key) != Some(value.as_str()))
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect()
-    }
 }
 
 /// Looks at every node as the scheduler would.
@@ -73,7 +61,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
     let filtered = filter_nodes(&case.seeker, Search::All);
     let nodes = verdicts(case, &filtered);
     let (message, preemption) = match schedule(&case.seeker, &mut Attempts::new(0)) {
-        Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why)),
+        Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why, &nodes)),
         Ok(Decision::Place(_)) => (String::new(), String::new()),
         Err(error @ (Error::NoNodes | Error::InvalidScore(_))) => {
             (error.to_string(), String::new())
@@ -81,6 +69,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
     };
     Pending {
         scheduler: case.seeker.profile.scheduler_name.clone(),
+        is_of_other_scheduler: case.is_of_other_scheduler,
         message,
         fixes: match gates.is_empty() {
             true => fixes(case, &filtered, &nodes),
@@ -89,6 +78,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
         gates,
         nodes,
         preemption,
+        ..Pending::default()
     }
 }
 
@@ -146,7 +136,7 @@ pub(crate) fn rejections(
 fn set_aside(case: &Case<'_>, node: &NodeName) -> String {
     let nominated = case.seeker.cluster.nominated_pods(node).iter();
     let pods: Vec<String> = nominated.map(|pod| pod.pod_ref.to_string()).collect();
-    format!("room is set aside there for {}", pods.join(", "))
+    format!("room is kept there for {}", pods.join(", "))
 }
 
 fn name_of(rejection: &Rejection) -> Option<&'static str> {
@@ -165,100 +155,9 @@ fn row(case: &Case<'_>, node: &NodeState, rejection: &Rejection) -> RejectionRow
     }
 }
 
-/// The numbers and names behind a rejection.
-fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -> Vec<String> {
-    let pod = case.seeker.pod;
-    match plugin {
-        FilterPlugin::NodeResourcesFit => {
-            let lacks = shortages(case, node).into_iter();
-            let mut details: Vec<String> = lacks.map(|lack| lack.sentence()).collect();
-            let pods = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
-            if pods >= node.allowed_pods {
-                details.push(format!("has {pods} of {} pods", node.allowed_pods));
-            }
-            details
-        }
-        FilterPlugin::TaintToleration => case.untolerated(node),
-        FilterPlugin::NodeName => {
-            let named = pod.node_name.iter();
-            named.map(|name| format!("the pod names {name}")).collect()
-        }
-        FilterPlugin::NodePorts => {
-            let wanted = pod.host_ports.iter();
-            wanted
-                .map(|port| format!("wants {}/{}", port.port, port.protocol))
-                .collect()
-        }
-        FilterPlugin::NodeAffinity => {
-            let labels = case.unmatched_labels(node).into_iter();
-            labels.map(|label| format!("wants {label}")).collect()
-        }
-        FilterPlugin::NodeUnschedulable
-        | FilterPlugin::PodTopologySpread
-        | FilterPlugin::InterPodAffinity => Vec::new(),
-    }
-}
+fn preemption(case: &Case<'_>, why: &Unschedulable, nodes: &[NodeVerdict]) -> String {
+    let is_resolvable = |node: &NodeVerdict| node.rejections.iter().all(|row| row.is_resolvable);
 
-/// A resource of which a node has not enough left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shortage {
-    pub(super) name: ResourceName,
-    pub(super) wanted: i64,
-    pub(super) free: i64,
-    pub(super) allocatable: i64,
-}
-
-impl Shortage {
-    pub(super) fn unit(&self) -> Unit {
-        match &self.name {
-            name if *name == ResourceName::CPU => Unit::Millicores,
-            name if name.is_in_bytes() => Unit::Bytes,
-            _ => Unit::Count,
-        }
-    }
-
-    pub(super) fn amount(&self, value: i64) -> String {
-        self.unit().about(value)
-    }
-
-    /// What is missing.
-    pub(super) fn lack(&self) -> i64 {
-        self.wanted.saturating_sub(self.free)
-    }
-
-    fn sentence(&self) -> String {
-        let (wanted, free) = (self.amount(self.wanted), self.amount(self.free.max(0)));
-        let allocatable = self.amount(self.allocatable);
-        format!(
-            "asks for {} {wanted}, {free} of {allocatable} free",
-            self.name
-        )
-    }
-}
-
-/// What the node lacks for the pod.
-pub(super) fn shortages(case: &Case<'_>, node: &NodeState) -> Vec<Shortage> {
-    let request = &case.seeker.pod.requests.incoming;
-    let scalars = request.scalars.keys().cloned();
-    let names = [
-        ResourceName::CPU,
-        ResourceName::MEMORY,
-        ResourceName::EPHEMERAL_STORAGE,
-    ];
-    let all = names.into_iter().chain(scalars).map(|name| Shortage {
-        wanted: request.get(&name),
-        free: node
-            .allocatable
-            .get(&name)
-            .saturating_sub(node.requested().get(&name)),
-        allocatable: node.allocatable.get(&name),
-        name,
-    });
-    all.filter(|shortage| shortage.wanted > 0 && shortage.lack() > 0)
-        .collect()
-}
-
-fn preemption(case: &Case<'_>, why: &Unschedulable) -> String {
     match &why.room {
         Room::At(candidate) => {
             let victims = candidate.victims.iter();
@@ -268,12 +167,15 @@ fn preemption(case: &Case<'_>, why: &Unschedulable) -> String {
             let node = case.seeker.cluster.node(candidate.slot);
             let node = node.map_or_else(String::new, |node| node.view.name.to_string());
             format!(
-                "Room can be made on {node} if these go: {}.",
+                "Evicting these pods would make room on {node}: {}.",
                 victims.join(", ")
             )
         }
-        Room::None => "Nobody of lower priority could make enough room.".to_owned(),
-        Room::NotTried => "No pod that goes would help.".to_owned(),
+        Room::None if !nodes.iter().any(is_resolvable) => {
+            "Evicting pods would not help.".to_owned()
+        }
+        Room::None => "Evicting pods of lower priority would not make enough room.".to_owned(),
+        Room::NotTried => "Evicting pods would not help.".to_owned(),
         Room::NotEligible(reason) => format!("Not tried: {reason}"),
         Room::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),
     }

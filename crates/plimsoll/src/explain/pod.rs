@@ -1,7 +1,5 @@
 //! What became of a pod: from everything that was read to one report.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
@@ -10,12 +8,15 @@ use plimsoll_core::scheduling::filters::Seeker;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::Profile;
 
+use super::containers::{Logs, explain_containers};
+use super::deleted::DELETED;
 use super::ended::{explain_end, explain_oom, is_evicted, message_of};
 use super::events;
 use super::evicted::explain_record;
 use super::pending::{self, Case};
 use super::placed::explain_placed;
-use super::report::{API_VERSION, Evicted, PodReport};
+use super::report::{API_VERSION, Displaced, Evicted, Pending, PodReport};
+use super::scheduler_traces::{DEFAULT_SCHEDULER, SchedulerTraces, Verdict};
 use super::snapshot::Snapshot;
 
 /// Everything that was found about a pod.
@@ -28,6 +29,16 @@ pub(crate) struct Found {
     pub(crate) events: Vec<Event>,
     /// Decisions in which it was evicted, with the node; the latest last.
     pub(crate) records: Vec<(String, Record)>,
+    /// Events of controllers that have deleted pods of this namespace, where it matters.
+    pub(crate) deletions: Vec<Event>,
+    /// Its node, if that is cordoned and the pod is gone or going.
+    pub(crate) cordoned_node: Option<String>,
+    /// Events of pods that were evicted to make room for it.
+    pub(crate) preemptions: Vec<Event>,
+    /// What its containers logged last.
+    pub(crate) logs: Logs,
+    /// What there is of its scheduler, if it waits for that.
+    pub(crate) scheduler: Option<SchedulerTraces>,
     /// The cluster, if it matters.
     pub(crate) snapshot: Option<Snapshot>,
     /// What it uses.
@@ -49,7 +60,7 @@ impl Found {
             .or_else(|| events::latest_uid(&self.events))
     }
 
-    fn node(&self) -> Option<String> {
+    pub(super) fn node(&self) -> Option<String> {
         let spec = self.pod.as_ref().and_then(|pod| pod.spec.as_ref());
         let own = spec.and_then(|spec| spec.node_name.clone());
         let recorded = || self.records.last().map(|(node, _)| node.clone());
@@ -80,9 +91,16 @@ pub(crate) fn explain_pod(found: &Found, configuration: &Configuration) -> PodRe
     };
     report.evicted = explain_evicted(found, uid.as_deref(), report.node.as_deref());
     if report.evicted.is_none() {
-        report.ended = explain_end(pod, &events);
+        report.ended = explain_end(found, &events);
     }
     if let Some(pod) = pod {
+        report.troubles = explain_containers(pod, &events, &found.logs);
+        report.displaced = found.preemptions.iter().map(displaced).collect();
+        let unread = found.logs.iter().filter_map(|(container, log)| {
+            let reason = log.as_ref().err()?;
+            Some(format!("the log of container {container}: {reason}"))
+        });
+        report.unknown.extend(unread);
         report.oom_killed = explain_oom(pod, found.usage.as_ref());
         place(&mut report, found, pod, &events, configuration);
     }
@@ -141,20 +159,79 @@ fn place(
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let cluster = snapshot.cluster_without(uid);
     let spec = pod.spec.as_ref();
-    let nothing = BTreeMap::new();
-    let selector = spec.and_then(|spec| spec.node_selector.as_ref());
+    let own = scheduler_of(pod);
+    let is_known = configuration
+        .profiles
+        .iter()
+        .any(|own_profile| own_profile.scheduler_name == own);
     let case = Case {
         seeker: Seeker {
             cluster: &cluster,
             profile,
             pod: &seeking,
         },
-        node_selector: selector.unwrap_or(&nothing),
+        is_of_other_scheduler: !is_known,
     };
     match spec.and_then(|spec| spec.node_name.as_deref()) {
         Some(node) => report.placed = Some(explain_placed(pod, node, events, Some(&case))),
-        None => report.pending = Some(pending::explain(&case)),
+        None => {
+            let mut pending = pending::explain(&case);
+            own.clone_into(&mut pending.scheduler);
+            if let Some(traces) = &found.scheduler {
+                judge(&mut pending, traces);
+            }
+            report.pending = Some(pending);
+        }
     }
+}
+
+/// Takes what shows whether the scheduler runs, and what that means for the pod.
+fn judge(pending: &mut Pending, traces: &SchedulerTraces) {
+    let Verdict { runs, sentences } = traces.verdict();
+    let feasible = pending.nodes.iter();
+    let feasible = feasible.filter(|node| node.rejections.is_empty()).count();
+    if pending.is_of_other_scheduler {
+        let name = &pending.scheduler;
+        pending.fixes = match runs {
+            Some(true) => Vec::new(),
+            Some(false) | None => vec![format!(
+                "start scheduler {name}, or create the pod again without spec.schedulerName {name}: \
+                 it cannot be changed"
+            )],
+        };
+    } else if feasible == 0 {
+        // What keeps it from the nodes comes first, whether or not its scheduler runs.
+        if runs != Some(false) {
+            return;
+        }
+    } else if runs == Some(false) {
+        pending.fixes = vec!["start the scheduler".to_owned()];
+    }
+    (pending.scheduler_runs, pending.scheduler_signs) = (runs, sentences);
+}
+
+fn displaced(event: &Event) -> Displaced {
+    let victim = &event.involved_object;
+    let message = event.message.as_deref().unwrap_or_default();
+    Displaced {
+        pod: format!(
+            "{}/{}",
+            victim.namespace.as_deref().unwrap_or_default(),
+            victim.name.as_deref().unwrap_or_default()
+        ),
+        // `Preempted by pod UID on node NODE`
+        node: message
+            .rsplit_once(" on node ")
+            .map(|(_, node)| node.to_owned()),
+        at: events::time_of(event),
+    }
+}
+
+/// The name of the scheduler that a pod asks for.
+pub(crate) fn scheduler_of(pod: &Pod) -> &str {
+    let spec = pod.spec.as_ref();
+    let name = spec.and_then(|spec| spec.scheduler_name.as_deref());
+    name.unwrap_or(DEFAULT_SCHEDULER)
 }
 
 /// The profile of the pod's scheduler. Others are taken to go by the default one.
@@ -163,14 +240,12 @@ fn profile<'a>(
     pod: &Pod,
     configuration: &'a Configuration,
 ) -> Option<&'a Profile> {
-    let spec = pod.spec.as_ref();
-    let name = spec.and_then(|spec| spec.scheduler_name.as_deref());
-    let name = name.unwrap_or("default-scheduler");
+    let name = scheduler_of(pod);
     let profiles = &configuration.profiles;
     let own = profiles.iter().find(|own| own.scheduler_name == name);
-    if own.is_none() {
+    if own.is_none() && report.node.is_some() {
         report.unknown.push(format!(
-            "how scheduler {name} is set up: verdicts are those of the default plugins \
+            "how scheduler {name} decides: verdicts are those of the default plugins \
              (--scheduler-config FILE says otherwise)"
         ));
     }
@@ -191,51 +266,96 @@ fn unplaced(pod: &Pod) -> Pod {
 }
 
 fn headline(report: &PodReport, pod: Option<&Pod>) -> String {
-    let at = |node: &str| match node {
+    let from = |node: &str| match node {
         "" => String::new(),
         node => format!(" from node {node}"),
     };
+    let on = match &report.node {
+        Some(node) => format!(" on node {node}"),
+        None => String::new(),
+    };
     if let Some(evicted) = &report.evicted {
-        return format!("was evicted{}", at(&evicted.node));
+        return format!("was evicted{}", from(&evicted.node));
     }
     if let Some(ended) = &report.ended {
+        let is_gone = pod.is_none();
         return match ended.reason.as_str() {
             "PreemptionByScheduler" => "was preempted by a pod of higher priority".to_owned(),
+            DELETED if is_gone => format!("was deleted{on}"),
+            DELETED => format!("is being deleted{on}"),
             reason if pod.is_some_and(|pod| is_phase(pod, "Failed")) => {
                 format!("failed: {reason}")
             }
-            reason => format!("has to go: {reason}"),
+            reason => format!("is being deleted: {reason}"),
         };
     }
     if let Some(killed) = report.oom_killed.first() {
         let times = match killed.restarts {
             0 => String::new(),
+            1 => ", restarted once".to_owned(),
             restarts => format!(", restarted {restarts} times"),
         };
         let name = &killed.container;
         return format!("has a container that was OOMKilled: {name}{times}");
     }
-    if let Some(pending) = &report.pending {
-        let feasible = pending.nodes.iter();
-        let feasible = feasible.filter(|node| node.rejections.is_empty()).count();
-        return match (pending.gates.is_empty(), feasible) {
-            (false, _) => format!(
-                "is pending: it waits for {} to be removed",
-                pending.gates.join(", ")
-            ),
-            (true, 0) => "is pending: no node will do".to_owned(),
-            (true, count) => format!("is pending, though {count} of the nodes would do"),
+    if let Some(trouble) = report.troubles.first() {
+        let summary = &trouble.summary;
+        return match pod {
+            Some(pod) if is_phase(pod, "Failed") => format!("has failed{on}: {summary}"),
+            Some(pod) if is_phase(pod, "Succeeded") => format!("has succeeded{on}: {summary}"),
+            Some(pod) if is_ready(pod) => format!("is Running{on}, but {summary}"),
+            _ => format!("is not ready{on}: {summary}"),
         };
+    }
+    if let Some(pending) = &report.pending {
+        return pending_headline(pending, pod, !report.displaced.is_empty());
     }
     let waits = match pod.and_then(waiting) {
         Some(why) => format!(": {why}"),
         None => String::new(),
     };
-    match (&report.phase, &report.node) {
-        (None, _) => "is gone".to_owned(),
-        (Some(phase), Some(node)) => format!("is {phase} on node {node}{waits}"),
-        (Some(phase), None) => format!("is {phase}{waits}"),
+    match &report.phase {
+        None => "is gone".to_owned(),
+        Some(phase) => format!("is {phase}{on}{waits}"),
     }
+}
+
+fn pending_headline(pending: &Pending, pod: Option<&Pod>, has_displaced: bool) -> String {
+    let feasible = pending.nodes.iter();
+    let feasible = feasible.filter(|node| node.rejections.is_empty()).count();
+    let status = pod.and_then(|pod| pod.status.as_ref());
+    let nominated = status.and_then(|status| status.nominated_node_name.as_deref());
+    let scheduler = &pending.scheduler;
+    if !pending.gates.is_empty() {
+        let gates = pending.gates.join(", ");
+        return format!("is pending: it waits for {gates} to be removed");
+    }
+    if pending.is_of_other_scheduler {
+        return match pending.scheduler_runs {
+            Some(false) => {
+                format!("is pending: it asks for scheduler {scheduler}, which does not seem to run")
+            }
+            _ => format!("is pending: it waits for scheduler {scheduler}"),
+        };
+    }
+    match (feasible, nominated) {
+        (_, Some(node)) if has_displaced => {
+            format!("is pending: it waits for pods that make room for it on {node} to end")
+        }
+        (0, _) => "is pending: no node fits".to_owned(),
+        (_, _) if pending.scheduler_runs == Some(false) => {
+            "is pending: the scheduler does not run".to_owned()
+        }
+        (1, _) => "is pending, though it fits on one node".to_owned(),
+        (count, _) => format!("is pending, though it fits on {count} nodes"),
+    }
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// What its first container that does not run waits for.

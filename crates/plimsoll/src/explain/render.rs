@@ -2,12 +2,12 @@
 
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::loadline::render::{Detail, render_node};
+use crate::loadline::{Detail as LineDetail, render_node};
 use crate::print::{Palette, Table, Terminal, span, wrap};
 
 use super::report::{
-    Ended, EventRow, Evicted, NextRow, NodeReport, NodeVerdict, OomKilled, Pending, Placed,
-    PodReport, RankRow, Recomputed, RejectionRow,
+    Displaced, Ended, EventRow, Evicted, NextRow, NodeReport, NodeVerdict, OomKilled, OwnerReport,
+    Pending, Placed, PodReport, RankRow, Recomputed, RejectionRow, Trouble,
 };
 
 /// So many nodes are shown one by one; more are put together by what is said of them.
@@ -16,39 +16,82 @@ const NODES_SHOWN: usize = 12;
 const PLACES_SHOWN: usize = 8;
 /// So many names are named before it is only said how many more there are.
 const NAMES_SHOWN: usize = 4;
+/// So many pods of an owner are shown.
+const PODS_SHOWN: usize = 20;
 /// So many events are shown, the latest.
 const EVENTS_SHOWN: usize = 8;
 const INDENT: &str = "  ";
 
+/// How much is shown of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// What decides.
+    Brief,
+    /// Scores of the scheduler too.
+    Verbose,
+}
+
 /// A pod.
-pub(crate) fn pod(report: &PodReport, now: Timestamp, terminal: Terminal) -> String {
+pub(crate) fn pod(
+    report: &PodReport,
+    detail: Detail,
+    now: Timestamp,
+    terminal: Terminal,
+) -> String {
     let mut page = Page::new(now, terminal);
-    let name = format!("POD {}/{}", report.namespace, report.name);
-    page.title(&format!("{name} {}", report.headline));
-    if let Some(evicted) = &report.evicted {
-        page.evicted(evicted);
+    page.pod(report, detail);
+    page.text()
+}
+
+/// The pods of an owner.
+pub(crate) fn owner(
+    report: &OwnerReport,
+    detail: Detail,
+    now: Timestamp,
+    terminal: Terminal,
+) -> String {
+    let mut page = Page::new(now, terminal);
+    let kind = report.owner_kind.to_uppercase();
+    page.title(&format!(
+        "{kind} {}/{} {}",
+        report.namespace, report.name, report.headline
+    ));
+    if !report.why.is_empty() {
+        page.gap();
+        page.heading("WHY");
+        for sentence in &report.why {
+            page.paragraph(sentence);
+        }
     }
-    if let Some(ended) = &report.ended {
-        page.ended(ended);
+    if !report.pods.is_empty() {
+        page.gap();
+        let mut table = Table::new(["POD", "READY", "STATUS", "RESTARTS", "NODE"]);
+        for row in report.pods.iter().take(PODS_SHOWN) {
+            table.row([
+                row.pod.clone(),
+                if row.is_ready { "yes" } else { "no" }.to_owned(),
+                row.status.clone(),
+                row.restarts.to_string(),
+                row.node.clone().unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        page.table(&table);
+        let beyond = report.pods.len().saturating_sub(PODS_SHOWN);
+        if beyond > 0 {
+            page.lines.push(format!("and {beyond} more"));
+        }
     }
-    for killed in &report.oom_killed {
-        page.oom(killed);
+    if let Some(first) = &report.first {
+        page.gap();
+        page.pod(first, detail);
     }
-    if let Some(pending) = &report.pending {
-        page.pending(pending);
-    }
-    if let Some(placed) = &report.placed {
-        page.placed(placed);
-    }
-    page.events(&report.events);
-    page.unknown(&report.unknown);
     page.text()
 }
 
 /// A node.
 pub(crate) fn node(report: &NodeReport, now: Timestamp, terminal: Terminal) -> String {
     let mut page = Page::new(now, terminal);
-    page.lines = render_node(&report.line, Detail::Wide, terminal);
+    page.lines = render_node(&report.line, LineDetail::Wide, terminal);
     page.gap();
     let mut table = Table::new(["CONDITION", "STATUS", "SINCE", "REASON"]);
     for row in &report.conditions {
@@ -107,6 +150,30 @@ impl Page {
             terminal,
             lines: Vec::new(),
         }
+    }
+
+    fn pod(&mut self, report: &PodReport, detail: Detail) {
+        let name = format!("POD {}/{}", report.namespace, report.name);
+        self.title(&format!("{name} {}", report.headline));
+        if let Some(evicted) = &report.evicted {
+            self.evicted(evicted);
+        }
+        if let Some(ended) = &report.ended {
+            self.ended(ended);
+        }
+        for killed in &report.oom_killed {
+            self.oom(killed);
+        }
+        self.troubles(&report.troubles);
+        self.displaced(&report.displaced);
+        if let Some(pending) = &report.pending {
+            self.pending(pending);
+        }
+        if let Some(placed) = &report.placed {
+            self.placed(placed, detail);
+        }
+        self.events(&report.events);
+        self.unknown(&report.unknown);
     }
 
     fn text(self) -> String {
@@ -177,8 +244,7 @@ impl Page {
             self.heading("WHY");
             self.paragraph(&evicted.message);
             self.paragraph(
-                "The node's own record of the decision is not there, so that the ranking is not \
-                 known.",
+                "There is no record of the decision by the node, so the ranking is not known.",
             );
             return;
         }
@@ -242,6 +308,50 @@ impl Page {
         }
     }
 
+    fn troubles(&mut self, troubles: &[Trouble]) {
+        for trouble in troubles {
+            self.gap();
+            self.heading("WHY");
+            for sentence in &trouble.why {
+                self.paragraph(sentence);
+            }
+            if !trouble.log.is_empty() {
+                self.gap();
+                let name = trouble.container.as_deref().unwrap_or_default();
+                self.heading(&format!("LAST LINES OF THE LOG OF {name}"));
+                let lines = trouble.log.iter().map(|line| format!("{INDENT}{line}"));
+                self.lines.extend(lines);
+            }
+            self.help(&trouble.help);
+        }
+    }
+
+    fn help(&mut self, help: &[String]) {
+        if help.is_empty() {
+            return;
+        }
+        self.gap();
+        self.heading("WHAT WOULD HELP");
+        for text in help {
+            self.indented(text, INDENT, "    ");
+        }
+    }
+
+    fn displaced(&mut self, displaced: &[Displaced]) {
+        if displaced.is_empty() {
+            return;
+        }
+        self.gap();
+        self.heading("EVICTED TO MAKE ROOM FOR IT");
+        for row in displaced {
+            let node = row.node.as_deref();
+            let node = node.map_or_else(String::new, |node| format!(" from node {node}"));
+            let at = row.at.as_deref().map(|at| format!(", {}", self.ago(at)));
+            let text = format!("{}{node}{}", row.pod, at.unwrap_or_default());
+            self.paragraph(&text);
+        }
+    }
+
     fn oom(&mut self, killed: &OomKilled) {
         self.gap();
         self.heading(&format!("OOMKILLED: {}", killed.container));
@@ -258,6 +368,17 @@ impl Page {
     }
 
     fn pending(&mut self, pending: &Pending) {
+        if !pending.scheduler_signs.is_empty() {
+            self.gap();
+            self.heading(&format!("SCHEDULER {}", pending.scheduler));
+            for sentence in &pending.scheduler_signs {
+                self.paragraph(sentence);
+            }
+        }
+        if pending.is_of_other_scheduler {
+            self.help(&pending.fixes);
+            return;
+        }
         if !pending.message.is_empty() {
             self.paragraph(&pending.message);
         }
@@ -272,13 +393,7 @@ impl Page {
             self.heading("PREEMPTION");
             self.paragraph(&pending.preemption);
         }
-        if !pending.fixes.is_empty() {
-            self.gap();
-            self.heading("WHAT WOULD HELP");
-            for fix in &pending.fixes {
-                self.paragraph(fix);
-            }
-        }
+        self.help(&pending.fixes);
     }
 
     fn verdicts(&mut self, nodes: &[NodeVerdict]) {
@@ -299,7 +414,7 @@ impl Page {
         }
     }
 
-    fn placed(&mut self, placed: &Placed) {
+    fn placed(&mut self, placed: &Placed, detail: Detail) {
         self.gap();
         self.heading(&format!("WHY ON {}", placed.node));
         let when = self.when(placed.at.as_deref());
@@ -308,14 +423,17 @@ impl Page {
             self.paragraph(&recorded(feasible, placed.score));
         }
         let Some(now) = &placed.now else { return };
+        if detail == Detail::Brief {
+            return;
+        }
         self.gap();
-        self.heading("WORKED OUT AGAIN");
+        self.heading("COMPUTED AGAIN");
         let count = |count: usize| match count {
             1 => "1 node".to_owned(),
             count => format!("{count} nodes"),
         };
         let mut text = format!(
-            "As things are now and without the pod, {} of {} would do",
+            "At present and without the pod, {} of {} would fit it",
             now.feasible_nodes,
             count(now.nodes)
         );
@@ -364,7 +482,10 @@ impl Page {
 
     fn next(&mut self, next: &NextRow) {
         self.gap();
-        self.heading(&format!("WHO WOULD GO NEXT FOR {}", next.signal));
+        self.heading(&format!("NEXT TO BE EVICTED FOR {}", next.signal));
+        if !next.is_agents {
+            self.paragraph("Worked out from the node's statistics: its agent does not say.");
+        }
         self.ranking(&next.ranking);
     }
 
@@ -404,11 +525,11 @@ impl Page {
 
 fn recorded(feasible: usize, score: Option<i64>) -> String {
     match (feasible, score) {
-        (1, _) => "It was the only node that would do.".to_owned(),
+        (1, _) => "It was the only node that fitted.".to_owned(),
         (feasible, Some(score)) => {
-            format!("{feasible} nodes would have done; it had the best score, {score}.")
+            format!("{feasible} nodes fitted; it had the best score, {score}.")
         }
-        (feasible, None) => format!("{feasible} nodes would have done."),
+        (feasible, None) => format!("{feasible} nodes fitted."),
     }
 }
 
@@ -426,7 +547,7 @@ fn said(rejections: &[RejectionRow], has_details: bool) -> Vec<String> {
     };
     let said: Vec<String> = rejections.iter().map(text).collect();
     match said.is_empty() {
-        true => vec!["would do".to_owned()],
+        true => vec!["fits".to_owned()],
         false => said,
     }
 }

@@ -3,7 +3,7 @@
 use plimsoll_core::eviction::record::shortfall::Consumer;
 use serde::Serialize;
 
-use crate::loadline::report::NodeLine;
+use crate::loadline::NodeLine;
 
 pub(crate) const API_VERSION: &str = "plimsoll.dev/v1";
 
@@ -28,8 +28,14 @@ pub(crate) struct PodReport {
     pub(crate) evicted: Option<Evicted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Ended>,
+    /// Containers that do not run as they should.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) troubles: Vec<Trouble>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) oom_killed: Vec<OomKilled>,
+    /// Pods that were evicted to make room for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) displaced: Vec<Displaced>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pending: Option<Pending>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,13 +52,22 @@ pub(crate) struct PodReport {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pending {
     pub(crate) scheduler: String,
+    /// What shows whether that scheduler runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scheduler_signs: Vec<String>,
+    /// Whether it runs; absent if nothing says so either way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scheduler_runs: Option<bool>,
+    /// Whether the verdicts below are of the default plugins because nothing is known of its own.
+    #[serde(skip)]
+    pub(crate) is_of_other_scheduler: bool,
     /// What the scheduler says at the present state.
     pub(crate) message: String,
     /// Gates that keep it from being tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) gates: Vec<String>,
     pub(crate) nodes: Vec<NodeVerdict>,
-    /// Who would make room, or why nobody does.
+    /// Which pods would have to be evicted to make room, or why that would not help.
     pub(crate) preemption: String,
     /// What would help, the least first.
     pub(crate) fixes: Vec<String>,
@@ -189,6 +204,37 @@ pub(crate) struct Ended {
     pub(crate) why: Vec<String>,
 }
 
+/// A container, or what comes before all of them, that does not run as it should.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Trouble {
+    /// Absent where it is about the whole pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) container: Option<String>,
+    /// In one word: `CrashLoopBackOff`, `ErrImagePull`, `Unhealthy`.
+    pub(crate) reason: String,
+    /// In one clause.
+    pub(crate) summary: String,
+    pub(crate) why: Vec<String>,
+    /// What the container logged last, the latest line last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) log: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) help: Vec<String>,
+}
+
+/// A pod that was evicted to make room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Displaced {
+    /// Namespace and name.
+    pub(crate) pod: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<String>,
+}
+
 /// A container that the kernel killed for want of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -214,6 +260,40 @@ pub(crate) struct EventRow {
     pub(crate) reason: String,
     pub(crate) from: String,
     pub(crate) message: String,
+}
+
+/// How the pods of an owner do.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OwnerReport {
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
+    /// The kind of the owner: `Deployment`.
+    pub(crate) owner_kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// The answer in one sentence.
+    pub(crate) headline: String,
+    /// Conditions and events that say why pods are missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) why: Vec<String>,
+    pub(crate) pods: Vec<PodRow>,
+    /// The explanation of the first pod that is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first: Option<PodReport>,
+}
+
+/// A pod of an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodRow {
+    pub(crate) pod: String,
+    pub(crate) is_ready: bool,
+    /// As kubectl says it.
+    pub(crate) status: String,
+    pub(crate) restarts: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
 }
 
 /// How a node stands.
@@ -258,6 +338,8 @@ pub(crate) struct TaintRow {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NextRow {
     pub(crate) signal: String,
+    /// Whether the node's agent says so; else it is worked out from the node's statistics.
+    pub(crate) is_agents: bool,
     pub(crate) ranking: Vec<RankRow>,
 }
 

@@ -1,5 +1,7 @@
 //! From what was found to what people see.
 
+mod causes;
+
 use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::shortfall::{Consumer, ShortfallRecord};
 use plimsoll_core::eviction::record::{Record, Recorder};
@@ -11,13 +13,13 @@ use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_core::threshold::DiskLayout;
 use serde_json::{Value, json};
 
-use super::node::explain_node;
+use super::node::{FoundNode, explain_node};
 use super::pod::{Found, explain_pod};
-use super::render;
+use super::render::{self, Detail};
 use super::report::PodReport;
 use super::snapshot::Snapshot;
 use crate::kubelet::configuration;
-use crate::loadline::compute::Reading;
+use crate::loadline::Reading;
 use crate::print::{Colour, Terminal};
 
 const MI: u64 = 1 << 20;
@@ -25,6 +27,7 @@ const MI: u64 = 1 << 20;
 fn screen(width: usize) -> Terminal {
     Terminal {
         width,
+        height: 24,
         is_unicode: true,
         is_interactive: false,
         colour: Colour::Off,
@@ -40,7 +43,7 @@ fn explained(found: &Found) -> PodReport {
 }
 
 fn shown(found: &Found, width: usize) -> String {
-    render::pod(&explained(found), now(), screen(width))
+    render::pod(&explained(found), Detail::Verbose, now(), screen(width))
 }
 
 fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -340,7 +343,11 @@ fn a_node_tells_what_holds_the_memory_that_no_pod_holds() {
         no_sample: None,
         lines: None,
     };
-    let report = explain_node(&reading, Ok(vec![eviction_in_vain()]));
+    let report = explain_node(&FoundNode {
+        reading,
+        rankings: Vec::new(),
+        records: Ok(vec![eviction_in_vain()]),
+    });
     assert_eq!(report.decisions[0].consumers[0].name, "kubelet");
     let shown = render::node(&report, now(), screen(2000));
     assert!(shown.contains(HELD_BY_THE_AGENT), "{shown}");
@@ -420,9 +427,9 @@ fn a_pod_on_its_node_says_what_it_waits_for() {
     let mut web = pod("web", Some("n1"), &json!({}));
     web["status"] = json!({ "phase": "Pending", "containerStatuses": [{
         "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-        "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } },
+        "state": { "waiting": { "reason": "ContainerCreating" } },
     }] });
-    let headline = "is Pending on node n1: container main waits, ImagePullBackOff (no such image)";
+    let headline = "is Pending on node n1: container main waits, ContainerCreating";
     assert_eq!(explained(&found("web", Some(web))).headline, headline);
 }
 
@@ -481,8 +488,28 @@ fn a_node_shows_its_lines_whom_it_would_evict_and_what_it_did() {
         no_sample: None,
         lines: None,
     };
-    let report = explain_node(&reading, Ok(vec![record]));
+    let mut found = FoundNode {
+        reading,
+        rankings: Vec::new(),
+        records: Ok(vec![record]),
+    };
+    let report = explain_node(&found);
     assert_eq!(report.decisions[0].evicted, ["default/hog"]);
     assert_eq!(report.next[0].ranking[0].pod, "default/web");
+    assert!(!report.next[0].is_agents);
     insta::assert_snapshot!(render::node(&report, now(), screen(100)));
+
+    // What the agent says counts, whatever its statistics suggest.
+    let place = |pod: &str| {
+        json!({
+            "pod": pod, "usage": "1Mi", "exceedsRequest": false, "excess": "0", "priority": 0,
+            "qosClass": "Burstable", "isExempt": false, "request": "100Mi",
+        })
+    };
+    found.rankings = vec![typed(json!({
+        "signal": "memory.available", "items": [place("default/calm"), place("default/web")],
+    }))];
+    let report = explain_node(&found);
+    assert!(report.next[0].is_agents);
+    assert_eq!(report.next[0].ranking[0].pod, "default/calm");
 }

@@ -11,6 +11,8 @@ pub(crate) struct Ink {
     pub(crate) used: char,
     pub(crate) free: char,
     pub(crate) reserved: char,
+    /// What may be in use or free.
+    pub(crate) unknown: char,
 }
 
 impl Ink {
@@ -18,11 +20,13 @@ impl Ink {
         used: '█',
         free: '░',
         reserved: '▒',
+        unknown: '?',
     };
     pub(crate) const ASCII: Ink = Ink {
         used: '#',
         free: '.',
         reserved: '/',
+        unknown: '?',
     };
 }
 
@@ -55,6 +59,7 @@ pub(crate) fn draw(line: &ResourceLine, width: usize, ink: Ink) -> Option<Bar> {
     let mut cells: Vec<char> = (0..width)
         .map(|cell| match cell {
             _ if cell < used => ink.used,
+            _ if cell < reserved_from && line.in_use.is_none() => ink.unknown,
             _ if cell < reserved_from => ink.free,
             _ => ink.reserved,
         })
@@ -74,8 +79,10 @@ pub(crate) fn draw(line: &ResourceLine, width: usize, ink: Ink) -> Option<Bar> {
 /// Where the marks are, in the order in which they are drawn.
 fn marks(line: &ResourceLine, capacity: i64) -> Vec<(char, i64)> {
     let threshold = |is_hard: bool| {
-        let mut drawn = line.drawn().filter(|line| line.is_hard == is_hard);
-        drawn.next().map(|line| capacity.saturating_sub(line.line))
+        let mut drawn = line
+            .drawn()
+            .filter(|threshold| threshold.is_hard == is_hard);
+        drawn.find_map(|threshold| line.position(threshold))
     };
     let positive = |amount: Option<i64>| amount.filter(|amount| *amount > 0);
     // What is equal to the capacity needs no mark: it is the end of the line.
@@ -132,6 +139,7 @@ mod tests {
             grace_period: None,
             line,
             available: 60,
+            capacity: 100,
             distance: 60 - line,
             change_per_second: None,
             reached_in_seconds: None,
@@ -165,8 +173,9 @@ mod tests {
         let mut line = line();
         line.limits = Some(1000);
         line.in_use = Some(500);
+        line.thresholds.clear();
         line.requested = Some(0);
-        assert_eq!(drawn(&line, 20), "##############A#S#HL|");
+        assert_eq!(drawn(&line, 20), "##############A####L|");
     }
 
     #[test]
@@ -178,5 +187,23 @@ mod tests {
         assert_eq!(drawn(&line, 10), "#|.........");
         line.capacity = None;
         assert_eq!(draw(&line, 10, Ink::ASCII), None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_drawn_neither_as_free_nor_as_in_use() {
+        let mut line = line();
+        line.in_use = None;
+        assert_eq!(drawn(&line, 20), "|??????????R???A////L");
+    }
+
+    #[test]
+    fn the_threshold_that_is_reached_first_is_drawn() {
+        let mut line = line();
+        let mut pods = line.thresholds[1].clone();
+        pods.signal = "allocatableMemory.available".to_owned();
+        // Pods have 35 left of 60, and may take 25 more.
+        (pods.available, pods.capacity, pods.distance) = (35, 60, 25);
+        line.thresholds.push(pods);
+        assert_eq!(drawn(&line, 20), "########|..R..HA/S//L");
     }
 }

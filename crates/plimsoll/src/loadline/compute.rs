@@ -4,6 +4,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use plimsoll_core::allocatable::{
     DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
 };
+use plimsoll_core::cgroup::MemoryQos;
+use plimsoll_core::cgroup::pod::{PodSettings, pod_config};
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::record::lines::{DistanceRecord, LinesRecord};
 use plimsoll_core::eviction::summary::{FsStats, Summary};
@@ -69,6 +71,9 @@ const RESOURCES: [Figures; 4] = [
         starved: &[StarvedResource::Pids],
     },
 ];
+
+/// The usual `cpuCFSQuotaPeriod`. Whether there is a quota does not depend on it.
+const CPU_PERIOD_MICROS: u64 = 100_000;
 
 /// The load line of a node.
 pub(crate) fn compute(reading: &Reading) -> NodeLine {
@@ -213,13 +218,14 @@ impl Known<'_> {
             let quantity = figures.name.as_ref().and_then(|name| list.get(name));
             quantity.map(amount)
         };
-        let (mut requested, mut limits) = (ResourceList::default(), ResourceList::default());
-        let mut without_limit = 0;
+        let mut requested = ResourceList::default();
+        let (mut limits, mut without_limit) = (0_i64, 0);
         for pod in self.pods {
             requested.add(&pod.requests(Overhead::Included));
-            let own = pod.limits(Overhead::Included);
-            without_limit += usize::from(of(&own).is_none());
-            limits.add(&own);
+            match figures.name.as_ref().and_then(|name| self.limit(pod, name)) {
+                Some(own) => limits = limits.saturating_add(own),
+                None => without_limit += 1,
+            }
         }
         let is_shared_out = figures.name.is_some();
         let measured = self.measured(figures.resource);
@@ -232,11 +238,35 @@ impl Known<'_> {
             reserved: self.reserved(figures, amount, capacity, allocatable),
             allocatable,
             requested: is_shared_out.then(|| of(&requested).unwrap_or(0)),
-            limits: is_shared_out.then(|| of(&limits).unwrap_or(0)),
+            limits: is_shared_out.then_some(limits),
             pods_without_limit: is_shared_out.then_some(without_limit),
             in_use: measured.map(|(in_use, _)| in_use),
             thresholds: self.thresholds(figures.starved),
         }
+    }
+
+    /// What the pod's cgroup, or for local storage its eviction, lets it use; `None` if nothing
+    /// does. A pod with one container that has no limit has none itself.
+    fn limit(&self, pod: &PodView, name: &ResourceName) -> Option<i64> {
+        let declared = || pod.limits(Overhead::Included);
+        let config = pod_config(
+            pod,
+            &PodSettings {
+                enforces_cpu_limits: self.config.is_none_or(|config| *config.cpu_cfs_quota),
+                cpu_period_micros: CPU_PERIOD_MICROS,
+                pids_limit: 0,
+                memory_qos: MemoryQos::Off,
+            },
+        );
+        let limit = match name {
+            name if *name == ResourceName::CPU => {
+                config.cpu_quota.filter(|quota| *quota > 0)?;
+                Millicores::from_quantity(declared().get(name)?).0
+            }
+            name if *name == ResourceName::MEMORY => config.memory?.0,
+            name => Bytes::from_quantity(declared().get(name)?).0,
+        };
+        Some(limit).filter(|limit| *limit > 0)
     }
 
     fn reserved(
@@ -338,6 +368,7 @@ fn threshold(line: &DistanceRecord, resource: StarvedResource) -> ThresholdLine 
         grace_period: (!line.is_hard).then(|| line.grace_period.clone()),
         line: line.line,
         available: line.available,
+        capacity: line.capacity,
         distance: line.available.saturating_sub(line.line),
         change_per_second: line.change_per_second,
         reached_in_seconds: line.reached_in_nanos.map(seconds),

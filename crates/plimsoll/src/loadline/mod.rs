@@ -1,13 +1,15 @@
-//! `plimsoll loadline`: how deep nodes lie, and how far their lines are.
+//! `plimsoll loadline`: how deep nodes lie, and how far their thresholds are.
 //!
 //! Reading order: `read` (what nodes say), `compute` (what that comes to), `report` (the result as
-//! data; documented in docs/loadline.md), `bar` and `render` (the same for people).
+//! data; documented in docs/loadline.md), `bar`,
+//! `overview` and `render` (the same for people).
 
 mod bar;
-pub(crate) mod compute;
-pub(crate) mod read;
-pub(crate) mod render;
-pub(crate) mod report;
+mod compute;
+mod overview;
+mod read;
+mod render;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -16,14 +18,23 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use kube::Client;
+use plimsoll_client::clock::Clock;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{self, Cluster};
-use crate::print::{self, Terminal};
+use crate::print::{self, AlternateScreen, Terminal};
+use crate::signals;
 
-use compute::compute;
-use read::{Past, nodes};
-use render::{Detail, render};
-use report::Report;
+use render::render_to_fit;
+
+pub(crate) use compute::{Reading, compute, holds_resources, layout};
+pub(crate) use read::{Past, nodes};
+pub(crate) use render::{Detail, render, render_node};
+pub(crate) use report::{NodeLine, Report};
+
+/// Lines above the nodes with --watch: the clock, and an empty one.
+const HEAD: usize = 2;
 
 /// Arguments of `plimsoll loadline`.
 #[derive(Debug, Args)]
@@ -43,7 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval)]
     interval: Duration,
 
-    /// Output format: `wide` shows every threshold, `json` one object per look.
+    /// Output format: `overview` has one row per node, `full` one line per resource, `wide` every
+    /// threshold, `json` one object per look. Without it: `full` for one node, else `overview`.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 
@@ -54,6 +66,8 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
+    Overview,
+    Full,
     Wide,
     Json,
 }
@@ -69,51 +83,99 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Draws once, or until told to stop.
+/// Draws once, or until Ctrl-C.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    cluster::ask(&arguments.cluster, draw(arguments))
-}
-
-async fn draw(arguments: &Arguments) -> Result<()> {
-    let client = arguments.cluster.client().await?;
-    let mut past = Past::default();
-    let mut is_first = true;
-    loop {
-        let readings = past
-            .look(&client, nodes(&client, &arguments.nodes).await?)
-            .await?;
-        let report = Report::new(readings.iter().map(compute).collect());
-        let text = arguments.text(&report, is_first)?;
-        if !print::write(&text)? || !arguments.watch {
-            return Ok(());
+    cluster::ask(&arguments.cluster, async {
+        let client = arguments.cluster.client().await?;
+        if arguments.watch {
+            return arguments.watch(&client).await;
         }
-        is_first = false;
-        tokio::time::sleep(arguments.interval).await;
-    }
+        let report = arguments.look(&client, &mut Past::default()).await?;
+        let text = match arguments.output {
+            Some(Format::Json) => serde_json::to_string_pretty(&report)? + "\n",
+            _ => render(&report, arguments.detail(&report), arguments.terminal()),
+        };
+        print::write(&text)?;
+        Ok(())
+    })
 }
 
 impl Arguments {
-    fn text(&self, report: &Report, is_first: bool) -> Result<String> {
+    async fn look(&self, client: &Client, past: &mut Past) -> Result<Report> {
+        let readings = past.look(client, nodes(client, &self.nodes).await?).await?;
+        Ok(Report::new(readings.iter().map(compute).collect()))
+    }
+
+    fn terminal(&self) -> Terminal {
         let mut terminal = Terminal::stdout();
         terminal.is_unicode &= !self.ascii;
-        let detail = match self.output {
-            Some(Format::Json) if self.watch => return Ok(serde_json::to_string(report)? + "\n"),
-            Some(Format::Json) => return Ok(serde_json::to_string_pretty(report)? + "\n"),
+        terminal
+    }
+
+    fn detail(&self, report: &Report) -> Detail {
+        match self.output {
             Some(Format::Wide) => Detail::Wide,
-            None => Detail::Brief,
-        };
-        let text = render(report, detail, terminal);
-        Ok(match (self.watch && terminal.is_interactive, is_first) {
-            (true, is_first) => in_place(&text, is_first),
-            (false, true) => text,
-            (false, false) => format!("\n{text}"),
+            Some(Format::Overview) => Detail::Overview,
+            None if report.items.len() > 1 => Detail::Overview,
+            Some(Format::Full | Format::Json) | None => Detail::Brief,
+        }
+    }
+
+    /// Draws in place on a terminal; elsewhere one look below the other.
+    async fn watch(&self, client: &Client) -> Result<()> {
+        let mut past = Past::default();
+        let mut ended = std::pin::pin!(signals::interrupted());
+        let mut resized = signal(SignalKind::window_change())?;
+        let is_drawn = self.output != Some(Format::Json) && self.terminal().is_interactive;
+        // Dropped on the way out, errors included, which are then printed where they stay.
+        let mut screen = None;
+        loop {
+            let report = tokio::select! {
+                () = &mut ended => return Ok(()),
+                report = self.look(client, &mut past) => report?,
+            };
+            if is_drawn && screen.is_none() {
+                screen = Some(AlternateScreen::enter()?);
+            }
+            let next = tokio::time::Instant::now() + self.interval;
+            loop {
+                let is_read = match &screen {
+                    Some(screen) => screen.draw(&self.page(&report, self.terminal().height))?,
+                    None => print::write(&self.printed(&report)?)?,
+                };
+                if !is_read {
+                    return Ok(());
+                }
+                tokio::select! {
+                    () = &mut ended => return Ok(()),
+                    () = tokio::time::sleep_until(next) => break,
+                    _ = resized.recv(), if screen.is_some() => {}
+                }
+            }
+        }
+    }
+
+    fn printed(&self, report: &Report) -> Result<String> {
+        Ok(match self.output {
+            Some(Format::Json) => serde_json::to_string(report)? + "\n",
+            _ => self.page(report, usize::MAX).join("\n") + "\n\n",
         })
     }
-}
 
-/// The text over what stood there before. Lines are cleared one by one, so that nothing flickers.
-fn in_place(text: &str, is_first: bool) -> String {
-    let begin = if is_first { "\x1b[2J\x1b[H" } else { "\x1b[H" };
-    let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K\n")).collect();
-    format!("{begin}{}\x1b[J", lines.concat())
+    /// A look with its time, in so many lines.
+    fn page(&self, report: &Report, height: usize) -> Vec<String> {
+        let now = Clock::system().now().to_api_seconds().0;
+        let nodes = match report.items.len() {
+            1 => "1 node".to_owned(),
+            count => format!("{count} nodes"),
+        };
+        let every = plimsoll_core::threshold::Duration::from_nanos(
+            i64::try_from(self.interval.as_nanos()).unwrap_or(i64::MAX),
+        );
+        let mut lines = vec![format!("{now}   {nodes}   every {every}"), String::new()];
+        let room = height.saturating_sub(HEAD);
+        let detail = self.detail(report);
+        lines.extend(render_to_fit(report, detail, self.terminal(), room));
+        lines
+    }
 }

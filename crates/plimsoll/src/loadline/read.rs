@@ -84,15 +84,17 @@ async fn read(client: &Client, node: Node) -> Result<Look> {
     let bound = ListParams::default().fields(&format!("spec.nodeName={name}"));
     let pods = list(pods, &bound).await?;
     let kubelet = Kubelet::new(client, &name);
-    let sample = kubelet.summary().await;
+    // At the same time: a node that is gone is waited for once.
+    let (sample, config, lines) =
+        tokio::join!(kubelet.summary(), kubelet.configuration(), kubelet.lines());
     Ok(Look {
         reading: Reading {
             node,
             pods,
-            config: kubelet.configuration().await,
+            config,
             samples: Vec::new(),
             no_sample: None,
-            lines: kubelet.lines().await.ok(),
+            lines: lines.ok(),
         },
         sample,
     })

@@ -3,6 +3,7 @@
 use crate::print::{Colour, Palette, Table, Terminal, Unit, join_wrapped, span, wrap};
 
 use super::bar::{self, Bar, Ink, MARKS};
+use super::overview;
 use super::report::{NodeLine, Report, Reserved, ResourceLine, ThresholdLine};
 
 /// How wide names of resources are.
@@ -14,28 +15,66 @@ const GAP: &str = "   ";
 /// A threshold that is reached so soon is worth an eye.
 const SOON_SECONDS: f64 = 600.0;
 
-/// How much is told.
+/// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What decides.
+    /// One row per node.
+    Overview,
+    /// One line per resource, with the thresholds that are reached first.
     Brief,
     /// Every threshold with its rate.
     Wide,
 }
 
-/// All nodes, one below the other, and what the marks mean.
+/// All nodes, and what the marks mean.
 pub(crate) fn render(report: &Report, detail: Detail, terminal: Terminal) -> String {
-    let mut lines = Vec::new();
-    for node in &report.items {
-        lines.extend(render_node(node, detail, terminal));
+    let mut lines = body(report, detail, terminal);
+    let legend = legend(report, detail, terminal);
+    if !legend.is_empty() {
         lines.push(String::new());
-    }
-    if report.items.is_empty() {
-        lines.push("No resources found".to_owned());
-    } else {
-        lines.extend(legend(terminal));
+        lines.extend(legend);
     }
     lines.join("\n") + "\n"
+}
+
+/// All nodes in as many lines as the screen has. What does not fit is left out at the end, and the
+/// last line says so.
+pub(crate) fn render_to_fit(
+    report: &Report,
+    detail: Detail,
+    terminal: Terminal,
+    height: usize,
+) -> Vec<String> {
+    let mut lines = body(report, detail, terminal);
+    let legend = legend(report, detail, terminal);
+    if !legend.is_empty() && lines.len() + 1 + legend.len() <= height {
+        lines.push(String::new());
+        lines.extend(legend);
+    }
+    if lines.len() > height {
+        let beyond = lines.len() - height.saturating_sub(1);
+        let what = match detail {
+            Detail::Overview => "nodes",
+            Detail::Brief | Detail::Wide => "lines",
+        };
+        lines.truncate(height.saturating_sub(1));
+        lines.push(Palette(terminal.colour).faint(&format!("and {beyond} more {what}")));
+    }
+    lines
+}
+
+fn body(report: &Report, detail: Detail, terminal: Terminal) -> Vec<String> {
+    if report.items.is_empty() {
+        return vec!["No resources found".to_owned()];
+    }
+    if detail == Detail::Overview {
+        return overview::render(report, terminal);
+    }
+    let nodes = report.items.iter();
+    let parts: Vec<Vec<String>> = nodes
+        .map(|node| render_node(node, detail, terminal))
+        .collect();
+    parts.join(&String::new())
 }
 
 /// One node.
@@ -56,13 +95,21 @@ pub(crate) fn render_node(node: &NodeLine, detail: Detail, terminal: Terminal) -
     lines
 }
 
-fn legend(terminal: Terminal) -> Vec<String> {
+fn legend(report: &Report, detail: Detail, terminal: Terminal) -> Vec<String> {
+    let is_drawn = detail != Detail::Overview || overview::has_bars(terminal);
+    if !is_drawn || report.items.is_empty() {
+        return Vec::new();
+    }
     let ink = ink(terminal);
-    let inks = [
+    let mut inks = vec![
         (ink.used, "in use"),
         (ink.free, "free"),
         (ink.reserved, "kept from pods"),
     ];
+    let mut drawn = report.items.iter().flat_map(|node| &node.resources);
+    if drawn.any(|line| line.in_use.is_none() && line.capacity.is_some()) {
+        inks.push((ink.unknown, "not known"));
+    }
     let all = inks.iter().chain(&MARKS);
     let parts: Vec<String> = all.map(|(mark, text)| format!("{mark} {text}")).collect();
     let lines = join_wrapped(&parts, GAP, terminal.width).into_iter();
@@ -70,7 +117,7 @@ fn legend(terminal: Terminal) -> Vec<String> {
     lines.map(|line| palette.faint(&line)).collect()
 }
 
-fn ink(terminal: Terminal) -> Ink {
+pub(super) fn ink(terminal: Terminal) -> Ink {
     match terminal.is_unicode {
         true => Ink::UNICODE,
         false => Ink::ASCII,
@@ -110,7 +157,7 @@ impl Page {
             texts.extend(wrap(&equation, room.max(30)));
         }
         for threshold in line.drawn() {
-            let wrapped = wrap(&sentence(threshold), room.max(30)).into_iter();
+            let wrapped = wrap(&sentence(line, threshold), room.max(30)).into_iter();
             texts.extend(wrapped.map(|text| self.coloured(threshold, &text)));
         }
         let texts = texts.into_iter();
@@ -120,7 +167,12 @@ impl Page {
 
     fn dressed(&self, line: &ResourceLine, bar: &Bar) -> String {
         let palette = self.palette();
-        let worst = line.drawn().map(urgency).max().unwrap_or(Urgency::Calm);
+        let worst = line
+            .thresholds
+            .iter()
+            .map(urgency)
+            .max()
+            .unwrap_or(Urgency::Calm);
         format!("{}{}", paint(palette, worst, &bar.used), bar.rest)
     }
 
@@ -163,7 +215,7 @@ impl Page {
     }
 }
 
-fn short_name(resource: &str) -> &str {
+pub(super) fn short_name(resource: &str) -> &str {
     match resource {
         "ephemeral-storage" => "storage",
         other => other,
@@ -241,16 +293,20 @@ fn share(part: i64, whole: i64) -> String {
 }
 
 /// Where a threshold is, how far, and when it is reached.
-fn sentence(threshold: &ThresholdLine) -> String {
+fn sentence(resource: &ResourceLine, threshold: &ThresholdLine) -> String {
     let unit = threshold.unit;
     let (kind, line) = (threshold.kind(), unit.about(threshold.line));
+    let signal = match threshold.signal.as_str() {
+        signal if signal == resource.main_signal() => String::new(),
+        signal => format!(" ({signal})"),
+    };
     let distance = unit.about(threshold.distance.saturating_abs());
     let grace = match &threshold.grace_period {
         Some(grace) => format!(", grace {grace}"),
         None => String::new(),
     };
     if threshold.is_met() {
-        return format!("{kind} threshold at {line} left: crossed by {distance}{grace}");
+        return format!("{kind} threshold at {line} left{signal}: crossed by {distance}{grace}");
     }
     let when = match (threshold.change_per_second, threshold.reached_in_seconds) {
         (None, _) => String::new(),
@@ -259,10 +315,10 @@ fn sentence(threshold: &ThresholdLine) -> String {
             format!(", {} at {}", reached(threshold), rate(unit, change))
         }
     };
-    format!("{kind} threshold at {line} left: {distance} away{when}{grace}")
+    format!("{kind} threshold at {line} left{signal}: {distance} away{when}{grace}")
 }
 
-fn reached(threshold: &ThresholdLine) -> String {
+pub(super) fn reached(threshold: &ThresholdLine) -> String {
     match (threshold.change_per_second, threshold.reached_in_seconds) {
         _ if threshold.is_met() => "crossed".to_owned(),
         (None, _) => "-".to_owned(),
@@ -284,13 +340,13 @@ fn rate(unit: Unit, change: f64) -> String {
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Urgency {
+pub(super) enum Urgency {
     Calm,
     Near,
     Alarming,
 }
 
-fn urgency(threshold: &ThresholdLine) -> Urgency {
+pub(super) fn urgency(threshold: &ThresholdLine) -> Urgency {
     let is_soon = threshold
         .reached_in_seconds
         .is_some_and(|seconds| seconds < SOON_SECONDS);
@@ -301,7 +357,7 @@ fn urgency(threshold: &ThresholdLine) -> Urgency {
     }
 }
 
-fn paint(palette: Palette, urgency: Urgency, text: &str) -> String {
+pub(super) fn paint(palette: Palette, urgency: Urgency, text: &str) -> String {
     match urgency {
         _ if palette.0 == Colour::Off => text.to_owned(),
         Urgency::Calm => palette.calm(text),

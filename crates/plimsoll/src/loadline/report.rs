@@ -1,5 +1,7 @@
 //! The load lines as data. The JSON is documented in docs/loadline.md and stable.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use crate::print::Unit;
@@ -55,7 +57,7 @@ pub(crate) struct ResourceLine {
     pub(crate) requested: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<i64>,
-    /// Pods that may use as much as there is.
+    /// Pods whose cgroup has no limit: they may use as much as there is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pods_without_limit: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +90,8 @@ pub(crate) struct ThresholdLine {
     pub(crate) line: i64,
     /// What is left.
     pub(crate) available: i64,
+    /// What there is in all.
+    pub(crate) capacity: i64,
     /// How much may still go; negative by how much it is missed.
     pub(crate) distance: i64,
     /// By how much what is left changes; absent if it was measured only once.
@@ -98,17 +102,80 @@ pub(crate) struct ThresholdLine {
     pub(crate) reached_in_seconds: Option<f64>,
 }
 
+impl NodeLine {
+    /// The resource and threshold that the node reaches first.
+    pub(crate) fn nearest(&self) -> Option<(&ResourceLine, &ThresholdLine)> {
+        let nearest = self.resources.iter();
+        let nearest = nearest.filter_map(|line| Some((line, line.nearest()?)));
+        nearest.min_by(|(_, a), (_, b)| a.proximity().compare(b.proximity()))
+    }
+}
+
 impl ResourceLine {
-    /// The thresholds that lie on the drawn line: those on what the whole machine has.
+    /// The threshold that is reached first.
+    pub(crate) fn nearest(&self) -> Option<&ThresholdLine> {
+        self.nearest_of(|_| true)
+    }
+
+    /// The soft and the hard threshold that are reached first, the soft one first: what is drawn
+    /// and forecast.
     pub(crate) fn drawn(&self) -> impl Iterator<Item = &ThresholdLine> {
-        let signal = match self.resource {
+        let of_kind = [false, true].map(|is_hard| self.nearest_of(|line| line.is_hard == is_hard));
+        of_kind.into_iter().flatten()
+    }
+
+    /// How much is in use when the threshold is met. `None` for one that the line of this resource
+    /// cannot show: on inodes, or on another file system.
+    pub(crate) fn position(&self, threshold: &ThresholdLine) -> Option<i64> {
+        let is_same_disk = || self.capacity == Some(threshold.capacity);
+        let is_here = self.resource != "ephemeral-storage" || is_same_disk();
+        let in_use = self.in_use.filter(|_| is_here)?;
+        (threshold.unit == self.unit).then(|| in_use.saturating_add(threshold.distance))
+    }
+
+    /// The signal that is about what the whole machine has.
+    pub(crate) fn main_signal(&self) -> &'static str {
+        match self.resource {
             "memory" => "memory.available",
             "ephemeral-storage" => "nodefs.available",
             "pids" => "pid.available",
             _ => "",
+        }
+    }
+
+    fn nearest_of(&self, is_meant: impl Fn(&ThresholdLine) -> bool) -> Option<&ThresholdLine> {
+        let thresholds = self.thresholds.iter().filter(|line| is_meant(line));
+        // Amounts of one unit compare as they are; others by what part of the whole they are.
+        let is_one_unit = self.thresholds.iter().all(|line| line.unit == self.unit);
+        let proximity = |line: &ThresholdLine| match line.proximity() {
+            Proximity::Away(_) if is_one_unit => Proximity::Away(float(line.distance)),
+            proximity => proximity,
         };
-        let thresholds = self.thresholds.iter();
-        thresholds.filter(move |threshold| threshold.signal == signal)
+        thresholds.min_by(|a, b| proximity(a).compare(proximity(b)))
+    }
+}
+
+/// How near a threshold is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Proximity {
+    /// It is met; the part of the whole by which it is missed.
+    Met(f64),
+    /// In so many seconds at the present rate.
+    Reached(f64),
+    /// It is not coming nearer, as far as is known; the part of the whole that may still go.
+    Away(f64),
+}
+
+impl Proximity {
+    /// The nearer one first.
+    pub(crate) fn compare(self, other: Proximity) -> Ordering {
+        let key = |proximity| match proximity {
+            Proximity::Met(missing) => (0, -missing),
+            Proximity::Reached(seconds) => (1, seconds),
+            Proximity::Away(distance) => (2, distance),
+        };
+        let (own, others) = (key(self), key(other));
+        own.0.cmp(&others.0).then(own.1.total_cmp(&others.1))
     }
 }
 
@@ -120,4 +187,22 @@ impl ThresholdLine {
     pub(crate) fn kind(&self) -> &'static str {
         if self.is_hard { "hard" } else { "soft" }
     }
+
+    /// How near it is, comparable between resources.
+    pub(crate) fn proximity(&self) -> Proximity {
+        let share = float(self.distance.saturating_abs()) / float(self.capacity.max(1));
+        match self.reached_in_seconds {
+            _ if self.is_met() => Proximity::Met(share),
+            Some(seconds) => Proximity::Reached(seconds),
+            None => Proximity::Away(share),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "it is only compared with others of its kind"
+)]
+fn float(number: i64) -> f64 {
+    number as f64
 }

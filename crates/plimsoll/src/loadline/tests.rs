@@ -4,7 +4,7 @@ use plimsoll_core::eviction::record::lines::LinesRecord;
 use serde_json::{Value, json};
 
 use super::compute::{Reading, compute};
-use super::render::{Detail, render};
+use super::render::{Detail, render, render_to_fit};
 use super::report::{NodeLine, Report, ResourceLine};
 use crate::kubelet::configuration;
 use crate::print::{Colour, Terminal};
@@ -15,6 +15,7 @@ const MI: u64 = 1 << 20;
 fn screen(width: usize, is_unicode: bool) -> Terminal {
     Terminal {
         width,
+        height: 24,
         is_unicode,
         is_interactive: false,
         colour: Colour::Off,
@@ -205,4 +206,154 @@ fn the_forecast_is_that_of_the_samples() {
     assert_eq!((reserved.kube, reserved.system), (412 << 20, 512 << 20));
     assert_eq!((reserved.hard_eviction, reserved.other), (100 << 20, 0));
     assert_eq!(line.pods, 3);
+}
+
+/// The lines that an agent gives: signal, hard or soft, line, left, capacity, seconds until reached.
+fn told(lines: &[(&str, bool, u64, u64, u64, Option<i64>)]) -> LinesRecord {
+    let items: Vec<Value> = lines
+        .iter()
+        .map(|(signal, is_hard, line, available, capacity, seconds)| {
+            json!({
+                "signal": signal, "isHard": is_hard, "gracePeriod": "0s", "line": line,
+                "available": available, "capacity": capacity,
+                "changePerSecond": seconds.map(|_| -2_097_152.0),
+                "reachedInNanos": seconds.map(|seconds| seconds * 1_000_000_000),
+            })
+        })
+        .collect();
+    serde_json::from_value(json!({ "at": "2026-01-01T00:00:20Z", "items": items })).unwrap()
+}
+
+/// A node on which pods together reach their limit before the node is short of memory.
+fn short_of_memory_for_pods() -> Reading {
+    let mut reading = reading();
+    reading.lines = Some(told(&[
+        (
+            "memory.available",
+            true,
+            100 * MI,
+            856 * MI,
+            4 * GI,
+            Some(384),
+        ),
+        (
+            "allocatableMemory.available",
+            true,
+            100 * MI,
+            730 * MI,
+            3 * GI,
+            Some(315),
+        ),
+    ]));
+    reading
+}
+
+#[test]
+fn the_threshold_that_evicts_first_is_drawn_and_forecast() {
+    let reading = short_of_memory_for_pods();
+    let text = shown(&reading, Detail::Brief, screen(80, true));
+    let expected = "hard threshold at 100 Mi left (allocatableMemory.available): 630 Mi";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("in 5m 15s"), "{text}");
+    assert!(!text.contains("in 6m 24s"), "{text}");
+    let line = compute(&reading);
+    let memory = memory_of(&line);
+    let drawn: Vec<Option<i64>> = memory.drawn().map(|line| memory.position(line)).collect();
+    // 4 Gi - 856 Mi are in use, and 630 Mi more may be.
+    let at = i64::try_from(4 * GI - 226 * MI).unwrap();
+    assert_eq!(drawn, [Some(at)]);
+    let wide = shown(&reading, Detail::Wide, screen(140, true));
+    assert!(wide.contains("in 6m 24s"), "all are in the table: {wide}");
+}
+
+#[test]
+fn a_pod_with_one_unlimited_container_has_no_limit() {
+    let mut reading = reading();
+    let mut half = pod(
+        "half",
+        "Running",
+        &json!({ "memory": "64Mi" }),
+        &json!({ "cpu": "1", "memory": "256Mi" }),
+    );
+    let containers = half["spec"]["containers"].as_array_mut().unwrap();
+    containers.push(json!({ "name": "free", "resources": {} }));
+    reading.pods = vec![serde_json::from_value(half).unwrap()];
+    let line = compute(&reading);
+    for resource in ["cpu", "memory"] {
+        let mut lines = line.resources.iter();
+        let found = lines.find(|line| line.resource == resource).unwrap();
+        let limits = (found.limits, found.pods_without_limit);
+        assert_eq!(limits, (Some(0), Some(1)), "{resource}");
+    }
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_not_drawn_as_free() {
+    let mut reading = reading();
+    reading.config = Err("no answer in time".to_owned());
+    reading.samples.clear();
+    reading.no_sample = Some("no answer in time".to_owned());
+    let report = Report::new(vec![compute(&reading)]);
+    let text = render(&report, Detail::Brief, screen(80, true));
+    let is_drawn_free = |line: &&str| line.starts_with("memory") && line.contains('░');
+    assert!(!text.lines().any(|line| is_drawn_free(&line)), "{text}");
+    assert!(text.contains("memory    ????"), "{text}");
+    let row = render(&report, Detail::Overview, screen(80, true));
+    assert!(row.contains("not known: no figures"), "{row}");
+}
+
+/// Nodes of which one is calm, one soon short of memory, one is silent and one short.
+fn fleet() -> Report {
+    let named = |name: &str, mut reading: Reading| {
+        reading.node.metadata.name = Some(name.to_owned());
+        compute(&reading)
+    };
+    let lines = |left: u64, seconds| {
+        let mut reading = reading();
+        let line = ("memory.available", true, 100 * MI, left, 4 * GI, seconds);
+        reading.lines = Some(told(&[line]));
+        reading
+    };
+    let mut silent = reading();
+    silent.samples.clear();
+    silent.no_sample = Some("no answer in time".to_owned());
+    Report::new(vec![
+        named("calm", lines(2 * GI, None)),
+        named("soon", lines(300 * MI, Some(95))),
+        named("silent", silent),
+        named("short", lines(60 * MI, Some(0))),
+    ])
+}
+
+#[test]
+fn several_nodes_have_a_row_each_the_one_in_most_danger_first() {
+    let text = render(&fleet(), Detail::Overview, screen(80, true));
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(names, ["NODE", "short", "soon", "silent", "calm"]);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    insta::assert_snapshot!("overview_80", text);
+    insta::assert_snapshot!(
+        "overview_140",
+        render(&fleet(), Detail::Overview, screen(140, true))
+    );
+}
+
+#[test]
+fn no_more_lines_are_drawn_than_the_screen_has() {
+    let many = Report::new(vec![compute(&reading()); 60]);
+    let lines = render_to_fit(&many, Detail::Overview, screen(80, true), 22);
+    assert_eq!(lines.len(), 22);
+    assert_eq!(lines[21], "and 40 more nodes");
+    assert!(lines[0].starts_with("NODE"), "the first nodes are seen");
+    let lines = render_to_fit(&many, Detail::Brief, screen(80, true), 22);
+    assert_eq!(lines.len(), 22);
+    let all = render_to_fit(&many, Detail::Brief, screen(80, true), 10_000);
+    let last = &all[all.len() - 1];
+    assert!(last.contains("H hard threshold"), "{last}");
 }

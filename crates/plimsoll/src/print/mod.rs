@@ -1,5 +1,6 @@
 //! Printing for people: aligned tables, amounts, lengths of time, and colour only on a terminal.
 
+mod alternate_screen;
 mod amount;
 mod colour;
 mod paragraph;
@@ -8,6 +9,7 @@ mod stdout;
 mod table;
 mod terminal;
 
+pub(crate) use alternate_screen::AlternateScreen;
 pub(crate) use amount::Unit;
 pub(crate) use colour::{Colour, Palette};
 pub(crate) use paragraph::{join_wrapped, wrap};

@@ -9,6 +9,8 @@ use super::Colour;
 pub(crate) struct Terminal {
     /// In characters.
     pub(crate) width: usize,
+    /// In lines.
+    pub(crate) height: usize,
     /// Whether it has more than ASCII.
     pub(crate) is_unicode: bool,
     /// Whether somebody looks at it.
@@ -23,7 +25,8 @@ impl Terminal {
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
         Terminal {
-            width: width(&variable("COLUMNS"), size.map(|size| size.ws_col)),
+            width: extent(&variable("COLUMNS"), size.map(|size| size.ws_col), 80),
+            height: extent(&variable("LINES"), size.map(|size| size.ws_row), 24),
             is_unicode: is_unicode(&locale),
             is_interactive: std::io::stdout().is_terminal(),
             colour: Colour::for_stdout(),
@@ -31,11 +34,11 @@ impl Terminal {
     }
 }
 
-/// What `COLUMNS` says, else what the terminal says, else 80.
-fn width(columns: &str, measured: Option<u16>) -> usize {
-    let measured = measured.filter(|width| *width > 0).map(usize::from);
-    let stated = columns.parse().ok().filter(|width| *width > 0);
-    stated.or(measured).unwrap_or(80)
+/// What the variable says, else what the terminal says, else what terminals usually have.
+fn extent(variable: &str, measured: Option<u16>, usual: usize) -> usize {
+    let measured = measured.filter(|extent| *extent > 0).map(usize::from);
+    let stated = variable.parse().ok().filter(|extent| *extent > 0);
+    stated.or(measured).unwrap_or(usual)
 }
 
 /// By the first variable that is set, as the C library does it.
@@ -51,10 +54,10 @@ mod tests {
 
     #[test]
     fn the_width_is_stated_or_measured() {
-        assert_eq!(width("140", Some(100)), 140);
-        assert_eq!(width("", Some(100)), 100);
-        assert_eq!(width("x", Some(0)), 80);
-        assert_eq!(width("0", None), 80);
+        assert_eq!(extent("140", Some(100), 80), 140);
+        assert_eq!(extent("", Some(100), 80), 100);
+        assert_eq!(extent("x", Some(0), 80), 80);
+        assert_eq!(extent("0", None, 24), 24);
     }
 
     #[test]

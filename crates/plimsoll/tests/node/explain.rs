@@ -70,10 +70,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
     ));
     has_all(
         &plimsoll(&cluster, 80, "explain pod calm"),
-        &[
-            "is Running on node n1",
-            "It was the only node that would do.",
-        ],
+        &["is Running on node n1", "It was the only node that fitted."],
     );
     let big = sized(
         "main",
@@ -84,7 +81,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
     has_all(
         &plimsoll(&cluster, 80, "explain pod big"),
         &[
-            "is pending: no node will do",
+            "is pending: no node fits",
             "Insufficient cpu, Insufficient memory",
         ],
     );
@@ -137,7 +134,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
         &node,
         &[
             "MemoryPressure",
-            "WHO WOULD GO NEXT FOR memory.available",
+            "NEXT TO BE EVICTED FOR memory.available",
             "evicted default/hog",
         ],
     );
@@ -223,11 +220,103 @@ fn a_line_is_seen_coming() {
             " away, in ",
             "allocatable 774 Mi = 1 Gi - kube 100 Mi - system 50 Mi - hard eviction",
             "requested 300 Mi (38%)",
+            // Pods together reach their limit before the machine is short of memory.
+            "hard threshold at 100 Mi left (allocatableMemory.available): ",
         ],
     );
     plimsoll(&cluster, 140, "loadline -o wide");
     has_all(
         &plimsoll(&cluster, 80, "explain node n1"),
-        &["WHO WOULD GO NEXT FOR memory.available"],
+        &["NEXT TO BE EVICTED FOR memory.available"],
     );
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn the_order_of_eviction_is_the_agents_own() {
+    let cluster = small_machine("1Gi", HARD);
+    let sizes = json!({ "requests": { "memory": "20Mi" } });
+    let mut never = sized("main", &sizes);
+    never["image"] = json!("registry.invalid/none:1");
+    cluster.create(&pod("never", &[never]));
+    // Holds 60 MiB from its first read on, more than it requests.
+    let mut hog = container(
+        "main",
+        "exec dd if=/dev/zero of=/dev/null bs=60M count=1000000",
+    );
+    hog["resources"] = sizes;
+    cluster.run(&pod("hog", &[hog]));
+    until("the agent has measured the pod that uses most", || {
+        let shown = plimsoll(&cluster, 80, "explain node n1 -o json");
+        let report: Value = serde_json::from_str(&shown).map_err(|error| error.to_string())?;
+        let next = &report["next"][0];
+        let names = [0, 1].map(|place| next["ranking"][place]["pod"].clone());
+        let is_agents = next["isAgents"] == true;
+        let is_right = names == [json!("default/hog"), json!("default/never")];
+        if is_agents && is_right {
+            Ok(())
+        } else {
+            Err(shown)
+        }
+    });
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn what_does_not_run_is_told_the_cause_first() {
+    let cluster = small_machine("1Gi", HARD);
+    let crashes = container("main", "echo no database; sleep 1; exit 3");
+    cluster.create(&pod("crashes", &[crashes]));
+    let mut absent = container("main", "");
+    absent["command"] = json!(["/no/such/program"]);
+    cluster.create(&pod("absent", &[absent]));
+    let mut sick = container(
+        "main",
+        "trap exit TERM; while true; do sleep 1 & wait; done",
+    );
+    sick["livenessProbe"] = json!({
+        "exec": { "command": ["sh", "-c", "echo sick; exit 1"] },
+        "periodSeconds": 1, "failureThreshold": 2,
+    });
+    cluster.create(&pod("sick", &[sick]));
+    let mut pulls = container("main", "true");
+    pulls["image"] = json!("registry.invalid/none:1");
+    cluster.create(&pod("pulls", &[pulls]));
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "pod/crashes",
+            &[
+                "container main ends with exit code 3 (restarted",
+                "LAST LINES OF THE LOG OF main no database",
+            ],
+        ),
+        (
+            "pod/absent",
+            &["container main cannot be started", "/no/such/program"],
+        ),
+        (
+            "po/sick",
+            &[
+                "container main fails its liveness probe",
+                "Liveness probe failed: sick",
+                "#failure=2",
+            ],
+        ),
+        (
+            "pod/pulls",
+            &[
+                "the image registry.invalid/none:1 of container main cannot be pulled",
+                "WHAT WOULD HELP correct the name or tag of the image",
+            ],
+        ),
+    ];
+    for (name, told) in cases {
+        until(&format!("{name} is told its cause"), || {
+            let shown = plimsoll(&cluster, 80, &format!("explain {name}"));
+            match missing(&shown, told) {
+                None => Ok(()),
+                Some(part) => Err(format!("no {part:?} in:\n{shown}")),
+            }
+        });
+    }
 }

@@ -5,13 +5,15 @@
 //! drives an engine and keeps the latest records of passes that did something.
 //!
 //! Reading order: this file, then [`settings`], `state`, [`pod`], [`shortfall`], [`decision`] and
-//! [`lines`], the forms in which the parts are written down, and `crossing`, which reads them. Engine types
+//! [`lines`], the forms in which the parts are written down, and `crossing`, which reads them;
+//! [`ranking`] stands beside them: who would be next. Engine types
 //! themselves are never serialised.
 
 mod crossing;
 pub mod decision;
 pub mod lines;
 pub mod pod;
+pub mod ranking;
 pub mod settings;
 pub mod shortfall;
 mod state;

@@ -17,7 +17,9 @@ mod requirement;
 
 pub use field::{FieldOperator, FieldRequirement, FieldSelector, FieldSelectorError};
 pub use label::{LabelSelector, ObjectError, format_label_selector};
-pub use node::{NodeSelector, PreferredNodeAffinity, RequiredNodeAffinity};
+pub use node::{
+    NodeSelector, PreferredNodeAffinity, RequiredNodeAffinity, UnmetAffinity, UnmetTerm,
+};
 pub use parse::{ParseError, RequirementError, Unexpected};
 pub use requirement::{Operator, Requirement};
 

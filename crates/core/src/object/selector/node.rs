@@ -101,6 +101,57 @@ impl RequiredNodeAffinity {
     }
 }
 
+/// What of a [`RequiredNodeAffinity`] does not hold on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnmetAffinity {
+    /// Labels of the `nodeSelector` that the node does not have.
+    pub node_selector: Vec<Requirement>,
+    /// What each alternative of the required affinity lacks; empty if one of them holds.
+    pub alternatives: Vec<UnmetTerm>,
+}
+
+/// What of one alternative does not hold on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnmetTerm {
+    /// About labels.
+    pub labels: Vec<Requirement>,
+    /// About fields.
+    pub fields: Vec<FieldRequirement>,
+}
+
+impl RequiredNodeAffinity {
+    /// What does not hold on a node of that name and with those labels.
+    pub fn unmet(&self, name: &str, labels: &impl Lookup) -> UnmetAffinity {
+        let affinity = self.affinity.as_ref();
+        let is_met = |affinity: &&NodeSelector| affinity.matches(name, labels) == Ok(true);
+        let terms = affinity
+            .filter(|affinity| !is_met(affinity))
+            .map_or(&[][..], |affinity| &affinity.terms);
+        UnmetAffinity {
+            node_selector: unmet_labels(&self.labels, labels),
+            alternatives: terms
+                .iter()
+                .map(|term| UnmetTerm {
+                    labels: unmet_labels(&term.labels, labels),
+                    fields: term
+                        .fields
+                        .requirements()
+                        .iter()
+                        .filter(|field| !field.matches(&NodeFields { name }))
+                        .cloned()
+                        .collect(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn unmet_labels(selector: &LabelSelector, labels: &impl Lookup) -> Vec<Requirement> {
+    let requirements = selector.requirements().unwrap_or_default().iter();
+    let unmet = requirements.filter(|requirement| !requirement.matches(labels));
+    unmet.cloned().collect()
+}
+
 impl fmt::Display for NodeSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let terms: Vec<String> = self.terms.iter().map(Term::to_string).collect();
@@ -322,6 +373,27 @@ mod tests {
             "nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: \"Near\": \
              supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\""
         );
+    }
+
+    #[test]
+    fn what_a_node_lacks_is_named_for_each_alternative() {
+        let affinity = required(json!([
+            {"matchExpressions": [
+                {"key": "disk", "operator": "In", "values": ["ssd"]},
+                {"key": "gpu", "operator": "Exists"},
+            ]},
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]},
+        ]));
+        let unmet = affinity.unmet("n", &labels(&[("gpu", "1"), ("disk", "hdd")]));
+        let texts: Vec<String> = unmet.alternatives[0]
+            .labels
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(texts, ["disk in (ssd)"]);
+        assert_eq!(unmet.alternatives[1].fields[0].value, "m");
+        let met = affinity.unmet("m", &labels(&[]));
+        assert_eq!(met, UnmetAffinity::default(), "one alternative holds");
     }
 
     #[test]

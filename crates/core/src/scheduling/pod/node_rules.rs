@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeSelectorTerm, PodSpec};
 
 use crate::object::identity::NodeName;
 use crate::object::node::NodeView;
-use crate::object::selector::{PreferredNodeAffinity, RequiredNodeAffinity};
+use crate::object::selector::{PreferredNodeAffinity, RequiredNodeAffinity, UnmetAffinity};
 use crate::problem::Problem;
 
 /// The node selector and the node affinity of a pod.
@@ -66,6 +66,11 @@ impl NodeRules {
     /// Whether the pod may run on the node; the problems of its terms if that is why not.
     pub fn verdict(&self, node: &NodeView) -> Result<bool, &[Problem]> {
         self.required.matches(node.name.as_str(), &node.labels)
+    }
+
+    /// What of its node selector and required affinity does not hold on the node.
+    pub fn unmet(&self, node: &NodeView) -> UnmetAffinity {
+        self.required.unmet(node.name.as_str(), &node.labels)
     }
 }
 

@@ -11,6 +11,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::eviction::record::Record;
+use plimsoll_core::eviction::record::ranking::RankingRecord;
+use plimsoll_core::threshold::Signal;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -100,6 +102,13 @@ impl Node for FakeNode {
 
     fn configuration(&self) -> Value {
         json!({"kind": "KubeletConfiguration"})
+    }
+
+    fn ranking(&self, signal: Signal) -> Option<RankingRecord> {
+        Some(RankingRecord {
+            signal: signal.to_string(),
+            items: Vec::new(),
+        })
     }
 
     fn decisions(&self) -> Vec<Arc<Record>> {

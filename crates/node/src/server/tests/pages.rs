@@ -115,6 +115,21 @@ async fn decisions_are_shown_by_pod_and_the_latest_if_not_all() {
 }
 
 #[tokio::test]
+async fn the_order_of_eviction_is_shown_for_a_signal() {
+    let face = face().await;
+    let (code, text) = soon(face.get("/plimsoll/ranking?signal=pid.available")).await;
+    assert_eq!(code, StatusCode::OK, "{text}");
+    let ranking: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(ranking["kind"], "EvictionRanking");
+    assert_eq!(ranking["signal"], "pid.available");
+    let (_, text) = soon(face.get("/plimsoll/ranking")).await;
+    assert!(text.contains("memory.available"), "{text}");
+    let refused = soon(face.get("/plimsoll/ranking?signal=memory")).await;
+    let expected = "signal \"memory\" is no eviction signal".to_owned();
+    assert_eq!(refused, (StatusCode::BAD_REQUEST, expected));
+}
+
+#[tokio::test]
 async fn health_is_one_word_unless_more_is_asked_for() {
     let face = face().await;
     let ok = |text: &str| (StatusCode::OK, text.to_owned());

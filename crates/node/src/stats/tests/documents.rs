@@ -7,8 +7,8 @@ use plimsoll_core::threshold::DiskLayout;
 use serde_json::json;
 
 use super::node::{FakeNode, POD};
-use crate::stats::RootFs;
 use crate::stats::metrics::KubeletMetrics;
+use crate::stats::{PlayedMachine, RootFs};
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V2];
 
@@ -213,13 +213,45 @@ fn what_fills_fast_is_told() {
     assert!(node.collector.sample_filling(at(4013)), "21 of 1000 more");
 }
 
+/// A node whose machine is played by a cgroup.
+fn played(version: Version) -> FakeNode {
+    FakeNode::with(version, |settings| {
+        settings.played = Some(PlayedMachine {
+            cgroup: super::node::path("/kubepods"),
+            memory: 1 << 20,
+            max_processes: Some(200),
+        });
+    })
+}
+
+#[test]
+fn a_cgroup_that_plays_the_machine_has_the_cpu_and_the_memory_of_the_node() {
+    for version in VERSIONS {
+        let mut node = played(version);
+        node.set_memory("/kubepods", 6000, 1000);
+        node.set_cpu("/", 900_000_000_000);
+        node.set_cpu("/kubepods", 1_000_000_000);
+        node.collector.sample(at(4000));
+        node.set_cpu("/", 990_000_000_000);
+        node.set_cpu("/kubepods", 6_000_000_000);
+        node.collector.sample(at(4010));
+        let stats = node.collector.summary().node;
+        let cpu = stats.cpu.unwrap();
+        assert_eq!(cpu.usage_core_nano_seconds, Some(6_000_000_000));
+        assert_eq!(cpu.usage_nano_cores, Some(500_000_000));
+        let memory = stats.memory.unwrap();
+        assert_eq!(memory.working_set_bytes, Some(5000));
+        assert_eq!(memory.available_bytes, Some((1 << 20) - 5000));
+        assert_eq!(memory.mem_available_bytes, None, "the machine's is not its");
+        let cgroups = node.collector.cadvisor_metrics(at(4010));
+        assert!(cgroups.contains("id=\"/\""), "the root is still measured");
+    }
+}
+
 #[test]
 fn a_cgroup_that_plays_the_machine_counts_its_own_processes() {
     for version in VERSIONS {
-        let played = super::node::path("/kubepods");
-        let mut node = FakeNode::with(version, |settings| {
-            settings.played = Some((played, 200));
-        });
+        let mut node = played(version);
         node.set("/kubepods", "pids.current", "150\n");
         node.collector.sample_filling(at(4000));
         let pids = node.collector.summary().observation().pids;

@@ -1,8 +1,10 @@
 //! `InterPodAffinity`: which pods are, or must not be, near.
 //!
-//! `filter` holds the counts behind required terms, `score` the sums behind preferred ones.
+//! `filter` holds the counts behind required terms, `score` the sums behind preferred ones, `conflict`
+//! names the pods behind a rejection.
 //! Matches v1.36 plugins/interpodaffinity.
 
+mod conflict;
 mod filter;
 mod score;
 
@@ -11,6 +13,7 @@ use std::collections::BTreeMap;
 use crate::scheduling::cluster::Cluster;
 use crate::scheduling::pod::{AffinityTerm, SchedulingPod};
 
+pub use conflict::{Conflict, conflicts};
 pub use filter::{
     FilterState, rejection_by_affinity, rejection_by_anti_affinity, rejection_by_existing,
 };

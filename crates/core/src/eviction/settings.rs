@@ -29,6 +29,9 @@ pub struct Settings {
     pub memory_stall: Option<StallRule>,
     /// Whether it backs off where evicting pods cannot bring memory back; upstream does not.
     pub back_off: bool,
+    /// Whether pods get the grace period of their eviction even where the node runs dry before it
+    /// is over, as upstream does.
+    pub always_give_grace: bool,
 }
 
 impl Settings {
@@ -57,6 +60,7 @@ impl Settings {
             memory_source: MemorySource::WorkingSet,
             memory_stall: None,
             back_off: true,
+            always_give_grace: false,
         })
     }
 }

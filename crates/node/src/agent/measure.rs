@@ -11,7 +11,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path};
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::summary::Summary;
-use plimsoll_core::eviction::{self, Engine};
+use plimsoll_core::eviction::{self, Shortages};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
@@ -55,8 +55,8 @@ pub(super) struct Meter {
     pods: Pods,
     collector: Mutex<Collector>,
     config: NodeConfig,
-    /// Tells what is beyond a line; made when it is known where the disks are.
-    lines: OnceLock<Option<Engine>>,
+    /// Says what the node is short of; made when it is known where the disks are.
+    shortages: OnceLock<Option<Shortages>>,
     pub(super) metrics: KubeletMetrics,
     /// Goes up with every measurement.
     pub(super) measured: watch::Sender<u64>,
@@ -129,7 +129,7 @@ impl Meter {
         Meter {
             collector: Mutex::new(collector),
             config: options.config.clone(),
-            lines: OnceLock::new(),
+            shortages: OnceLock::new(),
             metrics,
             measured: watch::channel(0).0,
             naming: match runtime_name {
@@ -240,14 +240,14 @@ impl Meter {
         let Some(layout) = self.disk_layout() else {
             return false;
         };
-        let lines = self.lines.get_or_init(|| {
+        let shortages = self.shortages.get_or_init(|| {
             let settings = eviction::Settings::new(&self.config, layout);
-            settings.ok().map(Engine::new)
+            settings.ok().map(|settings| Shortages::new(&settings))
         });
         let observation = self.collector().observation();
-        lines
+        shortages
             .as_ref()
-            .is_some_and(|lines| lines.is_short(&observation, which))
+            .is_some_and(|shortages| shortages.is_short(&observation, which))
     }
 
     /// Measures what all pods hold at this moment, so that whoever has just written is found. Others

@@ -181,6 +181,7 @@ fn words(verdict: &str) -> &str {
         "relieved" => "freed enough without a pod",
         "nobodyToEvict" => "found nobody that may be evicted",
         "backingOff" => "left pods alone",
+        "waitingForVictims" => "killed pods before their grace period was over",
         "reclaiming" => "began to free what it can",
         other => other,
     }

@@ -30,6 +30,7 @@ mod mistakes;
 mod next_steps;
 mod node;
 mod print;
+mod replay;
 mod scheduler;
 mod server;
 mod signals;
@@ -78,10 +79,7 @@ enum Command {
     /// Stop the cluster or node on this machine, and remove what it has made.
     Down(down::Arguments),
     /// Say why a pod waits, is where it is, or had to go, and how a node stands.
-    Explain {
-        #[command(subcommand)]
-        command: explain::Command,
-    },
+    Explain(explain::Arguments),
     /// Manage the images of the embedded container runtime.
     Image(image::Arguments),
     /// Print the administrator's kubeconfig, or add it to ~/.kube/config.
@@ -92,6 +90,8 @@ enum Command {
     Man(man::Arguments),
     /// Run the node agent, joined to a cluster.
     Node(Box<node::Arguments>),
+    /// Decide again what a node decided about evictions, and compare.
+    Replay(replay::Arguments),
     /// Run the scheduler.
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
@@ -147,12 +147,13 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Controllers(arguments) => controllers::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Down(arguments) => down::run(arguments),
-        Command::Explain { command } => explain::run(command),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Image(arguments) => image::run(arguments),
         Command::Kubeconfig(arguments) => kubeconfig::run(arguments),
         Command::Loadline(arguments) => loadline::run(arguments),
         Command::Man(arguments) => man::run(arguments),
         Command::Node(arguments) => node::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
         Command::Scheduler(arguments) => scheduler::run(arguments),
         Command::Server(arguments) => server::run(arguments),
         Command::Store { command } => store::run(command),
@@ -166,7 +167,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
 fn default_level(command: &Command) -> LevelFilter {
     match command {
         Command::Demo(_)
-        | Command::Explain { .. }
+        | Command::Explain(_)
+        | Command::Replay(_)
         | Command::Loadline(_)
         | Command::Store { .. }
         | Command::Token { .. } => LevelFilter::OFF,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_core::eviction::record::{Record, Recorder};
 use plimsoll_core::eviction::{
-    Action, Decision, Engine, Eviction, Input, KillOutcome, NodeReclaim, Observation, Phase,
-    Verdict, message,
+    Action, Decision, Engine, Eviction, Input, KillOutcome, NodeReclaim, Phase, Verdict, message,
 };
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
@@ -196,13 +195,10 @@ impl Execution<'_> {
 }
 
 fn log(decision: &Decision, input: &Input<'_>) {
-    let is_oom_killed = |observation: &Observation| observation.is_oom_killed;
-    match (&decision.verdict, input) {
-        (Verdict::WaitingForOomKill, Input::Observed { observation, .. })
-            if is_oom_killed(observation) =>
-        {
-            tracing::info!("container OOM-killed; waiting for its memory before evicting pods");
-        }
-        _ => {}
+    let Input::Observed { observation, .. } = input else {
+        return;
+    };
+    if observation.is_oom_killed && decision.verdict == Verdict::WaitingForOomKill {
+        tracing::info!("container OOM-killed; waiting for its memory before evicting pods");
     }
 }

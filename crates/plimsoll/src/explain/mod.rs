@@ -19,6 +19,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -29,10 +30,31 @@ use plimsoll_core::scheduling::configuration::Configuration;
 use serde::Serialize;
 
 use crate::cluster::{self, Cluster};
+use crate::failure;
 use crate::print::{self, Terminal};
+use crate::replay;
 use crate::scheduler;
 
+pub(crate) use evicted::unit_of;
 use report::PodReport;
+
+/// Arguments of `plimsoll explain`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Decide again what FILE says a node decided, and compare; `-` reads standard input. Exit code 1
+    /// if anything comes out otherwise. FILE holds records as agents keep them, or the list that
+    /// `/plimsoll/decisions` shows.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+
+    /// Output format.
+    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "replay")]
+    output: Option<Format>,
+}
 
 /// What is explained.
 #[derive(Debug, Subcommand)]
@@ -89,9 +111,15 @@ enum Format {
 }
 
 /// Explains.
-pub(crate) fn run(command: &Command) -> Result<ExitCode> {
-    match command {
-        Command::Pod(arguments) => {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(file) = &arguments.replay {
+        return replay::run_file(file, arguments.output == Some(Format::Json));
+    }
+    match &arguments.command {
+        None => Err(failure::usage(
+            "name a pod or a node, or give --replay FILE",
+        )),
+        Some(Command::Pod(arguments)) => {
             let configuration = scheduler::configuration(arguments.scheduler_config.as_deref())?;
             cluster::ask(&arguments.shared.cluster, async {
                 let client = arguments.shared.cluster.client().await?;
@@ -103,7 +131,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
                 })
             })
         }
-        Command::Node(arguments) => cluster::ask(&arguments.shared.cluster, async {
+        Some(Command::Node(arguments)) => cluster::ask(&arguments.shared.cluster, async {
             let client = arguments.shared.cluster.client().await?;
             let (reading, records) = gather::node(&client, &arguments.name).await?;
             let report = node::explain_node(&reading, records);

@@ -4,6 +4,7 @@ use super::super::record::{Record, Recorder, earlier_evictions};
 use super::super::summary::Summary;
 use super::super::{FsObservation, MemorySource, MemoryStall, Phase, Room, StallRule};
 use super::*;
+use crate::object::identity::PodUid;
 use crate::object::node::NodeCondition;
 use crate::resources::{Bytes, Count};
 use crate::testing::pod;
@@ -366,4 +367,49 @@ fn memory_comes_back_before_other_pods_are_kept_away_and_that_before_anything_is
     // Should the agent not live to see the end of a pod, the next one knows why it ends.
     assert!(place(Phase::Record) < place(Phase::Terminate));
     assert!(place(Phase::Terminate) < place(Phase::Events));
+}
+
+#[test]
+fn a_grace_period_that_ended_early_is_recorded_and_replayed() {
+    let hard = [("memory.available", "100Mi")];
+    let soft = [("memory.available", "1Gi", "1s")];
+    let settings = Settings {
+        always_give_grace: false,
+        max_pod_grace_period_seconds: 30,
+        ..eviction_settings(Profile::Kubernetes136, &hard, &soft)
+    };
+    let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
+    let pods = pods(2);
+    let pods = observed(&pods);
+    for (second, mib, outcome) in [
+        (0, 900, None),
+        (1, 895, Some(KillOutcome::Graceful)),
+        (2, 890, None),
+        (3, 90, Some(KillOutcome::Killed)),
+    ] {
+        let now = Timestamp::from_secs(second);
+        let observation = memory_observation(mib * MIB, CAPACITY, now);
+        let input = Input::Observed {
+            observation: &observation,
+            pods: &pods,
+        };
+        let decision = recorder.decide(&mut engine, now, input);
+        let evicted = decision.evictions().map(|eviction| &eviction.uid);
+        let uids: Vec<&PodUid> = evicted.chain(decision.kills()).collect();
+        assert_eq!(uids.len(), usize::from(outcome.is_some()), "{second}");
+        for (uid, outcome) in uids.into_iter().zip(outcome) {
+            recorder.outcome(&mut engine, now, uid, outcome);
+        }
+        recorder.write(&engine, now, input, &decision);
+    }
+    let records: Vec<&Record> = recorder.records().collect();
+    assert_eq!(records.len(), 2);
+    let uid = records[0].decision.evictions[0].uid.clone();
+    assert_eq!(records[1].decision.kills, [uid]);
+    for record in &records {
+        assert_eq!(record.differences(), Ok(vec![]));
+    }
+    let earlier = earlier_evictions(records.into_iter());
+    assert_eq!(earlier.len(), 1);
+    assert!(earlier[0].is_killed, "by the second record");
 }

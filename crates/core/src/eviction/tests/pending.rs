@@ -163,7 +163,9 @@ fn beyond_a_hard_threshold_a_pod_is_killed_at_once_unless_grace_is_always_given(
 fn beyond_a_soft_threshold_a_pod_is_killed_at_once_only_if_its_grace_period_would_be_outrun() {
     for (left, is_immediate) in [([900, 890, 880], false), ([900, 700, 500], true)] {
         let mut node = node_with_grace(false);
-        let decisions = [0, 1, 2].map(|second| node.memory_left(second, left[second as usize]));
+        let looks = (0..).zip(left);
+        let decisions = looks.map(|(second, mib)| node.memory_left(second, mib));
+        let decisions: Vec<Decision> = decisions.collect();
         let found = decisions
             .iter()
             .find(|decision| decision.evictions().count() > 0);

@@ -209,5 +209,6 @@ pub fn eviction_settings(
         memory_source: MemorySource::WorkingSet,
         memory_stall: None,
         back_off: false,
+        always_give_grace: true,
     }
 }

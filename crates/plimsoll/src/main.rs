@@ -30,6 +30,7 @@ mod mistakes;
 mod next_steps;
 mod node;
 mod print;
+mod replay;
 mod scheduler;
 mod server;
 mod signals;
@@ -89,6 +90,8 @@ enum Command {
     Man(man::Arguments),
     /// Run the node agent, joined to a cluster.
     Node(Box<node::Arguments>),
+    /// Decide again what a node decided about evictions, and compare.
+    Replay(replay::Arguments),
     /// Run the scheduler.
     Scheduler(scheduler::Arguments),
     /// Serve the Kubernetes API.
@@ -150,6 +153,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Loadline(arguments) => loadline::run(arguments),
         Command::Man(arguments) => man::run(arguments),
         Command::Node(arguments) => node::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
         Command::Scheduler(arguments) => scheduler::run(arguments),
         Command::Server(arguments) => server::run(arguments),
         Command::Store { command } => store::run(command),
@@ -163,7 +167,8 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
 fn default_level(command: &Command) -> LevelFilter {
     match command {
         Command::Demo(_)
-        | Command::Explain { .. }
+        | Command::Explain(_)
+        | Command::Replay(_)
         | Command::Loadline(_)
         | Command::Store { .. }
         | Command::Token { .. } => LevelFilter::OFF,

@@ -1,6 +1,7 @@
 //! What the engine answers.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::object::identity::{PodRef, PodUid};
 use crate::object::node::NodeCondition;
@@ -39,6 +40,9 @@ pub struct Decision {
     pub actions: Vec<Action>,
     /// What evicting all pods falls short of, where it could not help.
     pub shortfall: Option<Shortfall>,
+    /// Whether it says what another decision said less than ten seconds before: that no pod may be
+    /// evicted. It is neither announced nor recorded again.
+    pub is_repeated: bool,
     /// How old the numbers were that led to a ranking, for
     /// `kubelet_eviction_stats_age_seconds`.
     pub stats_ages: Vec<(Signal, Duration)>,
@@ -47,27 +51,96 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether it is worth a record: it does something, or begins a back-off.
+    /// Whether it does something, or begins a back-off.
     pub fn is_news(&self) -> bool {
         let begins = |shortfall: &Shortfall| shortfall.is_new;
         !self.actions.is_empty() || self.shortfall.as_ref().is_some_and(begins)
+    }
+
+    /// Whether it ends a pass that is worth a record. A reclaim that was enough leaves nothing to
+    /// do, and is worth one.
+    pub fn is_recorded(&self) -> bool {
+        match self.verdict {
+            Verdict::Reclaiming(_) => false,
+            Verdict::Relieved(_) => true,
+            _ => self.is_news() && !self.is_repeated,
+        }
     }
 
     /// The pods to evict.
     pub fn evictions(&self) -> impl Iterator<Item = &Eviction> {
         self.actions.iter().filter_map(|action| match action {
             Action::Evict(eviction) => Some(&**eviction),
-            Action::Announce(_) | Action::Reclaim(_) => None,
+            _ => None,
         })
+    }
+
+    /// Pods that are being evicted and whose grace period ends now.
+    pub fn kills(&self) -> impl Iterator<Item = &PodUid> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Kill(uid) => Some(uid),
+            _ => None,
+        })
+    }
+
+    /// Whether the worker of that pod has to end it.
+    pub fn terminates(&self, uid: &PodUid) -> bool {
+        let is_meant = |action: &Action| matches!(action, Action::Terminate(of) if of == uid);
+        self.actions.iter().any(is_meant)
     }
 
     /// What the node is to free before the engine is told what it looks like then.
     pub fn reclaims(&self) -> impl Iterator<Item = NodeReclaim> {
         self.actions.iter().filter_map(|action| match action {
             Action::Reclaim(reclaim) => Some(*reclaim),
-            Action::Announce(_) | Action::Evict(_) => None,
+            _ => None,
         })
     }
+
+    /// The announcements to make.
+    pub fn announcements(&self) -> impl Iterator<Item = &str> {
+        let actions = self.actions.iter().filter(|_| !self.is_repeated);
+        actions.filter_map(|action| match action {
+            Action::Announce(message) => Some(message.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// What a node does about a decision, in the order of [`Phase::ORDER`]: first what brings memory
+/// back, then what keeps pods away, then what explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Pods that have no grace period are killed ([`Action::Evict`], [`Action::Kill`]). Nothing on
+    /// the way there asks for memory or waits for a lock.
+    Kill,
+    /// The conditions are reported, so that no other pod comes to the node.
+    Conditions,
+    /// The engine takes the outcomes ([`super::Input::Outcome`]). Workers report pods that were
+    /// killed as evicted ([`Action::Terminate`]), and their memory is taken from them.
+    Outcomes,
+    /// The record is written. Should the agent not live to see the end of the pods, the next one
+    /// knows why they end.
+    Record,
+    /// Workers end pods that have a grace period ([`Action::Terminate`]).
+    Terminate,
+    /// Events are recorded.
+    Events,
+    /// The node begins to free what it can ([`Action::Reclaim`]).
+    Reclaim,
+}
+
+impl Phase {
+    /// All of them, first to last.
+    pub const ORDER: [Phase; 7] = [
+        Phase::Kill,
+        Phase::Conditions,
+        Phase::Outcomes,
+        Phase::Record,
+        Phase::Terminate,
+        Phase::Events,
+        Phase::Reclaim,
+    ];
 }
 
 /// One thing to do.
@@ -78,8 +151,52 @@ pub enum Action {
     /// Free something. When all reclaims of the decision are done, the engine wants
     /// [`super::Input::Reclaimed`] with a fresh observation.
     Reclaim(NodeReclaim),
-    /// Kill a pod.
-    Evict(Box<Eviction>),
+    /// Evict a pod: kill it now if it is [`Eviction::is_immediate`]. The engine wants
+    /// [`super::Input::Outcome`] with what came of it.
+    Evict(Arc<Eviction>),
+    /// Kill a pod that is being evicted: its grace period is over. The outcome is wanted as well.
+    Kill(PodUid),
+    /// Have the worker of a pod that is evicted end it, with its grace period, and say why in its
+    /// status.
+    Terminate(PodUid),
+}
+
+/// What came of killing a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillOutcome {
+    /// All its processes were sent SIGKILL.
+    Killed,
+    /// It has a grace period; its worker ends it.
+    Graceful,
+    /// SIGKILL could not be sent; its worker ends it.
+    Failed,
+    /// The kernel's OOM killer was quicker, and nothing was done.
+    OomKilled,
+}
+
+impl KillOutcome {
+    const ALL: [KillOutcome; 4] = [
+        KillOutcome::Killed,
+        KillOutcome::Graceful,
+        KillOutcome::Failed,
+        KillOutcome::OomKilled,
+    ];
+
+    /// Its name in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KillOutcome::Killed => "killed",
+            KillOutcome::Graceful => "graceful",
+            KillOutcome::Failed => "failed",
+            KillOutcome::OomKilled => "oomKilled",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn from_name(name: &str) -> Option<KillOutcome> {
+        let mut all = KillOutcome::ALL.into_iter();
+        all.find(|outcome| outcome.as_str() == name)
+    }
 }
 
 /// Why the engine did what it did.
@@ -89,7 +206,7 @@ pub enum Verdict {
     NothingToWatch,
     /// The node could not be observed; everything stays as it is.
     NotObserved,
-    /// A reclaim was reported that nobody asked for, or whose pass was abandoned.
+    /// A reclaim was reported that was not asked for, or whose pass was abandoned.
     NoPassUnderWay,
     /// No threshold is met.
     NotStarved,
@@ -101,6 +218,10 @@ pub enum Verdict {
     LocalLimits,
     /// Pods are being killed and still hold what they are killed for.
     WaitingFor(Vec<PodUid>),
+    /// The kernel's OOM killer has just killed in a pod, and its memory may come back.
+    WaitingForOomKill,
+    /// What came of a kill was taken note of.
+    OutcomeNoted,
     /// The node frees what it can, then looks again.
     Reclaiming(Starvation),
     /// That was enough.
@@ -176,6 +297,10 @@ pub struct Eviction {
     pub generation: i64,
     /// How long it gets to end, in seconds.
     pub grace_period_seconds: i64,
+    /// Whether it is killed at once instead: a pod that takes memory, or forks, goes on doing so in
+    /// its grace period, and the node may not have that long. Beyond a hard threshold there is no
+    /// time to give; beyond a soft one as much as the measured rate leaves.
+    pub is_immediate: bool,
     /// Why.
     pub cause: Cause,
     /// The message of its status and of its event.
@@ -187,7 +312,23 @@ pub struct Eviction {
     pub exhausted_in: Option<Duration>,
 }
 
+/// Whether processes can use up a resource faster than a grace period ends.
+pub(super) fn can_be_outrun(resource: StarvedResource) -> bool {
+    matches!(resource, StarvedResource::Memory | StarvedResource::Pids)
+}
+
 impl Eviction {
+    /// Whether the cause and the rate leave no time for a grace period.
+    pub(super) fn leaves_no_time(&self) -> bool {
+        match self.cause {
+            Cause::Starvation(starvation) => {
+                let is_outrun = !starvation.is_soft || self.is_grace_outrun();
+                can_be_outrun(starvation.resource) && is_outrun
+            }
+            Cause::LocalLimit(_) => false,
+        }
+    }
+
     /// Whether the node would run dry before the grace period is over. A hard kill is then the
     /// only one that comes in time.
     pub fn is_grace_outrun(&self) -> bool {

@@ -6,6 +6,7 @@
 //! `synchronize` of pkg/kubelet/eviction/eviction_manager.go.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::admission::node_admit::{self, PressureRule, Rejection};
 use crate::object::identity::PodUid;
@@ -16,20 +17,23 @@ use crate::object::timestamp::Timestamp;
 use crate::threshold::{Duration, Signal, Threshold};
 
 use super::candidate::ActivePod;
-use super::decision::{Action, Decision, Eviction, Starvation, ThresholdId, Trigger, Verdict};
-use super::forecast::{Forecast, forecast};
-use super::hold::{Hold, POLL, Victim, patience};
+use super::decision::{Action, Decision, KillOutcome, Starvation, ThresholdId, Trigger, Verdict};
+use super::forecast::{Forecast, Trends, forecast};
+use super::look::Looks;
 use super::message;
 use super::observation::{Observation, Readings};
+use super::outlook::Outlook;
+use super::pending::{self, EarlierEviction, POLL};
 use super::rank::{self, Ranked};
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
+use super::shortage::is_short;
 use super::shortfall::{Held, Shortfall};
 use super::signal_source::MemorySource;
 use super::state::{Reclaim, State, is_met};
 use super::victim::Choice;
 
-/// How long the engine is content to hear nothing.
+/// How long the engine can do without an input: upstream's `evictionMonitoringPeriod`.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How soon it may ask to be called when a threshold comes near.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
@@ -51,6 +55,13 @@ pub enum Input<'a> {
         /// A fresh look at the node; `None` if that failed.
         observation: Option<&'a Observation>,
     },
+    /// What came of killing a pod that the last decision was about.
+    Outcome {
+        /// The pod.
+        uid: &'a PodUid,
+        /// What came of it.
+        outcome: KillOutcome,
+    },
 }
 
 /// The state machine of node-pressure eviction.
@@ -59,14 +70,21 @@ pub struct Engine {
     pub(super) settings: Settings,
     lines: Lines,
     pub(super) state: State,
-    pending: Option<Pending>,
+    pub(super) reclaiming: Option<Reclaiming>,
+    /// Evictions of an earlier agent whose pods were not seen yet.
+    pub(super) earlier: Vec<EarlierEviction>,
+    pub(super) looks: Looks,
+    pub(super) outlook: Outlook,
+    /// Until when it is not said again that no pod may be evicted.
+    quiet_until: Timestamp,
     /// What pods hold that a record has left out; `None` if that is not known.
     pub(super) unlisted: Option<Held>,
 }
 
 /// A pass between its two looks at the node. The victim is chosen by the first.
 #[derive(Clone, Debug, PartialEq)]
-struct Pending {
+pub(super) struct Reclaiming {
+    pub(super) since: Timestamp,
     starvation: Starvation,
     choice: Choice,
 }
@@ -88,47 +106,54 @@ impl Engine {
             lines: Lines::new(&settings),
             settings,
             state: State::default(),
-            pending: None,
+            reclaiming: None,
+            earlier: Vec::new(),
+            looks: Looks::default(),
+            outlook: Outlook::default(),
+            quiet_until: Timestamp::default(),
             unlisted: Some(Held::default()),
         }
     }
 
     /// Takes the next input and says what to do.
     pub fn step(&mut self, now: Timestamp, input: Input<'_>) -> Decision {
-        if !self.is_watching() {
-            return self.decide(now, Verdict::NothingToWatch, Vec::new());
+        if let Input::Outcome { uid, outcome } = input {
+            return self.take_outcome(now, uid, outcome);
         }
-        let pending = self.pending.take();
+        let mut decision = match self.is_watching() {
+            true => self.step_pass(now, input),
+            false => self.decide(now, Verdict::NothingToWatch, Vec::new()),
+        };
+        if matches!(decision.verdict, Verdict::NobodyToEvict(_)) {
+            decision.is_repeated = now < self.quiet_until;
+            if !decision.is_repeated {
+                self.quiet_until = now + INTERVAL;
+            }
+        }
+        self.looks.next_step = decision.next_step_by;
+        decision
+    }
+
+    fn step_pass(&mut self, now: Timestamp, input: Input<'_>) -> Decision {
+        let reclaiming = self.reclaiming.take();
         match input {
             Input::NotObserved => {
                 self.state.has_passed = true;
                 self.decide(now, Verdict::NotObserved, Vec::new())
             }
-            Input::Observed { observation, pods } => self.pass(now, observation, pods),
-            Input::Reclaimed { observation } => match pending {
-                Some(pending) => self.settle(now, pending, observation),
+            Input::Observed { observation, pods } => {
+                self.track(now, |uid| pending::remains(uid, pods));
+                let earlier = self.state.evictions.pods.len();
+                let mut decision = self.pass(now, observation, pods);
+                self.end_grace_periods(earlier, &mut decision);
+                decision
+            }
+            Input::Reclaimed { observation } => match reclaiming {
+                Some(reclaiming) => self.settle(now, reclaiming, observation),
                 None => self.decide(now, Verdict::NoPassUnderWay, Vec::new()),
             },
+            Input::Outcome { uid, outcome } => self.take_outcome(now, uid, outcome),
         }
-    }
-
-    /// Takes note that an eviction failed for good: the pod is not waited for, and may be chosen
-    /// again.
-    pub fn kill_failed(&mut self, uid: &PodUid) {
-        if let Some(hold) = &mut self.state.hold {
-            hold.victims.retain(|victim| victim.uid != *uid);
-        }
-    }
-
-    /// Takes note that an earlier engine evicted a pod, at that time, which is not gone yet: it is
-    /// waited for as if this one had.
-    pub fn resume(&mut self, uid: &PodUid, at: Timestamp, grace_period_seconds: i64) {
-        let hold = self.state.hold.get_or_insert_default();
-        hold.until = hold.until.max(at + patience(grace_period_seconds));
-        hold.victims.push(Victim {
-            uid: uid.clone(),
-            had_memory: true,
-        });
     }
 
     /// The settings it was made with.
@@ -172,10 +197,14 @@ impl Engine {
     /// How far each threshold with an observed signal is.
     pub fn forecast(&self, observation: &Observation) -> Vec<Forecast> {
         let readings = observation.readings(self.settings.memory_source);
+        self.forecast_by(&self.state.trends, &readings)
+    }
+
+    pub(super) fn forecast_by(&self, trends: &Trends, readings: &Readings) -> Vec<Forecast> {
         let of = |(index, threshold): (usize, &Threshold)| {
             let reading = readings.get(threshold.signal)?;
             let id = ThresholdId(index);
-            Some(forecast(id, threshold, &reading, &self.state.trends))
+            Some(forecast(id, threshold, &reading, trends))
         };
         self.lines.all().iter().enumerate().filter_map(of).collect()
     }
@@ -193,14 +222,6 @@ impl Engine {
             .map(|(index, _)| ThresholdId(index))
     }
 
-    /// Whether a threshold on any of these signals is met, or would be if its minimum reclaim were
-    /// not freed: whether somebody may have to go for it.
-    pub fn is_short(&self, observation: &Observation, of: impl Fn(Signal) -> bool) -> bool {
-        let readings = observation.readings(self.settings.memory_source);
-        let mut lines = self.lines.all().iter().filter(|line| of(line.signal));
-        lines.any(|threshold| is_met(threshold, &readings, Reclaim::Included))
-    }
-
     fn is_watching(&self) -> bool {
         !self.settings.thresholds.is_empty()
             || self.settings.local_storage_capacity_isolation
@@ -213,11 +234,11 @@ impl Engine {
         observation: &Observation,
         pods: &[ActivePod<'_>],
     ) -> Decision {
+        if self.waits_for_oom_kill(now, observation.is_oom_killed) {
+            return self.decide(now, Verdict::WaitingForOomKill, Vec::new());
+        }
         let readings = observation.readings(self.settings.memory_source);
         let fresh = self.take_in(now, observation, &readings);
-        if let Some(hold) = &mut self.state.hold {
-            hold.prune(pods);
-        }
         let outgrown = self.evict_outgrown(now, pods);
         if !outgrown.is_empty() {
             return self.decide(now, Verdict::LocalLimits, outgrown);
@@ -247,10 +268,10 @@ impl Engine {
             };
             return self.decide(now, verdict, Vec::new());
         };
-        let hold = self.state.hold.as_ref();
-        if let Some(hold) = hold.filter(|hold| hold.is_waiting(now, starvation.resource, pods)) {
-            let victims = hold.victims.iter().map(|victim| victim.uid.clone());
-            return self.decide(now, Verdict::WaitingFor(victims.collect()), Vec::new());
+        let evictions = &self.state.evictions;
+        if evictions.is_waiting(now, starvation.resource, pods) {
+            let waiting = evictions.pods.iter().map(|pod| pod.uid.clone());
+            return self.decide(now, Verdict::WaitingFor(waiting.collect()), Vec::new());
         }
         let choice = self.choose(now, starvation, &fresh, observation, &readings, pods);
         let announced = message::attempting_to_reclaim(starvation.resource);
@@ -270,7 +291,11 @@ impl Engine {
             };
         }
         actions.extend(reclaims.iter().copied().map(Action::Reclaim));
-        self.pending = Some(Pending { starvation, choice });
+        self.reclaiming = Some(Reclaiming {
+            since: now,
+            starvation,
+            choice,
+        });
         Decision {
             shortfall,
             ..self.decide(now, Verdict::Reclaiming(starvation), actions)
@@ -288,10 +313,7 @@ impl Engine {
         let mut urgent = Urgent::default();
         let mut left: Vec<Trigger> = Vec::new();
         let mut triggers = fresh;
-        let is_waiting = |resource| {
-            let hold = self.state.hold.as_ref();
-            hold.is_some_and(|hold| hold.is_waiting(now, resource, pods))
-        };
+        let is_waiting = |resource| self.state.evictions.is_waiting(now, resource, pods);
         while let Some(starvation) = self.most_urgent(triggers, readings) {
             // What a victim still holds is on its way back.
             let is_open = !is_waiting(starvation.resource);
@@ -326,15 +348,20 @@ impl Engine {
     fn settle(
         &mut self,
         now: Timestamp,
-        pending: Pending,
+        reclaiming: Reclaiming,
         observation: Option<&Observation>,
     ) -> Decision {
-        let is_relieved =
-            observation.is_some_and(|observation| !self.is_short(observation, |_| true));
+        let Reclaiming {
+            starvation, choice, ..
+        } = reclaiming;
+        let is_relieved = observation.is_some_and(|observation| {
+            let readings = observation.readings(self.settings.memory_source);
+            !is_short(&self.lines, &readings, |_| true)
+        });
         if is_relieved {
-            return self.decide(now, Verdict::Relieved(pending.starvation), Vec::new());
+            return self.decide(now, Verdict::Relieved(starvation), Vec::new());
         }
-        self.conclude(now, pending.starvation, pending.choice, Vec::new())
+        self.conclude(now, starvation, choice, Vec::new())
     }
 
     /// Updates what is remembered and gives what may be acted upon.
@@ -385,8 +412,9 @@ impl Engine {
     ) -> Decision {
         let verdict = match choice.eviction {
             Some(eviction) => {
-                self.hold(now, &eviction, choice.had_memory);
-                actions.push(Action::Evict(Box::new(eviction)));
+                let (uid, grace) = (eviction.uid.clone(), eviction.grace_period_seconds);
+                self.add_pending(now, uid, grace, choice.had_memory);
+                actions.push(Action::Evict(Arc::new(eviction)));
                 Verdict::Evicting(starvation)
             }
             None => Verdict::NobodyToEvict(starvation),
@@ -397,16 +425,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn hold(&mut self, now: Timestamp, eviction: &Eviction, had_memory: bool) {
-        let hold = self.state.hold.get_or_insert_default();
-        hold.until = now + patience(eviction.grace_period_seconds);
-        hold.victims.push(Victim {
-            uid: eviction.uid.clone(),
-            had_memory,
-        });
-    }
-
-    fn decide(&self, now: Timestamp, verdict: Verdict, actions: Vec<Action>) -> Decision {
+    pub(super) fn decide(
+        &self,
+        now: Timestamp,
+        verdict: Verdict,
+        actions: Vec<Action>,
+    ) -> Decision {
         Decision {
             conditions: self.state.conditions.clone(),
             observed: self.state.first_observed.keys().copied().collect(),
@@ -414,6 +438,7 @@ impl Engine {
             verdict,
             actions,
             shortfall: None,
+            is_repeated: false,
             stats_ages: Vec::new(),
             next_step_by: self.next_step_by(now),
         }
@@ -424,10 +449,10 @@ impl Engine {
     /// for a rate that doubles.
     fn next_step_by(&self, now: Timestamp) -> Timestamp {
         let state = &self.state;
-        let is_killing = |hold: &Hold| !hold.victims.is_empty() && now < hold.until;
-        let interval = match &state.hold {
-            Some(hold) if is_killing(hold) => POLL,
-            _ => INTERVAL,
+        let evictions = &state.evictions;
+        let interval = match !evictions.pods.is_empty() && now < evictions.until {
+            true => POLL,
+            false => INTERVAL,
         };
         let graces = state.first_observed.iter();
         let graces = graces.map(|(id, since)| *since + self.threshold(*id).grace_period);

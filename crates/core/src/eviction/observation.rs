@@ -27,6 +27,8 @@ pub struct Observation {
     pub memory_stall: Option<MemoryStall>,
     /// Free swap.
     pub swap_available: Option<Bytes>,
+    /// Whether the kernel's OOM killer has killed in a pod since the last observation.
+    pub is_oom_killed: bool,
 }
 
 /// Memory of the node or of a cgroup.

@@ -2,10 +2,12 @@
 
 use crate::config::{NodeConfig, Profile};
 use crate::threshold::{
-    DiskLayout, Duration, StatementError, Statements, Threshold, ThresholdValue,
+    DiskLayout, Duration, Signal, StatementError, Statements, Threshold, ThresholdValue,
     derive_container_fs,
 };
 
+use super::candidate::ActivePod;
+use super::rank::{self, Ranked};
 use super::signal_source::{MemorySource, StallRule};
 
 /// How the engine is set up. Fixed for its life.
@@ -29,9 +31,19 @@ pub struct Settings {
     pub memory_stall: Option<StallRule>,
     /// Whether it backs off where evicting pods cannot bring memory back; upstream does not.
     pub back_off: bool,
+    /// Whether pods get the grace period of their eviction even where the node runs dry before it
+    /// is over, as upstream does.
+    pub always_give_grace: bool,
 }
 
 impl Settings {
+    /// Which pods would be evicted first if the signal were starved at this moment; exempt pods are
+    /// listed too.
+    pub(super) fn ranking<'a>(&self, signal: Signal, pods: &[ActivePod<'a>]) -> Vec<Ranked<'a>> {
+        let order = self.profile.eviction_rank();
+        rank::rank(signal, self.layout, order, pods.iter().copied())
+    }
+
     /// The settings of a configured node with upstream's signals, or what is wrong with its
     /// thresholds.
     pub fn new(config: &NodeConfig, layout: DiskLayout) -> Result<Settings, StatementError> {
@@ -57,6 +69,7 @@ impl Settings {
             memory_source: MemorySource::WorkingSet,
             memory_stall: None,
             back_off: true,
+            always_give_grace: false,
         })
     }
 }

@@ -9,8 +9,8 @@ use crate::threshold::{Duration, Operator, Signal, Threshold};
 
 use super::decision::ThresholdId;
 use super::forecast::Trends;
-use super::hold::Hold;
 use super::observation::Readings;
+use super::pending::PendingEvictions;
 use super::settings::is_same_line;
 use super::shortfall::{BackOff, MemoryEviction};
 
@@ -33,8 +33,10 @@ pub(super) struct State {
     pub(super) stalled_since: Option<Timestamp>,
     /// The measuring time of the stalls of the last pass.
     pub(super) last_stall_time: Option<Timestamp>,
-    /// Pods that are being killed.
-    pub(super) hold: Option<Hold>,
+    /// Pods that are being evicted.
+    pub(super) evictions: PendingEvictions,
+    /// Until when the kernel's own kill is waited for in the present shortage.
+    pub(super) oom_wait_until: Option<Timestamp>,
     /// When a pod was last evicted for want of memory.
     pub(super) evicted_for_memory: Option<MemoryEviction>,
     /// The last back-off where evicting pods could not help.

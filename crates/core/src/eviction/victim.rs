@@ -1,4 +1,6 @@
-//! Who goes, and on what terms.
+//! Which pod is evicted, and on what terms.
+
+use std::sync::Arc;
 
 use crate::config::SoftGrace;
 use crate::object::timestamp::Timestamp;
@@ -12,7 +14,7 @@ use super::message;
 use super::observation::{Observation, Readings};
 use super::rank;
 
-/// Whom a pass would hit, by which numbers.
+/// The pod that a pass would evict, by which numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Choice {
     pub(super) eviction: Option<Eviction>,
@@ -54,7 +56,7 @@ impl Engine {
             let exhausted_in = readings
                 .get(signal)
                 .and_then(|reading| self.state.trends.time_to_lose(signal, reading.available));
-            Eviction {
+            let mut eviction = Eviction {
                 annotations,
                 exhausted_in,
                 ..eviction(
@@ -63,7 +65,9 @@ impl Engine {
                     Cause::Starvation(starvation),
                     message,
                 )
-            }
+            };
+            eviction.is_immediate = !self.settings.always_give_grace && eviction.leaves_no_time();
+            eviction
         });
         let age = |trigger: &Trigger| match *trigger {
             Trigger::Threshold(_, signal) => Some((signal, now - readings.get(signal)?.time?)),
@@ -77,8 +81,7 @@ impl Engine {
     }
 
     pub(super) fn is_dying(&self, candidate: &Candidate) -> bool {
-        let hold = self.state.hold.as_ref();
-        hold.is_some_and(|hold| hold.contains(&candidate.uid))
+        self.state.evictions.contains(&candidate.uid)
     }
 
     fn grace(&self, is_soft: bool, candidate: &Candidate) -> i64 {
@@ -111,8 +114,9 @@ impl Engine {
                 let grace = self.settings.profile.hard_eviction_grace_seconds();
                 let cause = Cause::LocalLimit(limit);
                 let eviction = eviction(candidate, grace, cause, message);
-                self.hold(now, &eviction, had_memory(*pod));
-                actions.push(Action::Evict(Box::new(eviction)));
+                let (uid, had_memory) = (eviction.uid.clone(), had_memory(*pod));
+                self.add_pending(now, uid, grace, had_memory);
+                actions.push(Action::Evict(Arc::new(eviction)));
             }
         }
         actions
@@ -129,6 +133,7 @@ fn eviction(candidate: &Candidate, grace: i64, cause: Cause, message: String) ->
         uid: candidate.uid.clone(),
         generation: candidate.generation,
         grace_period_seconds: grace,
+        is_immediate: false,
         cause,
         message,
         annotations: message::Annotations::new(),

@@ -8,8 +8,8 @@ use plimsoll_core::config::Profile;
 use plimsoll_core::eviction::message::THRESHOLD_MET_REASON;
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::eviction::{
-    Action, ActivePod, Candidate, Decision, Engine, Eviction, Input, MemorySource, Settings,
-    ThresholdId,
+    Action, ActivePod, Candidate, Decision, Engine, Eviction, Input, KillOutcome, MemorySource,
+    Settings, ThresholdId,
 };
 use plimsoll_core::object::pod::{PodView, QosClass};
 use plimsoll_core::object::taint::ComparisonOperators;
@@ -70,6 +70,7 @@ fn settings(config: &Value, thresholds: Vec<Threshold>) -> Settings {
         memory_source: MemorySource::WorkingSet,
         memory_stall: None,
         back_off: false,
+        always_give_grace: true,
     }
 }
 
@@ -146,7 +147,10 @@ impl Script {
         let kills: Vec<Value> = evictions.iter().map(|e| self.kill(now, e)).collect();
         if step["killError"] == true {
             for eviction in &evictions {
-                self.engine.kill_failed(&eviction.uid);
+                // Nothing was done, and the pod may be chosen again.
+                let outcome = KillOutcome::OomKilled;
+                let uid = &eviction.uid;
+                self.engine.step(now, Input::Outcome { uid, outcome });
             }
         } else {
             self.killed.extend(names.iter().cloned());
@@ -232,7 +236,7 @@ fn condition(condition: &PodCondition) -> Value {
 
 fn event(action: &Action) -> Option<Value> {
     let (object, reason, message, annotations) = match action {
-        Action::Reclaim(_) => return None,
+        Action::Reclaim(_) | Action::Kill(_) | Action::Terminate(_) => return None,
         Action::Announce(message) => ("Node/node".to_owned(), THRESHOLD_MET_REASON, message, None),
         Action::Evict(eviction) => {
             let annotations = &eviction.annotations;

@@ -11,7 +11,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_core::cgroup::{CgroupPath, Runtime as CgroupNaming, container_path};
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::summary::Summary;
-use plimsoll_core::eviction::{self, Engine};
+use plimsoll_core::eviction::{self, Shortages};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
@@ -56,8 +56,8 @@ pub(super) struct Meter {
     pods: Pods,
     collector: Mutex<Collector>,
     config: NodeConfig,
-    /// Tells what is beyond a line; made when it is known where the disks are.
-    lines: OnceLock<Option<Engine>>,
+    /// What the node may be short of; made when it is known where the disks are.
+    eviction: OnceLock<Option<(eviction::Settings, Shortages)>>,
     pub(super) metrics: KubeletMetrics,
     /// Goes up with every measurement.
     pub(super) measured: watch::Sender<u64>,
@@ -136,7 +136,7 @@ impl Meter {
         Meter {
             collector: Mutex::new(collector),
             config: options.config.clone(),
-            lines: OnceLock::new(),
+            eviction: OnceLock::new(),
             metrics,
             measured: watch::channel(0).0,
             naming: match runtime_name {
@@ -244,22 +244,27 @@ impl Meter {
 
     /// Whether a pod may have to go for one of these.
     fn is_short_of(&self, which: fn(Signal) -> bool) -> bool {
-        let Some(lines) = self.engine() else {
+        let Some((_, shortages)) = self.eviction() else {
             return false;
         };
         let observation = self.collector().observation();
-        lines.is_short(&observation, which)
+        shortages.is_short(&observation, which)
     }
 
-    /// What tells how the node stands; `None` before it is known where its disks are, and without
+    /// The settings of eviction; `None` before it is known where the node's disks are, and without
     /// thresholds that can be used.
-    pub(super) fn engine(&self) -> Option<&Engine> {
+    pub(super) fn eviction_settings(&self) -> Option<&eviction::Settings> {
+        self.eviction().map(|(settings, _)| settings)
+    }
+
+    fn eviction(&self) -> Option<&(eviction::Settings, Shortages)> {
         let layout = self.disk_layout()?;
-        let lines = self.lines.get_or_init(|| {
-            let settings = eviction::Settings::new(&self.config, layout);
-            settings.ok().map(Engine::new)
+        let eviction = self.eviction.get_or_init(|| {
+            let settings = eviction::Settings::new(&self.config, layout).ok()?;
+            let shortages = Shortages::new(&settings);
+            Some((settings, shortages))
         });
-        lines.as_ref()
+        eviction.as_ref()
     }
 
     /// Measures what all pods hold at this moment, so that whoever has just written is found. Others

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_client::events::EventType;
-use plimsoll_core::eviction::NodeReclaim;
+use plimsoll_core::eviction::{Eviction, NodeReclaim};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
+use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_core::threshold::{self, Signal};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -17,11 +19,11 @@ use tokio::time::Instant;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::measure::Meter;
-use crate::eviction::{Condemned, Surroundings, Survey, Ticket};
+use crate::eviction::{Surroundings, Survey, Ticket};
 use crate::pods::note::Note;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
-use crate::pods::{Pods, Sign};
+use crate::pods::{KillNotice, Pods};
 
 /// After so long a pod that cannot be looked at does not keep the node from deciding about others.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -98,36 +100,41 @@ impl Surroundings for Neighbours {
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn sign(&self, uid: &PodUid) -> Option<Arc<Sign>> {
-        self.pods.sign(uid.as_str())
+    fn kill_notice(&self, uid: &PodUid) -> Option<Arc<KillNotice>> {
+        self.pods.kill_notice(uid.as_str())
     }
 
-    fn struck(&self, uid: &PodUid, forced: &Forced) {
-        self.pods.strike(uid.as_str(), forced.clone());
-    }
-
-    fn evict(&self, condemned: Condemned) {
-        let Condemned {
-            eviction, forced, ..
-        } = condemned;
-        let pods = self.pods.clone();
-        let (uid, grace) = (eviction.uid.clone(), eviction.grace_period_seconds);
+    fn terminate(&self, eviction: &Arc<Eviction>) {
+        let grace_secs = match eviction.is_immediate {
+            true => 0,
+            false => eviction.grace_period_seconds,
+        };
+        let forced = Forced::evicted(eviction);
+        let uid = eviction.uid.as_str();
+        let stopped = self.pods.kill(uid, Some(grace_secs), Some(forced));
         self.handle.spawn(async move {
-            if let Err(error) = pods.kill(uid.as_str(), Some(grace), Some(forced)).await {
+            if let Err(error) = stopped.await {
                 tracing::warn!(%error, "evicted pod is slow to end");
             }
         });
-        let age = condemned.stats_ages.first().map(|(_, age)| {
+    }
+
+    fn record_eviction(
+        &self,
+        eviction: &Eviction,
+        at: Timestamp,
+        stats_ages: &[(Signal, threshold::Duration)],
+    ) {
+        let age = stats_ages.first().map(|(_, age)| {
             let nanos = u64::try_from(age.as_nanos()).unwrap_or_default();
             Duration::from_nanos(nanos)
         });
         let label = eviction.cause.metric_label();
         self.meter.metrics.evicted(label, age);
         if let Some(report) = self.pods.reports().get(eviction.uid.as_str()) {
-            let annotations = eviction.annotations.into_iter();
-            let annotations = annotations.map(|(name, value)| (name.to_owned(), value));
-            let annotations = annotations.collect();
-            let note = Note::evicted(eviction.message, annotations, condemned.at);
+            let annotations = eviction.annotations.iter();
+            let annotations = annotations.map(|(name, value)| ((*name).to_owned(), value.clone()));
+            let note = Note::evicted(&eviction.message, annotations.collect(), at);
             self.host.tell(&report.pod, &note);
         }
     }

@@ -191,6 +191,7 @@ fn start_shell(
     let engine = eviction::Settings {
         memory_source: chosen.memory_source,
         back_off: chosen.back_off,
+        always_give_grace: chosen.gives_grace_always,
         ..engine.map_err(|error| error.to_string())?
     };
     let cgroups = neighbours.host.cgroups.cgroups().clone();
@@ -199,7 +200,6 @@ fn start_shell(
     let mut settings = Settings {
         mount_root: options.system_root.clone(),
         waking: chosen.waking,
-        gives_grace_always: chosen.gives_grace_always,
         decisions_dir: Some(decisions_dir(options)),
         ..Settings::new(engine)
     };

@@ -252,7 +252,15 @@ impl Agent {
     ) -> Result<(), StartError> {
         let heartbeat = Arc::clone(&self.heartbeat);
         let stop = self.stop.clone();
-        let vitals = self.serve(options, face)?;
+        let meter = Arc::new(Meter::new(
+            Arc::clone(&self.host),
+            self.pods.clone(),
+            options,
+            &self.runtime_name,
+            self.walker.clone(),
+        ));
+        let vitals = self.watch_node(options, &meter);
+        self.serve(options, face, meter, vitals.clone())?;
         heartbeat.tell(
             EventType::Normal,
             "Starting",
@@ -283,8 +291,37 @@ impl Agent {
         Ok(())
     }
 
-    /// Shows the face.
-    fn serve(&self, options: &Options, listener: TcpListener) -> Result<Vitals, StartError> {
+    /// Measures the node, and begins to evict: pods are safe from each other from here on.
+    fn watch_node(&self, options: &Options, meter: &Arc<Meter>) -> Vitals {
+        let supervisor = &self.supervisor;
+        let journal = pressure::start(
+            options,
+            self.pods.clone(),
+            Arc::clone(&self.host),
+            Arc::clone(&self.heartbeat),
+            Arc::clone(meter),
+            supervisor,
+            &self.stop,
+        );
+        let (own, stop) = (Arc::clone(meter), self.stop.clone());
+        supervisor.keep("stats", Weight::Vital, move || {
+            Arc::clone(&own).run(stop.clone()).map(Ok)
+        });
+        Vitals {
+            supervisor: supervisor.clone(),
+            journal,
+            pods: self.pods.clone(),
+        }
+    }
+
+    /// Serves the kubelet's interface.
+    fn serve(
+        &self,
+        options: &Options,
+        listener: TcpListener,
+        meter: Arc<Meter>,
+        vitals: Vitals,
+    ) -> Result<(), StartError> {
         let supervisor = &self.supervisor;
         let name = &options.node_name;
         let names = self.names();
@@ -337,33 +374,8 @@ impl Agent {
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
         };
-        let meter = Arc::new(Meter::new(
-            Arc::clone(&self.host),
-            self.pods.clone(),
-            options,
-            &self.runtime_name,
-            self.walker.clone(),
-        ));
-        let journal = pressure::start(
-            options,
-            self.pods.clone(),
-            Arc::clone(&self.host),
-            Arc::clone(&self.heartbeat),
-            Arc::clone(&meter),
-            supervisor,
-            &self.stop,
-        );
-        let vitals = Vitals {
-            supervisor: supervisor.clone(),
-            journal,
-            pods: self.pods.clone(),
-        };
-        let (own, stop) = (Arc::clone(&meter), self.stop.clone());
-        supervisor.keep("stats", Weight::Vital, move || {
-            Arc::clone(&own).run(stop.clone()).map(Ok)
-        });
         let runtime = Arc::clone(&self.host.runtime);
-        let face = Face::new(self.pods.clone(), runtime, meter, vitals.clone(), options);
+        let face = Face::new(self.pods.clone(), runtime, meter, vitals, options);
         let server = Server::new(Arc::new(face), server_options);
         let address = listener.local_addr().unwrap_or(options.listen);
         let mut bound = Some(listener);
@@ -388,7 +400,7 @@ impl Agent {
                 }
             });
         }
-        Ok(vitals)
+        Ok(())
     }
 
     fn names(&self) -> Vec<String> {

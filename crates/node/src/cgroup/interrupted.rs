@@ -21,7 +21,7 @@ use plimsoll_core::object::identity::PodUid;
 use rustix::process::{Pid, Signal};
 
 use super::error::Error;
-use super::kill::Blade;
+use super::kill::KillHandle;
 use super::tree::Cgroups;
 
 impl Cgroups {
@@ -29,17 +29,17 @@ impl Cgroups {
     pub fn finish_kills(&self) -> Result<BTreeSet<PodUid>, Error> {
         let mut killed = BTreeSet::new();
         for (uid, name) in self.found_pods()? {
-            let mut blade = self.blade(&self.path(&name));
-            if !blade.is_left_frozen() {
+            let mut kill_handle = self.kill_handle(&self.path(&name));
+            if !kill_handle.is_left_frozen() {
                 continue;
             }
-            if !is_any_condemned(&blade)? {
+            if !is_any_condemned(&kill_handle)? {
                 tracing::info!(pod = %uid, "it was frozen to be killed, and goes on");
-                blade.thaw();
+                kill_handle.thaw();
                 continue;
             }
             tracing::info!(pod = %uid, "it was being killed, which is brought to its end");
-            if let Err(error) = blade.strike() {
+            if let Err(error) = kill_handle.kill() {
                 tracing::warn!(pod = %uid, %error, "cannot kill what is left of it");
             }
             killed.insert(uid);
@@ -49,9 +49,9 @@ impl Cgroups {
 }
 
 /// Whether a process in the cgroup dies as soon as it goes on.
-fn is_any_condemned(blade: &Blade) -> Result<bool, Error> {
+fn is_any_condemned(kill_handle: &KillHandle) -> Result<bool, Error> {
     let mut is_any = false;
-    blade.each_pid(&mut |pid| is_any |= is_condemned(pid))?;
+    kill_handle.each_pid(&mut |pid| is_any |= is_condemned(pid))?;
     Ok(is_any)
 }
 

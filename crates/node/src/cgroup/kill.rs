@@ -34,17 +34,17 @@ impl Cgroups {
     /// Sends SIGKILL to every process in the cgroup and below. Nothing happens where there is no
     /// such cgroup. Does not wait for the processes to be gone.
     pub fn kill(&self, cgroup: &CgroupPath) -> Result<(), Error> {
-        self.blade(cgroup).strike()
+        self.kill_handle(cgroup).kill()
     }
 
     /// Has everything in the cgroup and below go on that is frozen there. What is frozen because of a
     /// cgroup above stays so.
     pub fn thaw(&self, cgroup: &CgroupPath) {
-        self.blade(cgroup).thaw_all();
+        self.kill_handle(cgroup).thaw_all();
     }
 
     /// All that it takes to kill everything in the cgroup, for later.
-    pub fn blade(&self, cgroup: &CgroupPath) -> Blade {
+    pub fn kill_handle(&self, cgroup: &CgroupPath) -> KillHandle {
         let directories = self.layout.directories(cgroup);
         let (kill, freezer) = match self.version() {
             Version::V1 => {
@@ -60,7 +60,7 @@ impl Cgroups {
                 (Some(kill), Some(Freezer::v2(&directory)))
             }
         };
-        Blade {
+        KillHandle {
             cgroup: cgroup.clone(),
             directories: directories.iter().map(|path| c_path(path)).collect(),
             kill,
@@ -71,17 +71,17 @@ impl Cgroups {
     /// The processes in the cgroup and below, in any tree: one may have been moved in some only.
     pub fn pids(&self, cgroup: &CgroupPath) -> Result<BTreeSet<i32>, Error> {
         let mut pids = BTreeSet::new();
-        self.blade(cgroup).each_pid(&mut |pid| {
+        self.kill_handle(cgroup).each_pid(&mut |pid| {
             pids.insert(pid.as_raw_nonzero().get());
         })?;
         Ok(pids)
     }
 }
 
-/// All that it takes to kill everything in a cgroup. Made while there is time: to strike asks for
+/// All that it takes to kill everything in a cgroup. Made while there is time: to kill asks for
 /// no memory and waits for no lock.
 #[derive(Debug)]
-pub struct Blade {
+pub struct KillHandle {
     cgroup: CgroupPath,
     /// Those of the cgroup, one per tree.
     directories: Vec<CString>,
@@ -90,9 +90,9 @@ pub struct Blade {
     freezer: Option<Freezer>,
 }
 
-impl Blade {
+impl KillHandle {
     /// Opens what can be opened beforehand.
-    pub(crate) fn draw(&mut self) {
+    pub(crate) fn open(&mut self) {
         if let Some(kill) = &mut self.kill
             && kill.file.is_none()
         {
@@ -102,7 +102,7 @@ impl Blade {
 
     /// Sends SIGKILL to every process in the cgroup and below. Nothing happens where there is no
     /// such cgroup. Does not wait for the processes to be gone.
-    pub fn strike(&mut self) -> Result<(), Error> {
+    pub fn kill(&mut self) -> Result<(), Error> {
         match self.kill.as_mut().map(KillFile::write) {
             Some(Ok(())) => Ok(()),
             // A kernel that does not know the file, or no such cgroup.
@@ -128,7 +128,7 @@ impl Blade {
         Ok(())
     }
 
-    /// Whether its cgroup was frozen by whoever strikes with blades like this one, and is still: the
+    /// Whether its cgroup was frozen to be killed by such a handle, and is still: the
     /// kernel that kills with one write needs nothing frozen.
     pub(super) fn is_left_frozen(&self) -> bool {
         let freezes = self.kill.as_ref().is_none_or(|kill| !kill.is_known());

@@ -35,7 +35,7 @@ mod walk;
 pub(crate) use create::write_existing;
 pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
 pub use error::Error;
-pub use kill::Blade;
+pub use kill::KillHandle;
 pub use layout::{Layout, is_systemd_running};
 pub use process::{AGENT_OOM_SCORE_ADJ, is_unaccounted, parse_own_cgroup, write_oom_score_adj};
 pub use refusal::Refusal;

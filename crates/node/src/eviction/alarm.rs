@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_core::cgroup::{CgroupPath, Version};
+use plimsoll_core::eviction::Engine;
 use plimsoll_core::threshold::Signal;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::gauge::Look;
-use super::lines::Lines;
 use super::settings::Settings;
 use crate::cgroup::Layout;
 
@@ -90,14 +90,15 @@ impl Alarms {
         }
     }
 
-    /// Moves the marks to where the first line of each signal is now.
-    pub(super) fn aim(&mut self, look: &Look, lines: &Lines) {
+    /// Moves the marks to where the first threshold of each signal is now.
+    pub(super) fn aim(&mut self, look: &Look, engine: &Engine) {
         for mark in &mut self.marks {
             let (memory, inactive) = match mark.signal {
                 Signal::MemoryAvailable => (Some(&look.machine), look.machine_inactive),
                 _ => (look.pods.as_ref(), look.pods_inactive),
             };
-            let (Some(memory), Some(line)) = (memory, lines.first(mark.signal)) else {
+            let (Some(memory), Some(line)) = (memory, engine.first_memory_threshold(mark.signal))
+            else {
                 continue;
             };
             let capacity = memory.available.0 + memory.working_set.0;

@@ -161,7 +161,7 @@ pub fn begun_before(directory: &Path, interrupted: &BTreeSet<PodUid>) -> BTreeMa
     let mut all: BTreeMap<String, Begun> = begun.collect();
     for record in read(directory).unwrap_or_default() {
         for eviction in record.carried_out() {
-            let grace = match record.is_struck(&eviction.uid) {
+            let grace = match record.is_killed(&eviction.uid) {
                 true => 0,
                 false => u64::try_from(eviction.grace_period_seconds).unwrap_or_default(),
             };

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, PodStatus};
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::Profile;
 use plimsoll_core::eviction::usage::{ContainerUsage, MemoryUsage, PodUsage};
-use plimsoll_core::eviction::{ActivePod, Candidate};
+use plimsoll_core::eviction::{ActivePod, Candidate, Remains};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::resources::Bytes;
@@ -15,7 +15,7 @@ use plimsoll_core::resources::Bytes;
 use super::gauge::{CgroupMemory, OomKills, Reading};
 use super::target::{Target, Targets};
 use crate::cgroup::{Cgroups, Layout};
-use crate::pods::Sign;
+use crate::pods::KillNotice;
 use crate::pods::reports::Report;
 
 /// What may stay behind in the cgroup of a pod without processes and is not worth waiting for:
@@ -50,7 +50,7 @@ impl Roster {
         cgroups: &Cgroups,
         profile: Profile,
         reading: &mut Reading,
-        sign: impl Fn(&PodUid) -> Option<Arc<Sign>>,
+        notice: impl Fn(&PodUid) -> Option<Arc<KillNotice>>,
     ) {
         let mut pods = BTreeMap::new();
         let mut targets = Targets::new();
@@ -65,7 +65,9 @@ impl Roster {
                 Some((known, target)) if is_same(&known) => Some((known, target)),
                 known => Entry::new(&report, cgroups, profile).map(|(mut entry, oom_kills)| {
                     let mut target =
-                        Target::new(cgroups.blade(&entry.cgroup), oom_kills, || sign(&uid));
+                        Target::new(cgroups.kill_handle(&entry.cgroup), oom_kills, || {
+                            notice(&uid)
+                        });
                     if let Some((known, before)) = known {
                         entry.usage = known.usage;
                         target.succeed(&before);
@@ -92,8 +94,8 @@ impl Roster {
         }
     }
 
-    /// Reads the memory of every pod; answers whether the kernel killed somebody in one of them
-    /// for want of memory since the last look.
+    /// Reads the memory of every pod; answers whether the kernel's OOM killer killed in one of them
+    /// since the last look.
     pub(super) fn measure(&mut self, reading: &mut Reading, cgroups: &Cgroups) -> bool {
         let mut was_oom_killed = false;
         for entry in self.pods.values_mut() {
@@ -106,20 +108,24 @@ impl Roster {
         was_oom_killed
     }
 
-    /// Reads the memory of one pod; answers whether it holds any.
-    pub(super) fn holds_memory(
+    /// Reads the memory of one pod; answers what is left of it.
+    pub(super) fn remains(
         &mut self,
         uid: &PodUid,
         reading: &mut Reading,
         cgroups: &Cgroups,
-    ) -> bool {
-        self.pods.get_mut(uid).is_some_and(|entry| {
-            entry.measure(reading, cgroups);
-            entry.usage.working_set() > Bytes::ZERO
-        })
+    ) -> Remains {
+        let Some(entry) = self.pods.get_mut(uid) else {
+            return Remains::Nothing;
+        };
+        entry.measure(reading, cgroups);
+        match entry.usage.working_set() > Bytes::ZERO {
+            true => Remains::Memory,
+            false => Remains::NoMemory,
+        }
     }
 
-    /// As the engine takes them, and what it takes to end them.
+    /// As the engine takes them, and what it takes to kill them.
     pub(super) fn active(&mut self) -> (Vec<ActivePod<'_>>, &mut Targets) {
         let pods = self.pods.values().map(|entry| ActivePod {
             candidate: &entry.candidate,
@@ -130,11 +136,6 @@ impl Roster {
 
     pub(super) fn targets(&mut self) -> &mut Targets {
         &mut self.targets
-    }
-
-    /// Whether anything of a pod is left.
-    pub(super) fn contains(&self, uid: &PodUid) -> bool {
-        self.pods.contains_key(uid)
     }
 }
 

@@ -19,9 +19,6 @@ pub struct Settings {
     pub capacity: Option<Bytes>,
     /// Who wakes the shell.
     pub waking: Waking,
-    /// Whether pods get the grace of their eviction even where the node runs dry before it is
-    /// over, as upstream does.
-    pub gives_grace_always: bool,
     /// Where records of decisions are kept; nowhere but in memory if `None`.
     pub decisions_dir: Option<PathBuf>,
     /// How many of them.
@@ -51,7 +48,6 @@ impl Settings {
                 .to_path(plimsoll_core::cgroup::Driver::Cgroupfs),
             capacity: None,
             waking: Waking::Events,
-            gives_grace_always: false,
             decisions_dir: None,
             kept_decisions: Settings::KEPT_DECISIONS,
         }

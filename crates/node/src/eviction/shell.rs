@@ -57,7 +57,7 @@ pub(super) struct Shared {
     decisions: Decisions,
 }
 
-/// What a shell has decided and where its lines are, for those who ask. Outlives the shell.
+/// What a shell has decided and how far the thresholds are, to be read. Outlives the shell.
 #[derive(Clone, Debug)]
 pub struct Journal(Arc<Shared>);
 
@@ -132,7 +132,7 @@ impl EvictionShell {
         thread.is_some_and(|thread| !thread.is_finished())
     }
 
-    /// What it decides, for those who ask.
+    /// What it decides, to be read.
     pub fn journal(&self) -> Journal {
         Journal(Arc::clone(&self.shared))
     }

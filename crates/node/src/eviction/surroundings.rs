@@ -1,4 +1,4 @@
-//! Whom the shell talks to.
+//! What the shell asks of the rest of the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,9 +12,8 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::threshold::{Duration, Signal};
 
 use super::shell::Ticket;
-use crate::pods::Sign;
+use crate::pods::KillNotice;
 use crate::pods::reports::Report;
-use crate::pods::status::Forced;
 
 /// The rest of the agent, as the shell sees it. Every call is made on the shell's thread and has
 /// to return at once.
@@ -24,13 +23,20 @@ pub trait Surroundings: Debug + Send + Sync {
     fn pods(&self) -> Option<Vec<Report>>;
     /// The latest full measurement, disks and all; `None` before the first.
     fn survey(&self) -> Option<Arc<Survey>>;
-    /// What is to be given the moment before the processes of a pod are killed, so that whoever sees
-    /// them dead waits for the reason; `None` if nobody does. Asked for while there is time.
-    fn sign(&self, uid: &PodUid) -> Option<Arc<Sign>>;
-    /// Takes why the processes of a pod were killed, after the sign was given.
-    fn struck(&self, uid: &PodUid, forced: &Forced);
-    /// Has a pod end and its status say why. One that was struck is dead already.
-    fn evict(&self, condemned: Condemned);
+    /// The notice that the pod's worker is given before its processes are killed; `None` if it has no
+    /// worker. Asked for while there is time.
+    fn kill_notice(&self, uid: &PodUid) -> Option<Arc<KillNotice>>;
+    /// Has the worker of a pod end it, with the grace period of the eviction unless its processes are
+    /// killed already, and its status say why.
+    fn terminate(&self, eviction: &Arc<Eviction>);
+    /// Has the event and the metrics of an eviction recorded, which was decided at that time by
+    /// figures of these ages.
+    fn record_eviction(
+        &self,
+        eviction: &Eviction,
+        at: Timestamp,
+        stats_ages: &[(Signal, Duration)],
+    );
     /// Has the node's status written: its conditions have changed.
     fn conditions_changed(&self, conditions: &BTreeSet<NodeCondition>);
     /// Has a warning about the node written.
@@ -47,50 +53,4 @@ pub struct Survey {
     pub observation: Observation,
     /// Of its pods.
     pub usages: BTreeMap<PodUid, PodUsage>,
-}
-
-impl Survey {
-    /// When its disks were measured.
-    pub(super) fn taken_at(&self) -> Timestamp {
-        let time = self.observation.node_fs.and_then(|fs| fs.time);
-        time.unwrap_or_default()
-    }
-}
-
-/// A pod that has to go.
-#[derive(Clone, Debug)]
-pub struct Condemned {
-    /// What was decided.
-    pub eviction: Eviction,
-    /// When, by the record of the decision.
-    pub at: Timestamp,
-    /// What its status says.
-    pub forced: Forced,
-    /// Whether all its processes were killed already.
-    pub is_struck: bool,
-    /// How old the figures were that led to it, by signal.
-    pub stats_ages: Vec<(Signal, Duration)>,
-}
-
-impl Condemned {
-    pub(super) fn new(
-        at: Timestamp,
-        eviction: Eviction,
-        stats_ages: Vec<(Signal, Duration)>,
-    ) -> Condemned {
-        let failure = eviction.failure();
-        let forced = Forced {
-            reason: failure.reason.to_owned(),
-            message: failure.message.to_owned(),
-            is_disruption: failure.is_disruption,
-            ..Forced::default()
-        };
-        Condemned {
-            forced,
-            eviction,
-            at,
-            is_struck: false,
-            stats_ages,
-        }
-    }
 }

@@ -1,23 +1,24 @@
-//! What it takes to end a pod, at hand before it is needed.
+//! What it takes to kill a pod, at hand before it is needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use plimsoll_core::eviction::Eviction;
 use plimsoll_core::object::identity::PodUid;
 
 use super::gauge::{OomKills, Reading};
-use super::strike::release;
-use crate::cgroup::{Blade, Error};
-use crate::pods::Sign;
+use super::kill::release;
+use crate::cgroup::{Error, KillHandle};
+use crate::pods::KillNotice;
 
 /// By pod.
 pub(super) type Targets = BTreeMap<PodUid, Target>;
 
-/// A pod that may have to go.
+/// A pod that may be evicted.
 #[derive(Debug)]
 pub(super) struct Target {
-    blade: Blade,
-    sign: Option<Arc<Sign>>,
+    kill_handle: KillHandle,
+    notice: Option<Arc<KillNotice>>,
     oom_kills: OomKills,
     /// How many processes the kernel had killed at the last look.
     killed_before: Option<u64>,
@@ -25,13 +26,13 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn new(
-        blade: Blade,
+        kill_handle: KillHandle,
         oom_kills: OomKills,
-        sign: impl FnOnce() -> Option<Arc<Sign>>,
+        notice: impl FnOnce() -> Option<Arc<KillNotice>>,
     ) -> Target {
         Target {
-            blade,
-            sign: sign(),
+            kill_handle,
+            notice: notice(),
             oom_kills,
             killed_before: None,
         }
@@ -44,35 +45,34 @@ impl Target {
 
     /// Does what can be done beforehand.
     pub(super) fn get_ready(&mut self, reading: &mut Reading) {
-        self.blade.draw();
-        // What the kernel killed before the pod was known is not news.
+        self.kill_handle.open();
+        // What was killed before the pod was known is not news.
         if self.killed_before.is_none() {
             self.was_oom_killed(reading);
         }
     }
 
-    /// Whether the kernel killed somebody in it since the last time this was asked.
+    /// Whether the kernel's OOM killer killed in it since the last time this was asked.
     pub(super) fn was_oom_killed(&mut self, reading: &mut Reading) -> bool {
         let killed = self.oom_kills.read(reading);
         let before = self.killed_before.replace(killed);
         before.is_some_and(|before| killed > before)
     }
 
-    /// Kills everything in it, with a sign to whoever sees it dead: the reason follows.
-    pub(super) fn strike_with_sign(&mut self) -> Result<(), Error> {
-        if let Some(sign) = &self.sign {
-            sign.give();
+    /// Lets the pod's worker know why its processes are killed, before they are.
+    pub(super) fn give_notice(&self, eviction: &Arc<Eviction>) {
+        if let Some(notice) = &self.notice {
+            notice.give(eviction);
         }
-        self.strike()
     }
 
     /// Kills everything in it.
-    pub(super) fn strike(&mut self) -> Result<(), Error> {
-        self.blade.strike()
+    pub(super) fn kill(&mut self) -> Result<(), Error> {
+        self.kill_handle.kill()
     }
 
     /// Takes the memory of what was killed in it.
     pub(super) fn release(&self) {
-        release(&self.blade);
+        release(&self.kill_handle);
     }
 }

@@ -14,18 +14,19 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::config::Profile;
-use plimsoll_core::eviction::{self, MemorySource, NodeReclaim};
+use plimsoll_core::eviction::{self, Eviction, KillOutcome, MemorySource, NodeReclaim};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::pod::PodView;
+use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
-use plimsoll_core::threshold::{self, DiskLayout, Statements};
+use plimsoll_core::threshold::{self, DiskLayout, Signal, Statements};
 use serde_json::json;
 
-use super::{Condemned, EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
+use super::{EvictionShell, Settings, Surroundings, Survey, Ticket, Waking};
 use crate::cgroup::testing::{KernelCgroups, eventually};
 use crate::cgroup::{Cgroups, Layout};
-use crate::pods::Sign;
+use crate::pods::KillNotice;
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
 
@@ -145,10 +146,10 @@ struct Resident {
 struct Rest {
     cgroups: Cgroups,
     pods: Vec<Resident>,
-    evicted: Mutex<Vec<(Instant, Condemned)>>,
+    evicted: Mutex<Vec<(Instant, Arc<Eviction>)>>,
     told: Mutex<Vec<(Instant, BTreeSet<NodeCondition>)>>,
     warnings: Mutex<Vec<String>>,
-    sign: Arc<Sign>,
+    notice: Arc<KillNotice>,
     /// Whether not all pods are known yet.
     is_new_here: AtomicBool,
 }
@@ -161,7 +162,7 @@ impl Surroundings for Rest {
         let evicted = self.evicted.lock().unwrap();
         let reports = self.pods.iter().map(|resident| {
             let uid = resident.pod.metadata.uid.as_deref().unwrap();
-            let is_evicted = evicted.iter().any(|(_, e)| e.eviction.uid.as_str() == uid);
+            let is_evicted = evicted.iter().any(|(_, e)| e.uid.as_str() == uid);
             let is_empty = || self.cgroups.pids(&resident.cgroup).unwrap().is_empty();
             Report {
                 pod: Arc::clone(&resident.pod),
@@ -178,19 +179,17 @@ impl Surroundings for Rest {
         None
     }
 
-    fn sign(&self, _: &PodUid) -> Option<Arc<Sign>> {
-        Some(Arc::clone(&self.sign))
+    fn kill_notice(&self, _: &PodUid) -> Option<Arc<KillNotice>> {
+        Some(Arc::clone(&self.notice))
     }
 
-    fn struck(&self, _: &PodUid, forced: &Forced) {
-        assert!(self.sign.is_given());
-        assert_eq!(forced.reason, "Evicted");
-    }
-
-    fn evict(&self, condemned: Condemned) {
+    fn terminate(&self, eviction: &Arc<Eviction>) {
+        assert_eq!(self.notice.is_given(), eviction.is_immediate);
         let mut evicted = self.evicted.lock().unwrap();
-        evicted.push((Instant::now(), condemned));
+        evicted.push((Instant::now(), Arc::clone(eviction)));
     }
+
+    fn record_eviction(&self, _: &Eviction, _: Timestamp, _: &[(Signal, threshold::Duration)]) {}
 
     fn conditions_changed(&self, conditions: &BTreeSet<NodeCondition>) {
         let mut told = self.told.lock().unwrap();
@@ -229,6 +228,7 @@ fn settings(statements: &Statements) -> eviction::Settings {
         memory_source: MemorySource::WorkingSet,
         memory_stall: None,
         back_off: true,
+        always_give_grace: false,
     }
 }
 
@@ -285,7 +285,7 @@ impl Trial {
             evicted: Mutex::default(),
             told: Mutex::default(),
             warnings: Mutex::default(),
-            sign: Arc::default(),
+            notice: Arc::default(),
             is_new_here: AtomicBool::default(),
         });
         let records = tempfile::tempdir().unwrap();
@@ -311,7 +311,9 @@ impl Trial {
 
     fn evicted(&self) -> Vec<String> {
         let evicted = self.rest.evicted.lock().unwrap();
-        let names = evicted.iter().map(|(_, e)| e.eviction.pod_ref.name.clone());
+        let names = evicted
+            .iter()
+            .map(|(_, eviction)| eviction.pod_ref.name.clone());
         names.collect()
     }
 }
@@ -405,15 +407,12 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         assert_eq!(told.len(), 1);
         assert!(told[0].1.contains(&NodeCondition::MemoryPressure));
         assert_eq!(trial.shell.conditions(), told[0].1);
-        let condemned = trial.rest.evicted.lock().unwrap()[0].1.clone();
-        assert!(condemned.is_struck && condemned.forced.is_disruption);
-        assert_eq!(condemned.forced.reason, "Evicted");
+        let eviction = Arc::clone(&trial.rest.evicted.lock().unwrap()[0].1);
+        let forced = Forced::evicted(&eviction);
+        assert!(eviction.is_immediate && forced.is_disruption);
+        assert_eq!(forced.reason, "Evicted");
         let begin = "The node was low on resource: memory. Threshold quantity: 150Mi, available: ";
-        assert!(
-            condemned.forced.message.starts_with(begin),
-            "{}",
-            condemned.forced.message
-        );
+        assert!(forced.message.starts_with(begin), "{}", forced.message);
         let warnings = trial.rest.warnings.lock().unwrap().clone();
         assert_eq!(
             warnings,
@@ -421,9 +420,10 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         );
         let journal = trial.shell.journal();
         let record = journal.decisions()[0].clone();
-        assert_eq!(record.replay().unwrap(), record.decision);
+        assert_eq!(record.differences(), Ok(vec![]));
         let uid = record.decision.evictions[0].uid.clone();
-        assert_eq!(record.struck, Some(vec![uid]));
+        assert_eq!(record.outcome(&uid), Some(KillOutcome::Killed));
+        assert_eq!(record.decision.terminated, Some(vec![uid]));
         assert!(journal.lines().at.is_some());
     }
 }
@@ -470,7 +470,7 @@ fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
     // It was told at the soft line and went on, as one that ignores its signal does.
     let evicted = trial.rest.evicted.lock().unwrap().clone();
     assert_eq!(evicted.len(), 1);
-    assert!(!evicted[0].1.is_struck);
+    assert!(!evicted[0].1.is_immediate);
     let went_on = dead.saturating_duration_since(evicted[0].0);
     let lowest = trial.sampler.crossing().lowest / (1 << 20);
     eprintln!("dead {went_on:?} after it was told, lowest {lowest} MiB");
@@ -488,7 +488,7 @@ fn a_grace_that_would_be_outrun_is_not_given() {
     loop_until_dead(&mut trial.tenants[0]);
     eventually("it is told", || !trial.evicted().is_empty());
     assert_eq!(trial.evicted(), ["hog"]);
-    assert!(trial.rest.evicted.lock().unwrap()[0].1.is_struck);
+    assert!(trial.rest.evicted.lock().unwrap()[0].1.is_immediate);
     assert!(trial.sampler.crossing().at.is_none());
 }
 

@@ -1,9 +1,13 @@
 //! What becomes of pods when things go wrong.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::eviction::local_storage::LocalLimit;
+use plimsoll_core::eviction::{Cause, Eviction};
+use plimsoll_core::object::identity::{PodRef, PodUid};
 use plimsoll_node::pods::note::Note;
 use plimsoll_node::pods::set::{Begun, Source};
 use plimsoll_node::pods::status::Forced;
@@ -316,15 +320,34 @@ fn evicted(message: &str) -> Forced {
     }
 }
 
+/// An eviction of the job that leaves it no time.
+fn immediate() -> Arc<Eviction> {
+    Arc::new(Eviction {
+        pod_ref: PodRef {
+            namespace: "default".to_owned(),
+            name: "job".to_owned(),
+        },
+        uid: PodUid::new(uid("job")),
+        generation: 1,
+        grace_period_seconds: 30,
+        is_immediate: true,
+        cause: Cause::LocalLimit(LocalLimit::ALL[0]),
+        message: "low".to_owned(),
+        annotations: BTreeMap::new(),
+        exhausted_in: None,
+    })
+}
+
 #[tokio::test(start_paused = true)]
-async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
+async fn a_pod_killed_by_eviction_is_evicted_unless_the_kernel_was_first() {
     for (is_out_of_memory, reason, ended_by) in
         [(false, Some("Evicted"), "Error"), (true, None, "OOMKilled")]
     {
         let world = World::new();
         world.apply(simple("job", "sleep:1", "Never"));
         world.until_phase("job", "Running").await;
-        world.pods.strike(&uid("job"), evicted(""));
+        let notice = world.pods.kill_notice(&uid("job")).unwrap();
+        notice.give(&immediate());
         match is_out_of_memory {
             true => world.runtime.run_out_of_memory("a"),
             false => world.runtime.end("a", 137),
@@ -342,24 +365,33 @@ async fn who_is_struck_down_is_evicted_unless_the_kernel_was_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_seen_dead_after_a_sign_is_not_reported_before_the_reason_is_told() {
-    let world = World::new();
-    world.apply(simple("job", "sleep:1", "Never"));
-    world.until_phase("job", "Running").await;
-    world.pods.sign(&uid("job")).unwrap().give();
-    world.runtime.end("a", 137);
-    // For less than the reason is waited for.
-    tokio::time::sleep(std::time::Duration::from_millis(900)).await;
-    assert_eq!(world.status("job").phase.as_deref(), Some("Running"));
-    world.pods.strike(&uid("job"), evicted(""));
-    world.until_finished("job").await;
-    let status = world.status("job");
-    assert_eq!(status.phase.as_deref(), Some("Failed"));
-    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+async fn a_worker_that_sees_its_pod_dead_knows_the_reason_without_being_told_again() {
+    for restart_policy in ["Never", "Always"] {
+        let world = World::new();
+        world.apply(simple("job", "sleep:1", restart_policy));
+        world.until_phase("job", "Running").await;
+        world
+            .pods
+            .kill_notice(&uid("job"))
+            .unwrap()
+            .give(&immediate());
+        let killed = Instant::now();
+        world.runtime.end("a", 137);
+        world.until_finished("job").await;
+        let status = world.status("job");
+        assert_eq!(status.phase.as_deref(), Some("Failed"));
+        assert_eq!(status.reason.as_deref(), Some("Evicted"));
+        assert_eq!(status.message.as_deref(), Some("low"));
+        assert_eq!(world.container("job", "a").restart_count, 0);
+        assert!(
+            killed.elapsed() < Duration::from_secs(1),
+            "nothing is waited for"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_struck_down_before_a_restart_is_evicted_and_not_started_again() {
+async fn a_pod_killed_before_a_restart_is_evicted_and_not_started_again() {
     let cases = [
         ("Never", false, Some("Evicted")),
         ("Never", true, None),

@@ -16,7 +16,8 @@ use super::report::{Evicted, RankRow};
 /// What the record says about the eviction of a pod; `None` if it was not evicted in it.
 pub(crate) fn explain_record(record: &Record, node: &str, uid: &str) -> Option<Evicted> {
     let mut evictions = record.decision.evictions.iter();
-    let eviction = evictions.find(|eviction| eviction.uid == uid && !record.is_spared(uid))?;
+    let eviction =
+        evictions.find(|eviction| eviction.uid == uid && !record.is_oom_killed_first(uid))?;
     let signal = record.decision.starved.as_deref();
     let signal = signal.and_then(Signal::from_name);
     Some(Evicted {
@@ -294,7 +295,7 @@ fn grace(record: &Record, eviction: &EvictionRecord, signal: Option<Signal>) -> 
         )
     });
     let is_soft = is_soft(record, signal);
-    match record.is_struck(&eviction.uid) {
+    match record.is_killed(&eviction.uid) {
         true if is_soft => {
             let why = left.unwrap_or_else(|| "the node had no time left".to_owned());
             format!("None of its {seconds} s: {why}. All its processes were killed at once.")

@@ -29,6 +29,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -41,20 +42,36 @@ use serde::Serialize;
 
 use crate::cluster::{self, Cluster};
 use crate::print::{self, Terminal};
+use crate::replay;
 use crate::scheduler;
 
+pub(crate) use evicted::unit_of;
 use render::Detail;
 use report::PodReport;
 use target::{Kind, OwnerKind, Target};
 
 /// Arguments of `plimsoll explain`.
 #[derive(Debug, Args)]
-#[command(override_usage = "plimsoll explain [OPTIONS] <TYPE NAME | TYPE/NAME>")]
+#[command(
+    override_usage = "plimsoll explain [OPTIONS] <TYPE NAME | TYPE/NAME>\n       \
+                      plimsoll explain --replay <FILE>"
+)]
 pub(crate) struct Arguments {
     /// A pod, a node, or an owner of pods: `pod web`, `pod/web`, `node n1`, `deploy/web`, `rs/web`,
     /// `sts/web`, `ds/web`, `job/web`, `rc/web`. Pods are explained after they are gone too.
-    #[arg(value_name = "TYPE NAME", required = true, num_args = 1..)]
+    #[arg(
+        value_name = "TYPE NAME",
+        required_unless_present = "replay",
+        conflicts_with = "replay",
+        num_args = 1..
+    )]
     target: Vec<String>,
+
+    /// Decide again what FILE says a node decided, and compare; `-` reads standard input. Exit code 1
+    /// if any decision differs. FILE holds records as agents keep them, or the list that
+    /// `/plimsoll/decisions` shows.
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
 
     /// The namespace; by the kubeconfig if not given.
     #[arg(short, long, value_name = "NAMESPACE")]
@@ -83,6 +100,9 @@ enum Format {
 
 /// Explains.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(file) = &arguments.replay {
+        return replay::run_file(file, arguments.output == Some(Format::Json));
+    }
     let target = match Target::parse(&arguments.target) {
         Ok(target) => target,
         Err(problem) => {

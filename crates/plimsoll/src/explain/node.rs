@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::ranking::{RankingRecord, Standing};
-use plimsoll_core::eviction::{Engine, Settings};
+use plimsoll_core::eviction::Settings;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::{Effect, Taint};
 use plimsoll_core::threshold::Signal;
@@ -144,11 +144,7 @@ fn work_out(reading: &Reading, signal: Signal) -> Option<RankingRecord> {
         Standing::reported(&pod, config.profile, usage)
     });
     let standings: Vec<Standing> = standings.collect();
-    Some(RankingRecord::of(
-        &Engine::new(settings),
-        signal,
-        &standings,
-    ))
+    Some(RankingRecord::of(&settings, signal, &standings))
 }
 
 /// A decision in one line.
@@ -186,6 +182,7 @@ fn words(verdict: &str) -> &str {
         "relieved" => "freed enough without a pod",
         "nobodyToEvict" => "found no pod that may be evicted",
         "backingOff" => "left pods alone",
+        "waitingForVictims" => "killed pods before their grace period was over",
         "reclaiming" => "began to free what it can",
         other => other,
     }

@@ -4,7 +4,7 @@ mod causes;
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::shortfall::{Consumer, ShortfallRecord};
-use plimsoll_core::eviction::record::{Record, Recorder};
+use plimsoll_core::eviction::record::{OutcomeRecord, Record, Recorder};
 use plimsoll_core::eviction::summary::Summary;
 use plimsoll_core::eviction::{ActivePod, Candidate, Engine, Input, Settings};
 use plimsoll_core::object::pod::PodView;
@@ -262,7 +262,10 @@ fn eviction() -> Record {
     };
     recorder.step(&mut engine, at, input);
     let mut record = recorder.records().next().unwrap().clone();
-    record.struck = Some(vec!["uid-hog".to_owned()]);
+    record.outcomes = Some(vec![OutcomeRecord {
+        uid: "uid-hog".to_owned(),
+        outcome: "killed".to_owned(),
+    }]);
     record
 }
 

@@ -67,11 +67,15 @@ fn a_cluster_that_does_not_answer_ends_with_code_3() {
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
     let expected = "Error from server (NotFound): nodes \"nowhere\" not found\n";
     assert_eq!(missing.stderr, expected);
+    let arguments = ["replay", "--node", "nowhere", "--kubeconfig", &kubeconfig];
+    let missing = plimsoll(&arguments, "");
+    assert_eq!((missing.code, &*missing.stderr), (Some(3), expected));
     server.stop(Signal::TERM);
     for command in [
         &["loadline"][..],
         &["token", "list"],
         &["explain", "node", "n"],
+        &["replay", "--node", "n"],
     ] {
         let run = plimsoll(&[command, &["--kubeconfig", &kubeconfig]].concat(), "");
         assert_eq!(run.code, Some(3), "{}", run.stderr);

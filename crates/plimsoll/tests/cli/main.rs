@@ -8,6 +8,7 @@ mod full_disk;
 mod generated;
 mod image;
 mod operating;
+mod replay;
 mod store;
 mod token;
 mod up;

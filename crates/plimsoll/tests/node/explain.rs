@@ -110,6 +110,14 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
     );
     plimsoll(&cluster, 140, "explain pod hog");
 
+    let replayed = plimsoll(&cluster, 100, &format!("replay --node {NODE} --last 1"));
+    let parts = [
+        "evict default/hog",
+        ": killed",
+        "1 decision replayed: the same.",
+    ];
+    has_all(&replayed, &parts);
+
     let path = format!("get --raw /api/v1/nodes/{NODE}/proxy/plimsoll/decisions");
     let list: Value = serde_json::from_str(&cluster.kubectl(&path)).unwrap();
     let items = list["items"].as_array().unwrap();

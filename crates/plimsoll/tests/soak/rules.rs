@@ -214,8 +214,8 @@ pub(crate) fn of_agreement<'a>(
     let mut recorded: BTreeMap<&str, (&EvictionRecord, bool)> = BTreeMap::new();
     for record in records {
         for eviction in &record.decision.evictions {
-            let is_struck = record.is_struck(&eviction.uid);
-            recorded.insert(&eviction.uid, (eviction, is_struck));
+            let is_killed = record.is_killed(&eviction.uid);
+            recorded.insert(&eviction.uid, (eviction, is_killed));
         }
     }
     let mut broken = Vec::new();
@@ -234,7 +234,7 @@ pub(crate) fn of_agreement<'a>(
             Some(_) => {}
         }
     }
-    let silent = recorded.into_values().filter(|(_, is_struck)| *is_struck);
+    let silent = recorded.into_values().filter(|(_, is_killed)| *is_killed);
     broken.extend(silent.map(|(eviction, _)| format!("{} does not say so", eviction.pod)));
     broken
 }

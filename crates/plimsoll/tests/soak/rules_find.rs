@@ -1,7 +1,7 @@
 //! The rules find what they are there to find.
 
 use plimsoll_core::config::{NodeConfig, Profile};
-use plimsoll_core::eviction::record::{Record, Recorder};
+use plimsoll_core::eviction::record::{OutcomeRecord, Record, Recorder};
 use plimsoll_core::eviction::usage::{MemoryUsage, PodUsage};
 use plimsoll_core::eviction::{
     ActivePod, Candidate, Engine, Input, MemoryObservation, Observation, Settings,
@@ -230,9 +230,12 @@ fn api_and_records_have_to_agree() {
     finds(&agree(&[evicted.clone()], &[&record]), None);
     finds(&agree(&[evicted.clone()], &[]), Some("without a record"));
     finds(&agree(&[], &[&record]), None);
-    let mut struck = record.clone();
-    struck.struck = Some(vec!["hog".to_owned()]);
-    finds(&agree(&[], &[&struck]), Some("does not say so"));
+    let mut killed = record.clone();
+    killed.outcomes = Some(vec![OutcomeRecord {
+        uid: "hog".to_owned(),
+        outcome: "killed".to_owned(),
+    }]);
+    finds(&agree(&[], &[&killed]), Some("does not say so"));
     evicted["status"]["message"] = json!("something else");
     finds(&agree(&[evicted], &[&record]), Some("was told"));
 }

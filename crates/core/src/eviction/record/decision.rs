@@ -40,8 +40,15 @@ pub struct DecisionRecord {
     pub ranking: Vec<RankRecord>,
     /// What the node freed first.
     pub reclaims: Vec<String>,
-    /// Who was evicted.
+    /// The pods to evict.
     pub evictions: Vec<EvictionRecord>,
+    /// Uids of pods that were being evicted and whose grace period ended with this decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kills: Vec<String>,
+    /// Uids of the evicted whose workers were to end them, by the outcomes of their kills; `None` if
+    /// the outcomes are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<Vec<String>>,
     /// What evicting all pods falls short of, where it could not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<ShortfallRecord>,
@@ -118,6 +125,9 @@ pub struct EvictionRecord {
     pub signal: String,
     /// How long it got.
     pub grace_period_seconds: i64,
+    /// Whether it was to be killed at once instead. Not in records of earlier releases.
+    #[serde(default)]
+    pub is_immediate: bool,
     /// What it was told.
     pub message: String,
     /// Annotations of its event.
@@ -155,6 +165,8 @@ impl DecisionRecord {
             ranking: Vec::new(),
             reclaims: decision.reclaims().map(|r| r.as_str().to_owned()).collect(),
             evictions: Vec::new(),
+            kills: Vec::new(),
+            terminated: None,
             shortfall: None,
             stats_ages: Vec::new(),
             next_step_by: None,
@@ -180,6 +192,7 @@ impl DecisionRecord {
         });
         self.shortfall = decision.shortfall.as_ref().map(ShortfallRecord::of);
         self.evictions = decision.evictions().map(EvictionRecord::of).collect();
+        self.kills = decision.kills().map(ToString::to_string).collect();
         let ages = decision.stats_ages.iter();
         self.stats_ages = ages
             .map(|(signal, age)| (signal.to_string(), age.as_nanos()))
@@ -198,6 +211,8 @@ fn name(verdict: &Verdict) -> &'static str {
         Verdict::StaleStats => "staleStats",
         Verdict::LocalLimits => "localLimits",
         Verdict::WaitingFor(_) => "waitingForVictims",
+        Verdict::WaitingForOomKill => "waitingForOomKill",
+        Verdict::OutcomeNoted => "outcomeNoted",
         Verdict::Reclaiming(_) => "reclaiming",
         Verdict::Relieved(_) => "relieved",
         Verdict::Evicting(_) => "evicting",
@@ -288,6 +303,7 @@ impl EvictionRecord {
             uid: eviction.uid.to_string(),
             signal: eviction.cause.metric_label().to_owned(),
             grace_period_seconds: eviction.grace_period_seconds,
+            is_immediate: eviction.is_immediate,
             message: eviction.message.clone(),
             annotations: annotations
                 .map(|(key, value)| ((*key).to_owned(), value.clone()))

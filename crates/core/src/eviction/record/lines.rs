@@ -6,7 +6,7 @@ use crate::object::timestamp::Timestamp;
 
 use super::super::engine::Engine;
 use super::super::forecast::Forecast;
-use super::super::observation::Observation;
+use super::super::observation::{Observation, Readings};
 use super::super::summary::time;
 
 /// How far each line was at one moment.
@@ -47,6 +47,15 @@ impl LinesRecord {
     /// What the engine says of an observation it was told.
     pub fn of(engine: &Engine, at: Timestamp, observation: &Observation) -> LinesRecord {
         let readings = observation.readings(engine.settings().memory_source);
+        LinesRecord::new(engine, at, &readings, engine.forecast(observation))
+    }
+
+    pub(in super::super) fn new(
+        engine: &Engine,
+        at: Timestamp,
+        readings: &Readings,
+        forecasts: Vec<Forecast>,
+    ) -> LinesRecord {
         let of = |forecast: Forecast| {
             let threshold = engine.threshold(forecast.threshold);
             let reading = readings.get(forecast.signal);
@@ -63,7 +72,7 @@ impl LinesRecord {
         };
         LinesRecord {
             at: Some(at),
-            items: engine.forecast(observation).into_iter().map(of).collect(),
+            items: forecasts.into_iter().map(of).collect(),
         }
     }
 }

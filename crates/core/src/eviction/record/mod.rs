@@ -5,32 +5,34 @@
 //! drives an engine and keeps the latest records of passes that did something.
 //!
 //! Reading order: this file, then [`settings`], `state`, [`pod`], [`shortfall`], [`decision`] and
-//! [`lines`], the forms in which the parts are written down, and `crossing`, which reads them;
-//! [`ranking`] stands beside them: who would be next. Engine types
-//! themselves are never serialised.
+//! [`lines`], the forms in which the parts are written down, `recorder`, which writes them, `replay`,
+//! which decides again, `crossing` and `earlier`, which read them; [`ranking`] stands beside them:
+//! which pods would be next. Engine types themselves are never serialised.
 
 mod crossing;
 pub mod decision;
+mod earlier;
 pub mod lines;
 pub mod pod;
 pub mod ranking;
+mod recorder;
+mod replay;
 pub mod settings;
 pub mod shortfall;
 mod state;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Profile;
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
-use crate::quantity;
-use crate::threshold::{Signal, StarvedResource, duration};
+use crate::threshold::{Signal, StarvedResource};
 
 use super::candidate::ActivePod;
-use super::decision::{Decision, Verdict};
-use super::engine::{Engine, Input};
+use super::decision::{Decision, KillOutcome, Verdict};
+use super::engine::Engine;
 use super::observation::Observation;
 use super::rank::{self, Key};
 use super::shortfall::Held;
@@ -40,6 +42,10 @@ use decision::{DecisionRecord, EvictionRecord};
 use pod::PodRecord;
 use settings::SettingsRecord;
 use shortfall::{Consumer, OmittedMemory};
+
+pub use earlier::earlier_evictions;
+pub use recorder::Recorder;
+pub use replay::{Difference, ReplayError};
 pub use state::StateRecord;
 
 /// How many pods a record holds beside those that were evicted; those next in rank are kept.
@@ -58,6 +64,9 @@ pub struct Record {
     pub before: StateRecord,
     /// What was measured on the node.
     pub observation: Summary,
+    /// Whether the kernel's OOM killer had killed in a pod since the observation before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_oom_killed: bool,
     /// The pods and what they used.
     pub pods: Vec<PodRecord>,
     /// How many pods were left out.
@@ -70,18 +79,28 @@ pub struct Record {
     pub after_reclaim: Option<AfterReclaim>,
     /// What was decided.
     pub decision: DecisionRecord,
-    /// Uids of those that were killed at once instead of being given their grace. Told by whoever
-    /// carried the decision out; `None` if nobody has.
+    /// What came of each kill; `None` if the decision was not carried out, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub struck: Option<Vec<String>>,
-    /// Uids of those to whom nothing was done, because the kernel had killed in them first. Told as
-    /// `struck` is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spared: Option<Vec<String>>,
+    pub outcomes: Option<Vec<OutcomeRecord>>,
+    /// What earlier releases wrote instead: uids of pods that were killed at once.
+    #[serde(default, skip_serializing)]
+    struck: Option<Vec<String>>,
+    /// What earlier releases wrote instead: uids of pods in which the kernel was quicker.
+    #[serde(default, skip_serializing)]
+    spared: Option<Vec<String>>,
     /// What holds the memory where evicting pods could not help, the largest first. Read by
     /// whichever process carried the decision out; `None` if none has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumers: Option<Vec<Consumer>>,
+}
+
+/// What came of killing a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct OutcomeRecord {
+    /// The pod.
+    pub uid: String,
+    /// The name of a [`KillOutcome`].
+    pub outcome: String,
 }
 
 /// The look at the node after it freed what it could.
@@ -94,97 +113,43 @@ pub struct AfterReclaim {
     pub observation: Option<Summary>,
 }
 
-/// Why a record cannot be replayed: somebody changed it, or a later release wrote it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// A name that means nothing.
-    #[error("{field}: {name:?} is not known")]
-    UnknownName {
-        /// Where it stands.
-        field: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A text that is no quantity.
-    #[error("{text:?} is no quantity")]
-    Quantity {
-        /// The text.
-        text: String,
-        /// What is wrong with it.
-        source: quantity::ParseError,
-    },
-    /// A text that is no duration.
-    #[error("{text:?} is no duration")]
-    Duration {
-        /// The text.
-        text: String,
-        /// What is wrong with it.
-        source: duration::ParseError,
-    },
-    /// The state speaks of a threshold that the settings do not have.
-    #[error("before: there is no threshold {index}")]
-    NoSuchThreshold {
-        /// Its place.
-        index: usize,
-    },
-}
-
 impl Record {
-    /// Decides again from what the record holds.
-    pub fn replay(&self) -> Result<DecisionRecord, ReplayError> {
-        let mut engine = Engine::new(self.settings.to_settings()?);
-        engine.state = self.before.to_state(engine.thresholds().len())?;
-        engine.unlisted = match self.omitted_pods {
-            0 => Some(Held::default()),
-            _ => self.omitted_memory.map(OmittedMemory::to_held),
-        };
-        let pods = self.pods.iter().map(PodRecord::to_parts);
-        let pods = pods.collect::<Result<Vec<_>, ReplayError>>()?;
-        let active: Vec<ActivePod<'_>> = pods
-            .iter()
-            .map(|(candidate, usage)| ActivePod {
-                candidate,
-                usage: usage.as_ref(),
-            })
-            .collect();
-        let observation = self.observation.observation();
-        let at = self.at.unwrap_or_default();
-        let input = Input::Observed {
-            observation: &observation,
-            pods: &active,
-        };
-        let mut decision = engine.step(at, input);
-        let mut record = DecisionRecord::new(&engine, &decision, &observation, &active);
-        if let Some(after) = &self.after_reclaim {
-            let second = after.observation.as_ref().map(Summary::observation);
-            let input = Input::Reclaimed {
-                observation: second.as_ref(),
-            };
-            decision = engine.step(after.at.unwrap_or_default(), input);
-            record.conclude(&decision);
-        }
-        Ok(record)
-    }
-
-    /// The evictions that were carried out, as far as is known: a pod that nobody has told of may have
-    /// been spared.
+    /// The evictions that were carried out, as far as is known: nothing may have come of an eviction
+    /// whose outcome is not.
     pub fn carried_out(&self) -> impl Iterator<Item = &EvictionRecord> {
-        let is_told = self.spared.is_some();
-        self.decision.evictions.iter().filter(move |eviction| {
-            self.is_struck(&eviction.uid) || is_told && !self.is_spared(&eviction.uid)
+        let evictions = self.decision.evictions.iter();
+        evictions.filter(|eviction| {
+            let outcome = self.outcome(&eviction.uid);
+            outcome.is_some_and(|outcome| outcome != KillOutcome::OomKilled)
         })
     }
 
-    /// Whether a pod was killed at once.
-    pub fn is_struck(&self, uid: &str) -> bool {
-        let mut struck = self.struck.iter().flatten();
-        struck.any(|known| known == uid)
+    /// What came of killing a pod, as far as is known.
+    pub fn outcome(&self, uid: &str) -> Option<KillOutcome> {
+        if let Some(outcomes) = &self.outcomes {
+            let found = outcomes.iter().rev().find(|outcome| outcome.uid == uid)?;
+            return KillOutcome::from_name(&found.outcome);
+        }
+        let names = |list: &Option<Vec<String>>| {
+            let mut list = list.iter().flatten();
+            list.any(|known| known == uid)
+        };
+        match (&self.struck, &self.spared) {
+            _ if names(&self.struck) => Some(KillOutcome::Killed),
+            _ if names(&self.spared) => Some(KillOutcome::OomKilled),
+            (_, Some(_)) => Some(KillOutcome::Graceful),
+            (_, None) => None,
+        }
     }
 
-    /// Whether nothing was done to a pod, because the kernel was first.
-    pub fn is_spared(&self, uid: &str) -> bool {
-        let mut spared = self.spared.iter().flatten();
-        spared.any(|known| known == uid)
+    /// Whether a pod was killed at once.
+    pub fn is_killed(&self, uid: &str) -> bool {
+        self.outcome(uid) == Some(KillOutcome::Killed)
+    }
+
+    /// Whether nothing was done to a pod, because the kernel's OOM killer was quicker.
+    pub fn is_oom_killed_first(&self, uid: &str) -> bool {
+        self.outcome(uid) == Some(KillOutcome::OomKilled)
     }
 
     /// What the pods were ranked by; empty for a profile that nobody knows.
@@ -211,11 +176,13 @@ impl Record {
             settings: SettingsRecord::of(engine.settings()),
             before,
             observation: Summary::of_node(observation),
+            is_oom_killed: observation.is_oom_killed,
             pods: Vec::new(),
             omitted_pods: 0,
             omitted_memory: None,
             after_reclaim: None,
             decision,
+            outcomes: None,
             struck: None,
             spared: None,
             consumers: None,
@@ -247,96 +214,5 @@ impl Record {
         });
         let omitted = (self.omitted_pods > 0).then(|| Held::by(omitted));
         self.omitted_memory = omitted.flatten().map(OmittedMemory::of);
-    }
-}
-
-/// Drives an engine and keeps the latest records.
-#[derive(Clone, Debug)]
-pub struct Recorder {
-    capacity: usize,
-    records: VecDeque<Record>,
-    /// The pass that waits for its reclaim.
-    open: Option<Record>,
-}
-
-impl Recorder {
-    /// A recorder that keeps that many records.
-    pub fn new(capacity: usize) -> Recorder {
-        Recorder {
-            capacity,
-            records: VecDeque::new(),
-            open: None,
-        }
-    }
-
-    /// The records, oldest first.
-    pub fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
-        self.records.iter()
-    }
-
-    /// Steps the engine, and writes the pass down if it does anything.
-    pub fn step(&mut self, engine: &mut Engine, now: Timestamp, input: Input<'_>) -> Decision {
-        self.step_acting(engine, now, input, |_| {})
-    }
-
-    /// The same, and has somebody act on the decision before it is written down: that takes memory
-    /// and time.
-    pub fn step_acting(
-        &mut self,
-        engine: &mut Engine,
-        now: Timestamp,
-        input: Input<'_>,
-        act: impl FnOnce(&Decision),
-    ) -> Decision {
-        match input {
-            Input::NotObserved => {
-                self.open = None;
-                let decision = engine.step(now, input);
-                act(&decision);
-                decision
-            }
-            Input::Observed { observation, pods } => {
-                self.open = None;
-                let before = engine.state.clone();
-                let decision = engine.step(now, input);
-                act(&decision);
-                if decision.is_news() {
-                    let before = StateRecord::of(&before);
-                    let text = DecisionRecord::new(engine, &decision, observation, pods);
-                    let mut record = Record::begin(engine, now, observation, before, text);
-                    record.keep_pods(engine, &decision, pods);
-                    self.take(record, &decision);
-                }
-                decision
-            }
-            Input::Reclaimed { observation } => {
-                let decision = engine.step(now, input);
-                act(&decision);
-                if let Some(mut record) = self.open.take() {
-                    record.after_reclaim = Some(AfterReclaim {
-                        at: Some(now),
-                        observation: observation.map(Summary::of_node),
-                    });
-                    record.decision.conclude(&decision);
-                    self.keep(record);
-                }
-                decision
-            }
-        }
-    }
-
-    fn take(&mut self, record: Record, decision: &Decision) {
-        if matches!(decision.verdict, Verdict::Reclaiming(_)) {
-            self.open = Some(record);
-        } else {
-            self.keep(record);
-        }
-    }
-
-    fn keep(&mut self, record: Record) {
-        self.records.push_back(record);
-        while self.records.len() > self.capacity {
-            self.records.pop_front();
-        }
     }
 }

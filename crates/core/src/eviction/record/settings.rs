@@ -37,6 +37,10 @@ pub struct SettingsRecord {
     /// not say so.
     #[serde(default)]
     pub back_off: bool,
+    /// Whether pods always get their grace period; `None` in records of releases whose engine did
+    /// not decide that, nor which kills follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always_give_grace: Option<bool>,
 }
 
 /// A threshold on paper.
@@ -92,6 +96,7 @@ impl SettingsRecord {
                 .memory_stall
                 .map(|rule| (rule.full_avg10, rule.grace_period.to_string())),
             back_off: settings.back_off,
+            always_give_grace: Some(settings.always_give_grace),
         }
     }
 
@@ -122,6 +127,7 @@ impl SettingsRecord {
                 })
                 .transpose()?,
             back_off: self.back_off,
+            always_give_grace: self.always_give_grace.unwrap_or(true),
         })
     }
 }

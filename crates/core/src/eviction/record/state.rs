@@ -10,7 +10,7 @@ use crate::threshold::{Duration, Signal};
 
 use super::super::decision::ThresholdId;
 use super::super::forecast::{Sample, Trends};
-use super::super::hold::{Hold, Victim};
+use super::super::pending::{PendingEviction, PendingEvictions};
 use super::super::shortfall::{BackOff, MemoryEviction};
 use super::super::state::State;
 use super::ReplayError;
@@ -32,7 +32,13 @@ pub struct StateRecord {
     last_times: Vec<(String, Option<i64>)>,
     stalled_since: Option<i64>,
     last_stall_time: Option<i64>,
+    #[serde(default)]
+    evictions: PendingRecord,
+    /// What earlier releases wrote instead.
+    #[serde(default, skip_serializing)]
     hold: Option<HoldRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    oom_wait_until: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     evicted_for_memory: Option<MemoryEvictionRecord>,
     /// How long the last back-off is, and when it ends.
@@ -41,7 +47,28 @@ pub struct StateRecord {
     trends: Vec<TrendRecord>,
 }
 
-/// Pods that were being killed.
+/// Pods that were being evicted.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingRecord {
+    pods: Vec<PendingPodRecord>,
+    until: i64,
+    gone_at: i64,
+    settles_at: i64,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingPodRecord {
+    uid: String,
+    had_memory: bool,
+    holds_memory: bool,
+    is_terminating: bool,
+    is_killed: bool,
+}
+
+/// Pods that were being evicted, by earlier releases.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HoldRecord {
@@ -88,7 +115,9 @@ impl StateRecord {
                 .collect(),
             stalled_since: nanos(state.stalled_since),
             last_stall_time: nanos(state.last_stall_time),
-            hold: state.hold.as_ref().map(HoldRecord::of),
+            evictions: PendingRecord::of(&state.evictions),
+            hold: None,
+            oom_wait_until: nanos(state.oom_wait_until),
             evicted_for_memory: state.evicted_for_memory.map(MemoryEvictionRecord::of),
             back_off: state
                 .back_off
@@ -151,7 +180,11 @@ impl StateRecord {
                 .collect::<Result<_, ReplayError>>()?,
             stalled_since: self.stalled_since.map(Timestamp::from_nanos),
             last_stall_time: self.last_stall_time.map(Timestamp::from_nanos),
-            hold: self.hold.as_ref().map(HoldRecord::to_hold),
+            evictions: match &self.hold {
+                Some(hold) => hold.to_evictions(),
+                None => self.evictions.to_evictions(),
+            },
+            oom_wait_until: self.oom_wait_until.map(Timestamp::from_nanos),
             evicted_for_memory: self
                 .evicted_for_memory
                 .as_ref()
@@ -170,23 +203,64 @@ fn condition(name: &str) -> Result<NodeCondition, ReplayError> {
     NodeCondition::from_name(name).ok_or_else(|| unknown("before.lastSighted", name))
 }
 
-impl HoldRecord {
-    fn of(hold: &Hold) -> HoldRecord {
-        let victim = |victim: &Victim| (victim.uid.to_string(), victim.had_memory);
-        HoldRecord {
-            victims: hold.victims.iter().map(victim).collect(),
-            until: hold.until.as_nanos(),
+impl PendingRecord {
+    fn of(evictions: &PendingEvictions) -> PendingRecord {
+        PendingRecord {
+            pods: evictions.pods.iter().map(PendingPodRecord::of).collect(),
+            until: evictions.until.as_nanos(),
+            gone_at: evictions.gone_at.as_nanos(),
+            settles_at: evictions.settles_at.as_nanos(),
         }
     }
 
-    fn to_hold(&self) -> Hold {
-        let victim = |(uid, had_memory): &(String, bool)| Victim {
-            uid: PodUid::new(uid),
-            had_memory: *had_memory,
-        };
-        Hold {
-            victims: self.victims.iter().map(victim).collect(),
+    fn to_evictions(&self) -> PendingEvictions {
+        let pods = self.pods.iter().map(PendingPodRecord::to_pending);
+        PendingEvictions {
+            pods: pods.collect(),
             until: Timestamp::from_nanos(self.until),
+            gone_at: Timestamp::from_nanos(self.gone_at),
+            settles_at: Timestamp::from_nanos(self.settles_at),
+        }
+    }
+}
+
+impl PendingPodRecord {
+    fn of(pod: &PendingEviction) -> PendingPodRecord {
+        PendingPodRecord {
+            uid: pod.uid.to_string(),
+            had_memory: pod.had_memory,
+            holds_memory: pod.holds_memory,
+            is_terminating: pod.is_terminating,
+            is_killed: pod.is_killed,
+        }
+    }
+
+    fn to_pending(&self) -> PendingEviction {
+        PendingEviction {
+            uid: PodUid::new(&*self.uid),
+            had_memory: self.had_memory,
+            holds_memory: self.holds_memory,
+            is_terminating: self.is_terminating,
+            is_killed: self.is_killed,
+        }
+    }
+}
+
+impl HoldRecord {
+    /// Whether the pods were killed was not written down; they are taken to be, so that no other
+    /// kill follows.
+    fn to_evictions(&self) -> PendingEvictions {
+        let pod = |(uid, had_memory): &(String, bool)| PendingEviction {
+            uid: PodUid::new(&**uid),
+            had_memory: *had_memory,
+            holds_memory: true,
+            is_terminating: true,
+            is_killed: true,
+        };
+        PendingEvictions {
+            pods: self.victims.iter().map(pod).collect(),
+            until: Timestamp::from_nanos(self.until),
+            ..PendingEvictions::default()
         }
     }
 }

@@ -51,6 +51,7 @@ impl Summary {
                     time: psi.time.or(memory.time),
                 })
             }),
+            is_oom_killed: false,
             swap_available: node
                 .swap
                 .as_ref()

@@ -1,7 +1,8 @@
 //! The engine on nodes small enough to follow.
 
 mod back_off;
-mod hold;
+mod look;
+mod pending;
 mod profile;
 mod record;
 mod sources;
@@ -12,7 +13,9 @@ use crate::object::timestamp::Timestamp;
 use crate::testing::{PodBuilder, eviction_settings, memory_observation, memory_usage};
 
 use super::usage::PodUsage;
-use super::{ActivePod, Candidate, Decision, Engine, Eviction, Input, Observation, Settings};
+use super::{
+    ActivePod, Candidate, Decision, Engine, Eviction, Input, KillOutcome, Observation, Settings,
+};
 
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
@@ -61,6 +64,15 @@ impl Node {
             observation,
             pods: &pods,
         };
+        self.engine.step(Timestamp::from_secs(second), input)
+    }
+
+    /// What came of killing a pod.
+    fn outcome(&mut self, second: i64, name: &str, outcome: KillOutcome) -> Decision {
+        let mut pods = self.pods.iter();
+        let found = pods.find(|(pod, _)| pod.pod_ref.name == name);
+        let uid = &found.unwrap().0.uid.clone();
+        let input = Input::Outcome { uid, outcome };
         self.engine.step(Timestamp::from_secs(second), input)
     }
 

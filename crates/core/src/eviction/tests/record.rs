@@ -1,9 +1,10 @@
 //! What is written down can be decided again.
 
-use super::super::record::{Record, Recorder};
+use super::super::record::{Record, Recorder, earlier_evictions};
 use super::super::summary::Summary;
-use super::super::{FsObservation, MemorySource, MemoryStall, Room, StallRule};
+use super::super::{FsObservation, MemorySource, MemoryStall, Phase, Room, StallRule};
 use super::*;
+use crate::object::identity::PodUid;
 use crate::object::node::NodeCondition;
 use crate::resources::{Bytes, Count};
 use crate::testing::pod;
@@ -255,8 +256,8 @@ fn stalls_evict_where_that_is_asked_for_and_only_then() {
     assert!(decision.conditions.contains(&NodeCondition::MemoryPressure));
 }
 
-#[test]
-fn what_was_carried_out_is_told_from_what_was_only_decided() {
+/// A pass in which memory is short, and what came of its kill.
+fn with_outcome(outcome: Option<KillOutcome>) -> Record {
     let settings = eviction_settings(Profile::Kubernetes136, &[("memory.available", "1Gi")], &[]);
     let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(1));
     let (now, pods) = (Timestamp::from_secs(0), pods(2));
@@ -266,23 +267,149 @@ fn what_was_carried_out_is_told_from_what_was_only_decided() {
         observation: &observation,
         pods: &pods,
     };
-    recorder.step(&mut engine, now, input);
-    let record = recorder.records().next().unwrap();
-    let uid = record.decision.evictions[0].uid.clone();
-    assert!(record.decision.evictions[0].is_disruption());
-    let one = || Some(vec![uid.clone()]);
-    for (struck, spared, expected) in [
-        (None, None, 0),
-        (Some(vec![]), None, 0),
-        (one(), None, 1),
-        (Some(vec![]), Some(vec![]), 1),
-        (Some(vec![]), one(), 0),
-    ] {
-        let told = Record {
-            struck,
-            spared,
-            ..record.clone()
-        };
-        assert_eq!(told.carried_out().count(), expected, "{told:?}");
+    let decision = recorder.decide(&mut engine, now, input);
+    let uid = decision.evictions().next().unwrap().uid.clone();
+    if let Some(outcome) = outcome {
+        recorder.outcome(&mut engine, now, &uid, outcome);
     }
+    recorder
+        .write(&engine, now, input, &decision)
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn outcomes_are_recorded_and_replayed() {
+    for (outcome, is_carried_out) in [
+        (None, false),
+        (Some(KillOutcome::Killed), true),
+        (Some(KillOutcome::Graceful), true),
+        (Some(KillOutcome::Failed), true),
+        (Some(KillOutcome::OomKilled), false),
+    ] {
+        let record = with_outcome(outcome);
+        let json = serde_json::to_string(&record).unwrap();
+        let read: Record = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, record);
+        assert_eq!(read.differences(), Ok(vec![]), "{outcome:?}");
+        let eviction = &record.decision.evictions[0];
+        assert!(eviction.is_disruption());
+        assert_eq!(record.outcome(&eviction.uid), outcome);
+        assert_eq!(record.carried_out().count(), usize::from(is_carried_out));
+        let terminated = record.decision.terminated.as_ref().map(Vec::len);
+        assert_eq!(terminated, outcome.map(|_| usize::from(is_carried_out)));
+    }
+}
+
+#[test]
+fn a_decision_that_comes_out_otherwise_is_shown_field_by_field() {
+    let mut record = with_outcome(Some(KillOutcome::OomKilled));
+    let uid = record.decision.evictions[0].uid.clone();
+    record.decision.terminated = Some(vec![uid.clone()]);
+    let differences = record.differences().unwrap();
+    assert_eq!(differences.len(), 1);
+    assert_eq!(differences[0].field, "terminated");
+    assert_eq!(differences[0].recorded, serde_json::json!([uid]));
+    assert_eq!(differences[0].replayed, serde_json::json!([]));
+}
+
+#[test]
+fn records_of_earlier_releases_are_read_and_replayed() {
+    let record = with_outcome(None);
+    let uid = record.decision.evictions[0].uid.clone();
+    for (struck, spared, expected) in [
+        (None, None, None),
+        (Some(vec![&uid]), None, Some(KillOutcome::Killed)),
+        (Some(vec![]), None, None),
+        (Some(vec![]), Some(vec![]), Some(KillOutcome::Graceful)),
+        (Some(vec![]), Some(vec![&uid]), Some(KillOutcome::OomKilled)),
+    ] {
+        let mut json = serde_json::to_value(&record).unwrap();
+        let fields = json.as_object_mut().unwrap();
+        for (name, list) in [("struck", struck), ("spared", spared)] {
+            if let Some(list) = list {
+                fields.insert(name.to_owned(), serde_json::json!(list));
+            }
+        }
+        let settings = fields["settings"].as_object_mut().unwrap();
+        settings.remove("alwaysGiveGrace");
+        let before = fields["before"].as_object_mut().unwrap();
+        before.remove("evictions");
+        let victims = serde_json::json!({ "victims": [["gone", true]], "until": 5 });
+        before.insert("hold".to_owned(), victims);
+        let eviction = fields["decision"]["evictions"][0].as_object_mut().unwrap();
+        eviction.remove("isImmediate");
+        let read: Record = serde_json::from_value(json).unwrap();
+        assert_eq!(read.outcome(&uid), expected);
+        assert_eq!(read.differences(), Ok(vec![]));
+    }
+}
+
+#[test]
+fn an_agent_that_is_started_again_goes_on_with_what_was_carried_out() {
+    let [killed, graceful, oom_killed] = [
+        KillOutcome::Killed,
+        KillOutcome::Graceful,
+        KillOutcome::OomKilled,
+    ]
+    .map(|outcome| with_outcome(Some(outcome)));
+    let earlier = |records: &[&Record]| earlier_evictions(records.iter().copied());
+    assert!(earlier(&[&killed])[0].is_killed);
+    assert!(!earlier(&[&graceful])[0].is_killed);
+    assert_eq!(earlier(&[&oom_killed]), []);
+}
+
+#[test]
+fn memory_comes_back_before_other_pods_are_kept_away_and_that_before_anything_is_explained() {
+    let place = |phase| Phase::ORDER.iter().position(|one| *one == phase).unwrap();
+    assert_eq!(place(Phase::Kill), 0);
+    assert_eq!(place(Phase::Conditions), 1);
+    // Should the agent not live to see the end of a pod, the next one knows why it ends.
+    assert!(place(Phase::Record) < place(Phase::Terminate));
+    assert!(place(Phase::Terminate) < place(Phase::Events));
+}
+
+#[test]
+fn a_grace_period_that_ended_early_is_recorded_and_replayed() {
+    let hard = [("memory.available", "100Mi")];
+    let soft = [("memory.available", "1Gi", "1s")];
+    let settings = Settings {
+        always_give_grace: false,
+        max_pod_grace_period_seconds: 30,
+        ..eviction_settings(Profile::Kubernetes136, &hard, &soft)
+    };
+    let (mut engine, mut recorder) = (Engine::new(settings), Recorder::new(8));
+    let pods = pods(2);
+    let pods = observed(&pods);
+    for (second, mib, outcome) in [
+        (0, 900, None),
+        (1, 895, Some(KillOutcome::Graceful)),
+        (2, 890, None),
+        (3, 90, Some(KillOutcome::Killed)),
+    ] {
+        let now = Timestamp::from_secs(second);
+        let observation = memory_observation(mib * MIB, CAPACITY, now);
+        let input = Input::Observed {
+            observation: &observation,
+            pods: &pods,
+        };
+        let decision = recorder.decide(&mut engine, now, input);
+        let evicted = decision.evictions().map(|eviction| &eviction.uid);
+        let uids: Vec<&PodUid> = evicted.chain(decision.kills()).collect();
+        assert_eq!(uids.len(), usize::from(outcome.is_some()), "{second}");
+        for (uid, outcome) in uids.into_iter().zip(outcome) {
+            recorder.outcome(&mut engine, now, uid, outcome);
+        }
+        recorder.write(&engine, now, input, &decision);
+    }
+    let records: Vec<&Record> = recorder.records().collect();
+    assert_eq!(records.len(), 2);
+    let uid = records[0].decision.evictions[0].uid.clone();
+    assert_eq!(records[1].decision.kills, [uid]);
+    for record in &records {
+        assert_eq!(record.differences(), Ok(vec![]));
+    }
+    let earlier = earlier_evictions(records.into_iter());
+    assert_eq!(earlier.len(), 1);
+    assert!(earlier[0].is_killed, "by the second record");
 }

@@ -26,14 +26,14 @@ fn behind_a_soft_line_a_pod_gets_the_lines_grace_and_then_its_own() {
     trial.tenants[0].hold(340);
     let rest = Arc::clone(&trial.rest);
     eventually("it is evicted", || !rest.evicted.lock().unwrap().is_empty());
-    let (at, condemned) = rest.evicted.lock().unwrap()[0].clone();
+    let (at, eviction) = rest.evicted.lock().unwrap()[0].clone();
     let crossed = trial.sampler.crossing().at.unwrap();
     let waited = at.saturating_duration_since(crossed);
     let expected = Duration::from_millis(1400)..Duration::from_millis(2500);
     assert!(expected.contains(&waited), "{waited:?}");
-    assert_eq!(condemned.eviction.pod_ref.name, "hog");
-    assert_eq!(condemned.eviction.grace_period_seconds, 7);
-    assert!(!condemned.is_struck, "it takes no more, so there is time");
+    assert_eq!(eviction.pod_ref.name, "hog");
+    assert_eq!(eviction.grace_period_seconds, 7);
+    assert!(!eviction.is_immediate, "it takes no more, so there is time");
     // While it takes its time nobody else has to go, and the pressure is told.
     let_pass(Duration::from_secs(1));
     assert!(trial.tenants[0].is_alive());

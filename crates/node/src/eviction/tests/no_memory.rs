@@ -5,11 +5,10 @@ use std::cell::Cell;
 
 use plimsoll_core::cgroup::{Driver, Version};
 use plimsoll_core::eviction::{Decision, Engine, Input, MemoryObservation, Observation};
-use plimsoll_core::object::timestamp::Timestamp;
 
 use super::super::gauge::Reading;
+use super::super::kill::{Outcomes, kill_pods};
 use super::super::roster::Roster;
-use super::super::strike::{Struck, strike_at_once};
 use super::*;
 use crate::cgroup::fake::FakeMachine;
 use crate::cgroup::testing::Waiting;
@@ -46,7 +45,11 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// A pod named `hog` and everything it takes to evict it, as before a decision.
-fn roster(cgroups: &Cgroups, reading: &mut Reading, sign: &Arc<Sign>) -> (Roster, CgroupPath) {
+fn roster(
+    cgroups: &Cgroups,
+    reading: &mut Reading,
+    notice: &Arc<KillNotice>,
+) -> (Roster, CgroupPath) {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "hog", "namespace": "default", "uid": "uid-hog"},
         "spec": {"containers": [{"name": "main", "image": "none"}]},
@@ -63,8 +66,8 @@ fn roster(cgroups: &Cgroups, reading: &mut Reading, sign: &Arc<Sign>) -> (Roster
     };
     cgroups.create(&cgroup).unwrap();
     let mut roster = Roster::default();
-    let sign = |_: &PodUid| Some(Arc::clone(sign));
-    roster.update(vec![report], cgroups, Profile::default(), reading, sign);
+    let notice = |_: &PodUid| Some(Arc::clone(notice));
+    roster.update(vec![report], cgroups, Profile::default(), reading, notice);
     roster.measure(reading, cgroups);
     (roster, cgroup)
 }
@@ -91,9 +94,9 @@ fn decide(engine: &mut Engine, roster: &mut Roster) -> Decision {
 }
 
 /// Carries out the decision; answers how often that asked for memory.
-fn asked(cgroups: &Cgroups, prepare: impl FnOnce(&CgroupPath)) -> (usize, Vec<(usize, Struck)>) {
-    let (mut reading, sign) = (Reading::new(16), Arc::default());
-    let (mut roster, cgroup) = roster(cgroups, &mut reading, &sign);
+fn asked(cgroups: &Cgroups, prepare: impl FnOnce(&CgroupPath)) -> (usize, Outcomes) {
+    let (mut reading, notice) = (Reading::new(16), Arc::default());
+    let (mut roster, cgroup) = roster(cgroups, &mut reading, &notice);
     prepare(&cgroup);
     let decision = decide(&mut Engine::new(engine("150Mi", None)), &mut roster);
     let mut done = Vec::with_capacity(4);
@@ -102,14 +105,14 @@ fn asked(cgroups: &Cgroups, prepare: impl FnOnce(&CgroupPath)) -> (usize, Vec<(u
     assert_eq!(ASKED.get() - before, 1, "what is asked for is counted");
     let before = ASKED.get();
     let targets = roster.targets();
-    strike_at_once(&decision, targets, &mut reading, false, &mut done);
+    kill_pods(&decision, targets, &mut reading, &mut done);
     let asked = ASKED.get() - before;
-    assert!(sign.is_given());
+    assert!(notice.is_given());
     (asked, done)
 }
 
-fn was_killed(done: &[(usize, Struck)]) -> bool {
-    matches!(done, [(_, Struck::Killed)])
+fn was_killed(done: &Outcomes) -> bool {
+    matches!(done.as_slice(), [(_, Ok(KillOutcome::Killed))])
 }
 
 #[test]

@@ -38,7 +38,6 @@ pub(super) struct Entry {
 pub(super) struct Kill {
     pub(super) grace_secs: Option<i64>,
     pub(super) forced: Option<Forced>,
-    pub(super) is_struck: bool,
 }
 
 /// Whether a pod is to end by what its source says.
@@ -82,7 +81,7 @@ impl Entry {
         let mut end = (begun.is_some() || is_over(&wanted)).then(|| End {
             grace_secs: grace::shorten(None, &wanted, left),
             // What has ended meanwhile, or ends in what is left of its time, was told to.
-            is_struck: begun.is_some(),
+            is_killed: begun.is_some(),
             forced: begun.map(|begun| begun.forced),
         });
         let mut settled = is_over_already.then(|| wanted.status.clone().unwrap_or_default());
@@ -101,7 +100,7 @@ impl Entry {
             end = Some(End {
                 grace_secs: grace::shorten(None, &wanted, None),
                 forced: None,
-                is_struck: false,
+                is_killed: false,
             });
             is_rejected = true;
         }
@@ -191,11 +190,11 @@ impl Entry {
             let known = desired.end.take();
             let grace_secs = known.as_ref().map(|end| end.grace_secs);
             let forced = known.as_ref().and_then(|end| end.forced.clone());
-            let was_struck = known.as_ref().is_some_and(|end| end.is_struck);
+            let is_killed = known.as_ref().is_some_and(|end| end.is_killed);
             desired.end = Some(End {
                 grace_secs: grace::shorten(grace_secs, pod, kill.grace_secs),
                 forced: forced.or(kill.forced),
-                is_struck: was_struck || kill.is_struck,
+                is_killed,
             });
             desired.end != known
         });

@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::runtime::Runtime;
 
 use super::image::Images;
+use super::kill_notice::KillNotice;
 use super::note::{Note, reason};
 use super::reports::Reports;
-use super::sign::Sign;
 use super::status::Forced;
 use super::worker::{Shared, grace};
 use super::{Clock, Host, Settings, anatomy};
@@ -196,24 +196,13 @@ impl Pods {
         self.retry_resizes(&mut table);
     }
 
-    /// What to give before somebody else than its worker kills the processes of a pod. To be
-    /// followed by [`Self::strike`], which the worker waits for if it sees them dead.
-    pub fn sign(&self, uid: &str) -> Option<Arc<Sign>> {
+    /// What to give before something else than its worker kills the processes of a pod. Whatever the
+    /// worker sees of their end from then on has the reason of the notice, unless the kernel was
+    /// first. [`Self::kill`] has it begin before it sees anything.
+    pub fn kill_notice(&self, uid: &str) -> Option<Arc<KillNotice>> {
         let table = self.table();
         let entry = table.entries.get(uid)?;
-        Some(Arc::clone(entry.record.sign()))
-    }
-
-    /// Takes why a pod's processes are killed. Whatever its worker sees of their end from the sign on
-    /// has this reason, unless the kernel was first.
-    pub fn strike(&self, uid: &str, forced: Forced) {
-        if let Some(entry) = self.table().entries.get_mut(uid) {
-            entry.end(Kill {
-                grace_secs: Some(0),
-                forced: Some(forced),
-                is_struck: true,
-            });
-        }
+        Some(Arc::clone(entry.record.kill_notice()))
     }
 
     /// Takes whom an earlier agent has begun to end, by uid: it may have been gone before it could
@@ -222,26 +211,34 @@ impl Pods {
         self.table().begun = begun;
     }
 
-    /// Stops a pod, for the sake of others or because it may not stay; returns once nothing of it
-    /// runs. `grace_secs` is how long it is given at most; its own period if `None`.
-    pub async fn kill(
+    /// Stops a pod, for the sake of others or because it may not stay: its worker begins before this
+    /// returns, and the future ends once nothing of the pod runs. `grace_secs` is how long it is given
+    /// at most; its own period if `None`.
+    pub fn kill(
         &self,
         uid: &str,
         grace_secs: Option<i64>,
         forced: Option<Forced>,
-    ) -> Result<(), KillTimeout> {
-        let (pod, mut stopped) = {
-            let mut table = self.table();
-            let Some(entry) = table.entries.get_mut(uid) else {
-                return Ok(());
-            };
-            entry.end(Kill {
-                grace_secs,
-                forced,
-                is_struck: false,
-            });
+    ) -> impl Future<Output = Result<(), KillTimeout>> + Send + use<> {
+        let ending = self.table().entries.get_mut(uid).map(|entry| {
+            entry.end(Kill { grace_secs, forced });
             (entry.pod(), entry.stopped.clone())
-        };
+        });
+        let pods = self.clone();
+        async move {
+            match ending {
+                Some((pod, stopped)) => pods.until_stopped(pod, stopped, grace_secs).await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    async fn until_stopped(
+        &self,
+        pod: Arc<Pod>,
+        mut stopped: watch::Receiver<bool>,
+        grace_secs: Option<i64>,
+    ) -> Result<(), KillTimeout> {
         // Half as much again as the pod is given, and ten seconds at least, for the runtime.
         let given = grace_secs.unwrap_or_else(|| grace::of_pod(&pod)).max(0);
         let patience = given.saturating_add(given / 2).max(10);

@@ -43,7 +43,6 @@ impl Pods {
                     condition_message: Some(CONDITION_MESSAGE),
                     keeps_success: false,
                 }),
-                is_struck: false,
             });
             ends.push(entry.stopped.clone());
         }

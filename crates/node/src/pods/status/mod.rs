@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus};
+use plimsoll_core::eviction::Eviction;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::pod::status::{DISRUPTION_TARGET, Failure};
 use plimsoll_core::object::timestamp::Timestamp;
@@ -59,6 +60,19 @@ pub struct Forced {
     pub condition_message: Option<&'static str>,
     /// Whether a pod that has done all its work is left to have succeeded.
     pub keeps_success: bool,
+}
+
+impl Forced {
+    /// That it is evicted.
+    pub fn evicted(eviction: &Eviction) -> Forced {
+        let failure = eviction.failure();
+        Forced {
+            reason: failure.reason.to_owned(),
+            message: failure.message.to_owned(),
+            is_disruption: failure.is_disruption,
+            ..Forced::default()
+        }
+    }
 }
 
 /// What a status is made from.

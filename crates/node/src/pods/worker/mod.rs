@@ -78,8 +78,8 @@ pub struct End {
     pub grace_secs: i64,
     /// What its status says from then on.
     pub forced: Option<Forced>,
-    /// Whether its processes are ended by somebody else than its worker, for that reason.
-    pub is_struck: bool,
+    /// Whether its processes are ended by something else than its worker, for that reason.
+    pub is_killed: bool,
 }
 
 /// The worker of one pod.
@@ -183,15 +183,32 @@ impl Worker {
 
     /// Takes over what the pod should be; answers whether it should end.
     fn is_to_end(&mut self) -> bool {
+        let is_to_end = self.end().is_some();
         let desired = self.desired.borrow_and_update().clone();
         let mut state = self.record.state();
         state.pod = desired.pod;
-        state.stage > Stage::Running || desired.end.is_some()
+        state.stage > Stage::Running || is_to_end || desired.end.is_some()
     }
 
     /// Whether somebody wants the pod to end, which is a reason to stop what one is doing.
     fn ends(&self) -> bool {
-        self.desired.borrow().end.is_some()
+        self.desired.borrow().end.is_some() || self.record.kill_notice().is_given()
+    }
+
+    /// How the pod is to end, if it is: as was asked for, or at once if its processes are being killed
+    /// by something else.
+    fn end(&self) -> Option<End> {
+        let end = self.desired.borrow().end.clone();
+        let Some(killed) = self.record.kill_notice().forced() else {
+            return end;
+        };
+        let grace_secs = end.as_ref().map(|end| end.grace_secs);
+        let forced = end.and_then(|end| end.forced);
+        Some(End {
+            grace_secs: grace::shorten(grace_secs, &self.record.pod(), Some(0)),
+            forced: forced.or(Some(killed)),
+            is_killed: true,
+        })
     }
 
     fn in_a(&self, delay: Duration) -> Next {

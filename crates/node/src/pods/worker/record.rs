@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
-use crate::pods::Sign;
+use crate::pods::KillNotice;
 use crate::pods::anatomy;
 use crate::pods::back_off::BackOff;
 use crate::pods::observed::{self, Observed};
@@ -25,7 +25,7 @@ pub(crate) struct Record {
     state: Mutex<State>,
     wake: Notify,
     reported: Notify,
-    sign: Arc<Sign>,
+    kill_notice: Arc<KillNotice>,
 }
 
 /// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
@@ -79,7 +79,7 @@ impl State {
     /// Takes over why the pod's processes are killed, in the very moment in which they are seen to
     /// be dead: until its worker stops the pod, somebody else may report it. `before` is what was
     /// seen last; what the kernel has killed since, for want of memory, was not killed by us.
-    pub(super) fn adopt_strike(&mut self, end: &End, before: &Observed) {
+    pub(super) fn adopt_kill(&mut self, end: &End, before: &Observed) {
         let had_ended = |id: &str| {
             let mut ended = before.containers.iter().filter(|c| has_ended(c));
             ended.any(|container| container.id == id)
@@ -87,7 +87,7 @@ impl State {
         let since = self.observed.containers.iter();
         let mut since = since.filter(|c| has_ended(c) && !had_ended(&c.id));
         self.was_kernel_first |= since.any(|container| container.reason == OOM_KILLED);
-        if end.is_struck && self.forced.is_none() && !self.was_kernel_first {
+        if end.is_killed && self.forced.is_none() && !self.was_kernel_first {
             self.forced.clone_from(&end.forced);
         }
     }
@@ -121,13 +121,13 @@ impl Record {
             state: Mutex::new(state),
             wake: Notify::new(),
             reported: Notify::new(),
-            sign: Arc::default(),
+            kill_notice: Arc::default(),
         }
     }
 
-    /// What is given before somebody else kills the pod's processes.
-    pub(crate) fn sign(&self) -> &Arc<Sign> {
-        &self.sign
+    /// What is given before something else than its worker kills the pod's processes.
+    pub(crate) fn kill_notice(&self) -> &Arc<KillNotice> {
+        &self.kill_notice
     }
 
     /// The knowledge, to read or change. Not to be held while waiting for anything.

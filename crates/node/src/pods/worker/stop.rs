@@ -68,7 +68,7 @@ impl Worker {
             state.pod = desired.pod;
             state.stage = state.stage.max(Stage::Terminating);
         }
-        let end = desired.end?;
+        let end = self.end()?;
         if end.forced.is_some() && self.record.state().forced.is_none() {
             let is_over = anatomy::is_terminal_phase(&self.record.publish());
             if !is_over {

@@ -18,10 +18,7 @@ use crate::pods::status::Forced;
 use crate::runtime::wire::PodSandboxConfig;
 
 use super::start::Outcome;
-use super::{Desired, Next, RETRY, RETRY_SOON, Worker, ended};
-
-/// How long the reason of a death is waited for that was announced.
-const REASON: Duration = Duration::from_secs(1);
+use super::{Next, RETRY, RETRY_SOON, Worker, ended};
 
 impl Worker {
     /// Looks at the pod once and does what is to be done.
@@ -63,14 +60,14 @@ impl Worker {
         let runtime = Arc::clone(&self.shared().runtime);
         match look(&*runtime, anatomy::uid(pod), &known).await {
             Ok(observed) => {
-                self.until_told_why().await;
+                let end = self.end();
                 let mut state = self.record.state();
                 let is_there = |id: &String| observed.containers.iter().any(|c| c.id == *id);
                 state.health.retain(|id, _| is_there(id));
                 state.observed = observed;
                 state.adopt_started();
-                if let Some(end) = &self.desired.borrow().end {
-                    state.adopt_strike(end, &known);
+                if let Some(end) = &end {
+                    state.adopt_kill(end, &known);
                 }
                 Ok(())
             }
@@ -80,20 +77,6 @@ impl Worker {
                 self.shared().host.record(pod, note);
                 Err(self.in_a(RETRY))
             }
-        }
-    }
-
-    /// Somebody else may have killed the processes that were just seen dead; then it says why in a
-    /// moment.
-    async fn until_told_why(&self) {
-        if !self.record.sign().is_given() {
-            return;
-        }
-        let mut desired = self.desired.clone();
-        let is_told = |desired: &Desired| desired.end.as_ref().is_some_and(|end| end.is_struck);
-        let told = desired.wait_for(is_told);
-        if tokio::time::timeout(REASON, told).await.is_err() {
-            tracing::warn!(pod = %anatomy::described(&self.record.pod()), "nobody said why it was killed");
         }
     }
 

@@ -52,7 +52,8 @@ fn until_decided(cluster: &Cluster, told: &Path, pod: &Value) {
     std::fs::write(told.join(name.as_str().unwrap()), "").unwrap();
     until("there is a decision against it", || {
         let decisions = written(cluster);
-        match against(&decisions, uid).any(|record| record["struck"] == json!([])) {
+        let is_graceful = |record: &Value| record["outcomes"][0]["outcome"] == "graceful";
+        match against(&decisions, uid).any(is_graceful) {
             true => Ok(()),
             false => Err(format!("{decisions:#}")),
         }

@@ -208,8 +208,10 @@ fn the_forecast_is_that_of_the_samples() {
     assert_eq!(line.pods, 3);
 }
 
-/// The lines that an agent gives: signal, hard or soft, line, left, capacity, seconds until reached.
-fn told(lines: &[(&str, bool, u64, u64, u64, Option<i64>)]) -> LinesRecord {
+/// A line that an agent gives: signal, hard or not, line, left, capacity, seconds until reached.
+type Told<'a> = (&'a str, bool, u64, u64, u64, Option<i64>);
+
+fn told(lines: &[Told<'_>]) -> LinesRecord {
     let items: Vec<Value> = lines
         .iter()
         .map(|(signal, is_hard, line, available, capacity, seconds)| {

@@ -17,7 +17,6 @@ mod transcript;
 
 mod adoption;
 mod cgroups;
-mod clock;
 mod confinement;
 mod demo;
 mod down;

@@ -2,7 +2,7 @@
 //!
 //! The clock of a machine may be set while a process runs: at boot from 1970 to today, by hand an
 //! hour back. What is written down for people bears the time of that clock ([`Clock::now`]). How long
-//! something takes, or is still to take, is measured with one that nobody sets ([`Clock::steady`]).
+//! something takes, or is still to take, is measured with one that is never set ([`Clock::steady`]).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ impl Clock {
         (self.now)()
     }
 
-    /// A time that passes evenly and that nobody sets, to measure with. It is the time of
+    /// A time that passes evenly and is never set, to measure with. It is the time of
     /// [`Clock::now`] until that is set.
     pub fn steady(&self) -> Timestamp {
         (self.steady)()

@@ -96,7 +96,7 @@ const fn usual(tier: Tier) -> Manner {
 type Row = (&'static str, Tier, &'static str, Manner);
 
 /// The first row that fits counts.
-const ROWS: [Row; 23] = {
+const ROWS: [Row; 22] = {
     use Load::{Alone, Computes, Waits};
     use Process::{Batch, Own, Together};
     use Tier::{Root, Tools, Unit, Vm};
@@ -194,16 +194,6 @@ const ROWS: [Row; 23] = {
             Manner {
                 only_by_name: true,
                 ..manner(Own, Computes, 3600)
-            },
-        ),
-        // In the machine of `vm::nodes_are_the_same_on_cgroup_v2`; by name, in one of its own.
-        (
-            "plimsoll/node",
-            Vm,
-            "clock::",
-            Manner {
-                only_by_name: true,
-                ..usual(Vm)
             },
         ),
         // Times from shortage to death in a machine that needs both cores.

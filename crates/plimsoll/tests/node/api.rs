@@ -29,7 +29,7 @@ impl Api {
         }
     }
 
-    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME` and its `lease NAME`, all
+    /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
     /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
     /// `NotFound` if that is why. Who has written which field is left out: where a test prints what it
     /// got, the status is what matters.
@@ -39,9 +39,6 @@ impl Api {
             Some(("decisions", node)) => format!("/api/v1/nodes/{node}/proxy/plimsoll/decisions"),
             Some((kinds @ ("pods" | "events"), namespace)) => {
                 format!("/api/v1/namespaces/{namespace}/{kinds}")
-            }
-            Some(("lease", node)) => {
-                format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
             }
             Some((kind @ ("pod" | "serviceaccount"), name)) => {
                 format!("/api/v1/namespaces/default/{kind}s/{name}")

@@ -17,7 +17,6 @@ mod transcript;
 
 mod adoption;
 mod cgroups;
-mod clock;
 mod clock_of_the_server;
 mod confinement;
 mod demo;

@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
+use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
 use crate::image::{ImageService, Registries, Store};
 use crate::machine::{self, LocalMachine, read_local_machine};
@@ -61,6 +62,9 @@ pub enum StartError {
     /// Another agent uses the data directory.
     #[error("cannot use the data directory")]
     Claim(#[from] ClaimError),
+    /// Which ids pods have cannot be known.
+    #[error("cannot find out which user namespaces pods have")]
+    UserNamespaces(#[from] UserNamespaceError),
     /// What the agent uses cannot be noted.
     #[error("cannot note in {data_dir} what the agent uses of the machine")]
     Footprint {
@@ -100,6 +104,7 @@ pub(super) struct Prepared {
     /// `containerd`, `plimsoll`: the prefix of container ids.
     pub(super) runtime_name: String,
     pub(super) facts: NodeFacts,
+    pub(super) user_namespaces: Arc<UserNamespaces>,
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
@@ -140,6 +145,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     adjust_kernel(options)?;
     raise_file_limit(options);
     make_directories(options)?;
+    let user_namespaces = UserNamespaces::load(&options.directories.root, &options.config)?;
     let runtime = open_runtime(options).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
@@ -160,6 +166,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         runtime_version: format!("{}://{}", version.runtime_name, version.runtime_version),
         runtime_name: version.runtime_name,
         facts,
+        user_namespaces: Arc::new(user_namespaces),
     })
 }
 

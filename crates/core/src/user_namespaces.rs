@@ -68,7 +68,8 @@ impl IdRanges {
         if let Some(number) = self.by_pod.get(pod) {
             return Ok(self.range(*number));
         }
-        let free = (1..=self.last()).zip(self.taken.iter().map(Some).chain(std::iter::repeat(None)));
+        let free =
+            (1..=self.last()).zip(self.taken.iter().map(Some).chain(std::iter::repeat(None)));
         let mut free = free.filter(|(number, taken)| *taken != Some(number));
         let (number, _) = free.next().ok_or(IdRangeError::NoneLeft)?;
         self.taken.insert(number);
@@ -166,9 +167,19 @@ mod tests {
         ranges.allocate(&uid("a")).unwrap();
         for (pod, first, length, problem) in [
             ("b", 131_072, 131_072, "wrong user namespace length 131072"),
-            ("b", 100_000, 65_536, "wrong user namespace offset specified 100000"),
+            (
+                "b",
+                100_000,
+                65_536,
+                "wrong user namespace offset specified 100000",
+            ),
             ("b", 0, 65_536, "id 0 is out of range"),
-            ("b", 65_536, 65_536, "range picked for pod \"b\" already taken"),
+            (
+                "b",
+                65_536,
+                65_536,
+                "range picked for pod \"b\" already taken",
+            ),
             (
                 "a",
                 131_072,

@@ -35,6 +35,7 @@ mod readme;
 mod refusals;
 mod static_pods;
 mod streams;
+mod users;
 mod vm;
 mod volumes;
 mod workloads;

@@ -15,11 +15,12 @@
 //! 6. [`config`] – node configuration from the files and flags people have.
 //! 7. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
 //! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
-//! 9. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 10. [`scheduling`] – which node a pod goes to, and why not the others.
-//! 11. [`eviction`] – which pod leaves a node that runs short, and when.
-//! 12. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
-//! 13. [`lint`] – advice on configurations and manifests.
+//! 9. [`user_namespaces`] – which ids of the node the users of a pod have.
+//! 10. [`admission`] – what is filled in, changed or refused before an object is stored.
+//! 11. [`scheduling`] – which node a pod goes to, and why not the others.
+//! 12. [`eviction`] – which pod leaves a node that runs short, and when.
+//! 13. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
+//! 14. [`lint`] – advice on configurations and manifests.
 
 pub mod admission;
 pub mod allocatable;
@@ -34,6 +35,7 @@ pub mod quantity;
 pub mod resources;
 pub mod scheduling;
 pub mod threshold;
+pub mod user_namespaces;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

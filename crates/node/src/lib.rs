@@ -17,6 +17,7 @@ pub mod frugality;
 pub mod identity;
 pub mod image;
 pub mod machine;
+mod mapped_mount;
 pub mod pods;
 pub mod preflight;
 pub mod project_quota;

@@ -24,7 +24,7 @@ use super::message;
 use super::observation::{Observation, Readings};
 use super::outlook::Outlook;
 use super::pending::{self, EarlierEviction, POLL};
-use super::rank::{self, Ranked};
+use super::rank::Ranked;
 use super::reclaim::NodeReclaim;
 use super::settings::{Lines, Settings};
 use super::shortage::is_short;
@@ -190,8 +190,7 @@ impl Engine {
 
     /// Who would go first if the signal were starved at this moment; exempt pods are listed too.
     pub fn ranking<'a>(&self, signal: Signal, pods: &[ActivePod<'a>]) -> Vec<Ranked<'a>> {
-        let order = self.settings.profile.eviction_rank();
-        rank::rank(signal, self.settings.layout, order, pods.iter().copied())
+        self.settings.ranking(signal, pods)
     }
 
     /// How far each threshold with an observed signal is.

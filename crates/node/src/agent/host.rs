@@ -19,6 +19,7 @@ use plimsoll_core::resources::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
+use super::user_namespaces::UserNamespaces;
 use crate::cgroup::NodeCgroups;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
@@ -27,6 +28,7 @@ use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
 use crate::runtime::wire::{
     AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
+    UserNamespace,
 };
 use crate::runtime::{self, Runtime};
 use crate::volumes::{Sources, VolumeError, Volumes};
@@ -38,6 +40,7 @@ pub(super) struct NodeHost {
     pub(super) sources: Arc<dyn Sources>,
     pub(super) volumes: Arc<Volumes>,
     pub(super) cgroups: Arc<NodeCgroups>,
+    pub(super) user_namespaces: Arc<UserNamespaces>,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) recorder: Recorder,
     /// What the node's resolv.conf says.
@@ -98,6 +101,11 @@ impl NodeHost {
         let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;
         let done = done.map_err(|_| HostError::new("the agent is stopping"))?;
         done.map_err(|error| HostError::new(chain(&error)))
+    }
+
+    async fn user_namespace(&self, pod: &Pod) -> Result<UserNamespace, HostError> {
+        let found = self.user_namespaces.of(pod, &*self.runtime).await;
+        found.map_err(|error| HostError::new(chain(&error)))
     }
 
     fn make_directories(&self, pod: &Pod) -> std::io::Result<()> {
@@ -221,9 +229,10 @@ impl Host for NodeHost {
             .remove_pod_dir(uid(pod))
             .await
             .map_err(failed)?;
-        let uid = PodUid::from(uid(pod));
-        let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&uid));
+        let cgroup = PodUid::from(uid(pod));
+        let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&cgroup));
         removed.await?;
+        self.user_namespaces.release(uid(pod));
         self.pods_changed.notify_one();
         Ok(())
     }
@@ -242,7 +251,8 @@ impl Host for NodeHost {
 
     async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, HostError> {
         let resolver = self.resolver.as_ref();
-        let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver);
+        let users = self.user_namespace(pod).await?;
+        let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver, &users);
         let sandbox = sandbox.map_err(|error| HostError::new(chain(&error)))?;
         for warning in sandbox.warnings {
             self.tell(pod, &Note::warning(warning.reason, warning.message));
@@ -257,6 +267,7 @@ impl Host for NodeHost {
         let image = self.runtime.image_status(request.image).await;
         let image = image.map_err(|error: runtime::Error| HostError::new(error.chain()))?;
         let volumes = self.volumes.mounted(uid(request.pod));
+        let users = self.user_namespace(request.pod).await?;
         let input = ContainerInput {
             pod: request.pod,
             container: request.container,
@@ -266,6 +277,7 @@ impl Host for NodeHost {
             image_user: ImageUser::from_image(image.as_ref()),
             volumes: &volumes,
             target_id: request.target,
+            user_namespace: &users,
         };
         let config = spec::container_config(&self.facts, &*self.sources, &input).await;
         config.map_err(|error| HostError::new(chain(&error)))

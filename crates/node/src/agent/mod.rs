@@ -2,7 +2,7 @@
 //!
 //! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
 //! pure values), `heartbeat` (saying it), `precedence` (before anything else); `prepare` (a machine
-//! made ready for pods), `credentials` and `host` (what workers need), `upkeep` (what is done again
+//! made ready for pods), `credentials`, `user_namespaces` and `host` (what workers need), `upkeep` (what is done again
 //! and again), `measure`, `neighbours` (what eviction sees), `house` (what the node frees), `pressure`
 //! (both at work), `face` (what is shown), `serving` (as whom), `tasks` (what runs as long as the
 //! agent), `vitals` (whether they get on), `run` (all of it).
@@ -29,6 +29,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod user_namespaces;
 mod vitals;
 mod walks;
 
@@ -38,3 +39,4 @@ pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeC
 pub use prepare::StartError;
 pub use run::run;
 pub use system_info::KUBELET_VERSION;
+pub use user_namespaces::UserNamespaceError;

@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
+use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
 use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
 use crate::image::{ImageService, Registries, Store};
@@ -63,6 +64,9 @@ pub enum StartError {
     /// Another agent uses the data directory.
     #[error("cannot use the data directory")]
     Claim(#[from] ClaimError),
+    /// Which ids pods have cannot be known.
+    #[error("cannot find out which user namespaces pods have")]
+    UserNamespaces(#[from] UserNamespaceError),
     /// What the agent uses cannot be noted.
     #[error("cannot note in {data_dir} what the agent uses of the machine")]
     Footprint {
@@ -104,6 +108,7 @@ pub(super) struct Prepared {
     pub(super) facts: NodeFacts,
     /// What walks over directories for the agent and its runtime.
     pub(super) walker: Walker,
+    pub(super) user_namespaces: Arc<UserNamespaces>,
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
@@ -145,6 +150,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     raise_file_limit(options);
     make_directories(options)?;
     let walker = walker(options);
+    let user_namespaces = UserNamespaces::load(&options.directories.root, &options.config)?;
     let runtime = open_runtime(options, walker.clone()).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
@@ -169,6 +175,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         runtime_name: version.runtime_name,
         facts,
         walker,
+        user_namespaces: Arc::new(user_namespaces),
     })
 }
 

@@ -10,8 +10,8 @@ use crate::pods::{Pods, anatomy};
 
 /// The order of the engine, by what was measured last; `None` before the node was measured.
 pub(super) fn ranking(meter: &Meter, pods: &Pods, signal: Signal) -> Option<RankingRecord> {
-    let engine = meter.engine()?;
-    let profile = engine.settings().profile;
+    let settings = meter.eviction_settings()?;
+    let profile = settings.profile;
     let mut usages = meter.summary().usages();
     let reports = pods.reports().all().into_iter();
     let present = reports.filter(|report| !report.is_finished);
@@ -21,5 +21,5 @@ pub(super) fn ranking(meter: &Meter, pods: &Pods, signal: Signal) -> Option<Rank
         Some(Standing::measured(&view, profile, usage, report.may_run))
     });
     let standings: Vec<Standing> = standings.collect();
-    Some(RankingRecord::of(engine, signal, &standings))
+    Some(RankingRecord::of(settings, signal, &standings))
 }

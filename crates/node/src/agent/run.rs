@@ -170,6 +170,7 @@ impl Agent {
             sources,
             volumes: Arc::new(volumes),
             cgroups: Arc::clone(&prepared.cgroups),
+            user_namespaces: Arc::clone(&prepared.user_namespaces),
             runtime: Arc::clone(&prepared.runtime),
             recorder,
             resolver: parse_resolv_conf(&resolver).ok(),

@@ -28,6 +28,15 @@ use wire::{
     RuntimeStatus, VersionResponse,
 };
 
+/// Whether pods can have users of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserNamespaceSupport {
+    /// With mounts that are mapped to them.
+    Full,
+    /// They cannot, and why, if that is known.
+    Lacking(String),
+}
+
 /// What the agent asks of a container runtime.
 #[async_trait]
 pub trait Runtime: Debug + Send + Sync {
@@ -37,6 +46,10 @@ pub trait Runtime: Debug + Send + Sync {
     async fn status(&self) -> Result<RuntimeStatus, Error>;
     /// The cgroup driver the runtime wants, if it tells.
     async fn cgroup_driver(&self) -> Result<Option<Driver>, Error>;
+    /// Whether pods can have users of their own. A runtime that does not say so has none.
+    async fn user_namespaces(&self) -> Result<UserNamespaceSupport, Error> {
+        Ok(UserNamespaceSupport::Lacking(String::new()))
+    }
     /// Tells the runtime the node's range of pod addresses.
     async fn update_pod_cidr(&self, cidr: &str) -> Result<(), Error>;
 

@@ -34,6 +34,14 @@ impl MountTable {
         self.0.iter().rev().find(|entry| entry.path == path)
     }
 
+    /// The mount that the path is on.
+    pub fn holding(&self, path: &Path) -> Option<&MountEntry> {
+        let path = real(path);
+        let above = self.0.iter().filter(|entry| path.starts_with(&entry.path));
+        // Of several at one place, the last hides the others.
+        above.max_by_key(|entry| entry.path.components().count())
+    }
+
     /// What is mounted at the path or below it, in an order in which it can be unmounted.
     pub fn below(&self, path: &Path) -> Vec<&MountEntry> {
         let path = real(path);

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
-use plimsoll_node::runtime::embedded::{Embedded, ImageConfig, Images, NetworkOptions, Options};
+use plimsoll_node::runtime::embedded::{
+    Embedded, ImageConfig, Images, NetworkOptions, Options, RootOwner,
+};
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Runtime};
 
@@ -61,7 +63,12 @@ impl Images for Busybox {
         })
     }
 
-    async fn prepare_root(&self, _: &str, root: &str) -> Result<PathBuf, Error> {
+    async fn prepare_root(
+        &self,
+        _: &str,
+        root: &str,
+        _: Option<&RootOwner>,
+    ) -> Result<PathBuf, Error> {
         let target = self.dir.join("roots").join(root);
         let image = self.dir.join("image");
         for part in ["bin", "etc", "tmp"] {

@@ -21,6 +21,7 @@ mod restart;
 mod sandboxes;
 mod scene;
 mod stats;
+mod users;
 mod vm;
 
 use std::process::ExitCode;
@@ -99,6 +100,18 @@ fn trials(suite: &'static Suite, runtime: Backend) -> Vec<Trial> {
             devices_are_given_by_name,
             later_mounts_are_seen_only_where_asked_for,
             new_privileges_can_be_forbidden;
+        users:
+            the_runtime_tells_whether_pods_can_have_users,
+            root_of_a_pod_is_an_ordinary_user_of_the_node,
+            the_root_file_system_is_roots,
+            streams_and_terminals_are_the_pods,
+            users_of_the_image_are_the_pods,
+            volumes_keep_their_owners_on_disk,
+            a_volume_that_cannot_be_mapped_is_refused,
+            who_escapes_has_no_power_over_the_node,
+            processes_are_shared_by_those_with_the_same_users,
+            rights_in_a_pod_are_rights_over_the_pod,
+            a_pod_is_not_the_nodes_and_its_own_at_once;
         filters:
             the_default_filter_holds_back_what_touches_the_node,
             a_right_opens_its_calls,

@@ -37,6 +37,7 @@ mod readme;
 mod refusals;
 mod static_pods;
 mod streams;
+mod users;
 mod vm;
 mod volumes;
 mod workloads;

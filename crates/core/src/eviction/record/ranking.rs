@@ -7,8 +7,8 @@ use crate::resources::Bytes;
 use crate::threshold::{Signal, StarvedResource};
 
 use super::super::candidate::{ActivePod, Candidate};
-use super::super::engine::Engine;
 use super::super::rank::Ranked;
+use super::super::settings::Settings;
 use super::super::usage::{MemoryUsage, PodUsage};
 use super::decision::RankRecord;
 use crate::object::pod::PodView;
@@ -75,13 +75,13 @@ impl Standing {
 
 impl RankingRecord {
     /// The order that the engine evicts them in.
-    pub fn of(engine: &Engine, signal: Signal, pods: &[Standing]) -> RankingRecord {
+    pub fn of(settings: &Settings, signal: Signal, pods: &[Standing]) -> RankingRecord {
         let active = pods.iter().map(|pod| ActivePod {
             candidate: &pod.candidate,
             usage: pod.usage.as_ref(),
         });
         let active: Vec<ActivePod<'_>> = active.collect();
-        let ranked = engine.ranking(signal, &active);
+        let ranked = settings.ranking(signal, &active);
         let place = |ranked: &Ranked<'_>| {
             let requests = &ranked.pod.candidate.requests;
             PlaceRecord {
@@ -102,7 +102,6 @@ impl RankingRecord {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::settings::Settings;
     use super::*;
     use crate::config::NodeConfig;
     use crate::threshold::DiskLayout;
@@ -130,7 +129,7 @@ mod tests {
         let config = NodeConfig::defaults(Profile::default());
         let settings = Settings::new(&config, DiskLayout::Single).unwrap();
         let pods = [standing("waits", None), standing("hog", Some(50 << 20))];
-        let ranking = RankingRecord::of(&Engine::new(settings), Signal::MemoryAvailable, &pods);
+        let ranking = RankingRecord::of(&settings, Signal::MemoryAvailable, &pods);
         let names: Vec<&str> = ranking.items.iter().map(|item| &*item.rank.pod).collect();
         assert_eq!(names, ["default/hog", "default/waits"]);
         assert_eq!(ranking.items[1].rank.usage.as_deref(), Some("0"));

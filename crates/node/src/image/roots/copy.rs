@@ -17,13 +17,15 @@ use super::super::unpack::{copy_attributes, is_opaque, is_whiteout};
 /// Deeper trees are refused; each level holds two directories open.
 const DEEPEST: usize = 256;
 
-/// Copies layers, uppermost first, over each other into an empty directory.
-pub(super) fn copy_layers(layers: &[PathBuf], into: &Path) -> io::Result<()> {
+/// Copies layers, uppermost first, over each other into an empty directory. The copies belong to other
+/// users: id 0 becomes `first_id`, and so on.
+pub(super) fn copy_layers(layers: &[PathBuf], into: &Path, first_id: u32) -> io::Result<()> {
     let into = open_directory(CWD, into)?;
     for layer in layers.iter().rev() {
         let mut copy = Copy {
             top: &into,
             links: BTreeMap::new(),
+            first_id,
         };
         let from = open_directory(CWD, layer.as_path())?;
         copy.directory(&from, &into, Path::new(""), 0)?;
@@ -37,6 +39,7 @@ struct Copy<'a> {
     /// Copies of files with several names, by their inodes: where to link to. A layer has each
     /// path once, so nothing on these paths changes while the layer is copied.
     links: BTreeMap<u64, PathBuf>,
+    first_id: u32,
 }
 
 impl Copy<'_> {
@@ -69,7 +72,7 @@ impl Copy<'_> {
                 }
             }
         }
-        copy_attributes(from.as_fd(), to.as_fd())
+        copy_attributes(from.as_fd(), to.as_fd(), self.first_id)
     }
 
     fn other(
@@ -85,17 +88,17 @@ impl Copy<'_> {
             return Ok(rustix::fs::linkat(self.top, earlier, to, name, flags)?);
         }
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => copy_file(from, to, name)?,
+            FileType::RegularFile => copy_file(from, to, name, self.first_id)?,
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(from, name, Vec::new())?;
                 rustix::fs::symlinkat(target, to, name)?;
-                copy_owner_and_time(to, name, stat)?;
+                copy_owner_and_time(to, name, stat, self.first_id)?;
             }
             FileType::Fifo => {
                 let mode = Mode::from(stat.st_mode & 0o777);
                 rustix::fs::mkfifoat(to, name, mode)?;
                 rustix::fs::chmodat(to, name, mode, AtFlags::empty())?;
-                copy_owner_and_time(to, name, stat)?;
+                copy_owner_and_time(to, name, stat, self.first_id)?;
             }
             _ => return Ok(()),
         }
@@ -118,7 +121,7 @@ fn directory_at(source: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<Owned
     Ok(open_directory(to.as_fd(), name)?)
 }
 
-fn copy_file(from: BorrowedFd<'_>, to: &OwnedFd, name: &CStr) -> io::Result<()> {
+fn copy_file(from: BorrowedFd<'_>, to: &OwnedFd, name: &CStr, first_id: u32) -> io::Result<()> {
     let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let source = rustix::fs::openat(from, name, read, Mode::empty())?;
     let write = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -128,14 +131,14 @@ fn copy_file(from: BorrowedFd<'_>, to: &OwnedFd, name: &CStr) -> io::Result<()> 
     if rustix::fs::ioctl_ficlone(&copied, &source).is_err() {
         io::copy(&mut source, &mut copied)?;
     }
-    copy_attributes(source.as_fd(), copied.as_fd())
+    copy_attributes(source.as_fd(), copied.as_fd(), first_id)
 }
 
-fn copy_owner_and_time(to: &OwnedFd, name: &CStr, stat: &Stat) -> io::Result<()> {
+fn copy_owner_and_time(to: &OwnedFd, name: &CStr, stat: &Stat, first_id: u32) -> io::Result<()> {
     let own_name = AtFlags::SYMLINK_NOFOLLOW;
     if rustix::process::geteuid().is_root() {
-        let uid = rustix::fs::Uid::from_raw(stat.st_uid);
-        let gid = rustix::fs::Gid::from_raw(stat.st_gid);
+        let uid = rustix::fs::Uid::from_raw(stat.st_uid.saturating_add(first_id));
+        let gid = rustix::fs::Gid::from_raw(stat.st_gid.saturating_add(first_id));
         rustix::fs::chownat(to, name, Some(uid), Some(gid), own_name)?;
     }
     let time = Timespec {

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -66,6 +66,23 @@ struct Facts {
     /// Lowest first.
     layers: Vec<Digest>,
     kind: Kind,
+    /// The id on the machine that id 0 of the image has, if it is not root.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    first_id: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(id: &u32) -> bool {
+    *id == 0
+}
+
+/// Whose a root is: users of a namespace, of whom root has this id on the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// The id of root.
+    pub first: u32,
+    /// The namespace.
+    pub user_namespace: BorrowedFd<'a>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -85,6 +102,8 @@ pub struct Roots {
     directory: PathBuf,
     /// How overlayfs works here, if it does, once that was tried.
     overlay: Arc<OnceLock<Option<Overlay>>>,
+    /// Whether its layers can belong to other users than on disk, once that was tried.
+    maps_layers: Arc<OnceLock<bool>>,
     measurements: Arc<Measurements>,
     walker: Walker,
 }
@@ -94,6 +113,7 @@ impl Roots {
         Roots {
             directory,
             overlay: Arc::default(),
+            maps_layers: Arc::default(),
             measurements: Arc::default(),
             walker: Walker::here(),
         }
@@ -184,10 +204,37 @@ impl Roots {
     }
 }
 
+impl Roots {
+    /// How overlayfs works for an owner, if it does.
+    fn overlay_for(&self, store: &Store, owner: Option<Owner<'_>>) -> Option<Overlay> {
+        let overlay = self.overlay(store)?;
+        let Some(owner) = owner else {
+            return Some(overlay);
+        };
+        let maps = self.maps_layers.get_or_init(|| {
+            let tried = store
+                .workspace(&BTreeSet::new())
+                .map_err(io::Error::other)
+                .and_then(|workspace| overlay.try_mapped(&workspace.path("trial"), owner));
+            if let Err(error) = &tried {
+                tracing::warn!(%error, "layers cannot be mapped to the users of pods; images are copied for those instead");
+            }
+            tried.is_ok()
+        });
+        maps.then_some(overlay)
+    }
+}
+
 impl Store {
     /// Lays out a root of an image under a name and mounts it, or mounts again what is there
-    /// under that name. Returns the path of the root.
-    pub fn prepare_root(&self, image: &Digest, name: &str) -> Result<PathBuf, Error> {
+    /// under that name. Returns the path of the root. Without an owner its files are those of the
+    /// machine's users.
+    pub fn prepare_root(
+        &self,
+        image: &Digest,
+        name: &str,
+        owner: Option<Owner<'_>>,
+    ) -> Result<PathBuf, Error> {
         check(name)?;
         let directory = self.roots.directory.join(name);
         let facts = match self.roots.facts(name) {
@@ -196,21 +243,28 @@ impl Store {
                 if directory.exists() {
                     self.remove_root(name)?;
                 }
-                self.make_root(image, &directory)?
+                self.make_root(image, &directory, owner)?
             }
         };
         let merged = directory.join(MERGED);
         if matches!(facts.kind, Kind::Overlay) {
             let layers = layer_paths(&self.layers, &facts.layers);
             let overlay = self.roots.overlay(self).unwrap_or_default();
-            overlay
-                .mount(&directory, &merged, &layers)
-                .doing("mount overlayfs at", &merged)?;
+            let mounted = match owner {
+                None => overlay.mount(&directory, &merged, &layers),
+                Some(owner) => overlay.mount_mapped(&directory, &merged, &layers, owner),
+            };
+            mounted.doing("mount overlayfs at", &merged)?;
         }
         Ok(merged)
     }
 
-    fn make_root(&self, image: &Digest, directory: &Path) -> Result<Facts, Error> {
+    fn make_root(
+        &self,
+        image: &Digest,
+        directory: &Path,
+        owner: Option<Owner<'_>>,
+    ) -> Result<Facts, Error> {
         let layers = {
             let catalogue = self.catalogue()?;
             let record = catalogue.images().iter().find(|record| record.id == *image);
@@ -230,12 +284,13 @@ impl Store {
         let merged = unfinished.join(MERGED);
         file::make_directory(&merged)?;
         let paths = layer_paths(&self.layers, &layers);
-        let kind = if self.roots.overlay(self).is_some() {
-            overlay::lay_out(&unfinished, paths.first().map(PathBuf::as_path))
+        let first_id = owner.map_or(0, |owner| owner.first);
+        let kind = if self.roots.overlay_for(self, owner).is_some() {
+            overlay::lay_out(&unfinished, paths.first().map(PathBuf::as_path), first_id)
                 .doing("make", &unfinished)?;
             Kind::Overlay
         } else {
-            copy::copy_layers(&paths, &merged).doing("copy layers to", &merged)?;
+            copy::copy_layers(&paths, &merged, first_id).doing("copy layers to", &merged)?;
             let Usage { bytes, inodes } = measure(&merged).doing("measure", &merged)?;
             Kind::Copy { bytes, inodes }
         };
@@ -243,6 +298,7 @@ impl Store {
             image: *image,
             layers,
             kind,
+            first_id,
         };
         file::write_json(&unfinished.join(FACTS), &facts)?;
         // The lock keeps a collection from looking between the root's coming and the
@@ -287,8 +343,8 @@ fn check(name: &str) -> Result<(), Error> {
 }
 
 /// The uppermost directory of a writable layer is what a container sees as `/`.
-fn look_like(model: &Path, directory: &Path) -> io::Result<()> {
+fn look_like(model: &Path, directory: &Path, first_id: u32) -> io::Result<()> {
     let model = tree::open_directory(CWD, model)?;
     let directory = tree::open_directory(CWD, directory)?;
-    copy_attributes(model.as_fd(), directory.as_fd())
+    copy_attributes(model.as_fd(), directory.as_fd(), first_id)
 }

@@ -1,17 +1,21 @@
 //! Overlayfs: layers below, a writable directory on top.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode};
+use rustix::fs::{CWD, Gid, Mode, Uid};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::super::tree;
+use super::Owner;
+use crate::mapped_mount;
 
 /// The writable layer.
 pub(super) const UPPER: &str = "upper";
@@ -26,13 +30,16 @@ const VOLATILE_NOTE: &str = "work/incompat/volatile";
 const LONGEST_OPTIONS: usize = 4000;
 
 /// Makes the directories that a mount needs, the writable one looking like the layer below it.
-pub(super) fn lay_out(directory: &Path, uppermost: Option<&Path>) -> io::Result<()> {
+pub(super) fn lay_out(directory: &Path, uppermost: Option<&Path>, first_id: u32) -> io::Result<()> {
     let upper = directory.join(UPPER);
     rustix::fs::mkdir(&upper, Mode::from(0o755))?;
     rustix::fs::mkdir(directory.join(WORK), Mode::RWXU)?;
     match uppermost {
-        Some(layer) => super::look_like(layer, &upper),
-        None => Ok(()),
+        Some(layer) => super::look_like(layer, &upper, first_id),
+        None => {
+            let (uid, gid) = (Uid::from_raw(first_id), Gid::from_raw(first_id));
+            Ok(rustix::fs::chown(&upper, Some(uid), Some(gid))?)
+        }
     }
 }
 
@@ -58,12 +65,89 @@ impl Overlay {
         })
     }
 
+    /// Finds out whether layers can be mapped to an owner, which overlayfs can take since Linux 5.19,
+    /// if the file system that they are on can.
+    pub(super) fn try_mapped(self, directory: &Path, owner: Owner<'_>) -> io::Result<()> {
+        let (layer, merged) = (directory.join("layer"), directory.join("merged"));
+        for path in [directory, &layer, &merged] {
+            rustix::fs::mkdir(path, Mode::RWXU)?;
+        }
+        lay_out(directory, None, owner.first)?;
+        self.mount_mapped(directory, &merged, &[layer], owner)?;
+        unmount(&merged)
+    }
+
+    /// As [`Overlay::mount`], with layers whose files are the owner's. What is written belongs to the
+    /// owner's users on the disk too.
+    pub(super) fn mount_mapped(
+        self,
+        directory: &Path,
+        merged: &Path,
+        layers: &[PathBuf],
+        owner: Owner<'_>,
+    ) -> io::Result<()> {
+        if is_mounted(merged)? {
+            return Ok(());
+        }
+        tree::remove(&directory.join(WORK).join(VOLATILE_NOTE))?;
+        // Mapped layers are mounts, which nothing else on the machine should see, nor find after a
+        // crash. They are made among the mounts of a thread that ends, and only the whole is brought
+        // back.
+        let worker = || {
+            let home = File::open("/proc/thread-self/ns/mnt")?;
+            mapped_mount::leave_mounts()?;
+            let whole = self.mount_aside(directory, merged, layers, owner)?;
+            move_into_link_name_space(home.as_fd(), Some(LinkNameSpaceType::Mount))?;
+            mapped_mount::attach(&whole, merged)
+        };
+        std::thread::scope(|scope| {
+            let done = std::thread::Builder::new()
+                .name("mount".to_owned())
+                .spawn_scoped(scope, worker)?;
+            let failed = |_| Err(io::Error::other("the thread that mounts has panicked"));
+            done.join().unwrap_or_else(failed)
+        })
+    }
+
+    /// Mounts in the calling thread's own mounts; returns what was mounted.
+    fn mount_aside(
+        self,
+        directory: &Path,
+        merged: &Path,
+        layers: &[PathBuf],
+        owner: Owner<'_>,
+    ) -> io::Result<OwnedFd> {
+        let mut mapped = Vec::new();
+        for layer in layers {
+            let mount = mapped_mount::detach(layer, false)?;
+            mapped_mount::map(&mount, owner.user_namespace)?;
+            mapped.push(mount);
+        }
+        // A place for them, which hides nothing that is needed.
+        rustix::mount::mount("layers", merged, "tmpfs", MountFlags::empty(), c"mode=700")?;
+        rustix::process::chdir(merged)?;
+        let names: Vec<PathBuf> = (0..mapped.len().max(1))
+            .map(|number| PathBuf::from(number.to_string()))
+            .collect();
+        for name in &names {
+            rustix::fs::mkdir(name, Mode::from(0o755))?;
+        }
+        for (mount, name) in mapped.iter().zip(&names) {
+            mapped_mount::attach(mount, name)?;
+        }
+        rustix::fs::mkdir("whole", Mode::RWXU)?;
+        let data = CString::new(self.options(directory, &names))?;
+        let flags = MountFlags::empty();
+        rustix::mount::mount("overlay", "whole", "overlay", flags, data.as_c_str())?;
+        mapped_mount::detach(Path::new("whole"), false)
+    }
+
     fn try_out(self, directory: &Path) -> io::Result<()> {
         let (layer, merged) = (directory.join("layer"), directory.join("merged"));
         for path in [directory, &layer, &merged] {
             rustix::fs::mkdir(path, Mode::RWXU)?;
         }
-        lay_out(directory, None)?;
+        lay_out(directory, None, 0)?;
         self.mount(directory, &merged, &[layer])?;
         unmount(&merged)
     }

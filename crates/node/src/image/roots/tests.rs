@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn prepare(&self, name: &str) -> PathBuf {
-        self.store.prepare_root(&self.image.id, name).unwrap()
+        self.store.prepare_root(&self.image.id, name, None).unwrap()
     }
 
     /// As after a restart of the agent.
@@ -166,7 +166,7 @@ fn check_life(mut bench: Bench) {
     assert_eq!(bench.store.roots.of_image(&id).unwrap(), ["one", "two"]);
     assert!(bench.store.remove(&id).unwrap());
     assert!(root.join("etc/motd").exists());
-    assert!(bench.store.prepare_root(&id, "three").is_err());
+    assert!(bench.store.prepare_root(&id, "three", None).is_err());
     bench.store.remove_root("one").unwrap();
     bench.store.remove_root("one").unwrap();
     check_root(&other);
@@ -249,7 +249,12 @@ fn an_image_without_layers_has_an_empty_root() {
 fn names_that_could_be_paths_are_refused() {
     let bench = Bench::with_copies(&image());
     for name in ["", ".", "..", "a/b", "A", "a b", &"a".repeat(129)] {
-        assert!(bench.store.prepare_root(&bench.image.id, name).is_err());
+        assert!(
+            bench
+                .store
+                .prepare_root(&bench.image.id, name, None)
+                .is_err()
+        );
         assert!(bench.store.remove_root(name).is_err());
         assert!(bench.store.roots.usage(name).is_err());
     }
@@ -282,4 +287,112 @@ fn what_a_crash_left_is_swept_away() {
     assert_eq!(file::names(&work).unwrap(), [""; 0]);
     assert_eq!(file::names(&blobs).unwrap().len(), 1);
     check_root(&bench.prepare("one"));
+}
+
+/// A user namespace with these ids, as long as the process that has it.
+struct Namespace {
+    process: std::process::Child,
+}
+
+impl Namespace {
+    const FIRST: u32 = 1_000_000;
+
+    fn new() -> Namespace {
+        let process = std::process::Command::new("unshare")
+            .args(["--user", "sleep", "1000"])
+            .spawn()
+            .unwrap();
+        let namespace = Namespace { process };
+        let own = fs::read_link("/proc/self/ns/user").unwrap();
+        let path = format!("/proc/{}", namespace.process.id());
+        wait_until(|| fs::read_link(format!("{path}/ns/user")).unwrap() != own);
+        for map in ["uid_map", "gid_map"] {
+            fs::write(format!("{path}/{map}"), format!("0 {} 65536", Self::FIRST)).unwrap();
+        }
+        namespace
+    }
+
+    fn prepare(&self, bench: &Bench, name: &str) -> PathBuf {
+        let path = format!("/proc/{}/ns/user", self.process.id());
+        let namespace = fs::File::open(path).unwrap();
+        let owner = Owner {
+            first: Self::FIRST,
+            user_namespace: namespace.as_fd(),
+        };
+        let id = &bench.image.id;
+        bench.store.prepare_root(id, name, Some(owner)).unwrap()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A root whose files belong to users of a namespace.
+fn check_mapped(mut bench: Bench) {
+    let namespace = Namespace::new();
+    let root = namespace.prepare(&bench, "one");
+    check_root(&root);
+    let owner = |path: &str| {
+        let metadata = root.join(path).symlink_metadata().unwrap();
+        (metadata.uid(), metadata.gid())
+    };
+    let first = (Namespace::FIRST, Namespace::FIRST);
+    for path in ["", "etc", "etc/motd", "link", "file-then-directory"] {
+        assert_eq!(owner(path), first, "{path:?}");
+    }
+    fs::write(root.join("etc/motd"), "changed").unwrap();
+    assert_eq!(owner("etc/motd"), first);
+    // The layers are as they were, and a root of the machine's users beside it is not changed.
+    let plain = bench.prepare("two");
+    check_root(&plain);
+    assert_eq!(plain.metadata().unwrap().uid(), 0);
+    assert_eq!(bench.store.roots.names().unwrap(), ["one", "two"]);
+    bench.reopen();
+    namespace.prepare(&bench, "one");
+    assert_eq!(
+        fs::read_to_string(root.join("etc/motd")).unwrap(),
+        "changed"
+    );
+    overlay::unmount(&root).unwrap();
+    namespace.prepare(&bench, "one");
+    assert_eq!(
+        fs::read_to_string(root.join("etc/motd")).unwrap(),
+        "changed"
+    );
+    // No layer is left mounted anywhere.
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains("idmapped"), "{mounts}");
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn roots_of_a_user_namespace_lie_on_mapped_layers() {
+    let bench = Bench::overlay(&image());
+    check_mapped(bench);
+}
+
+#[test]
+#[ignore = "tier: root"]
+fn roots_of_a_user_namespace_are_copied_where_layers_cannot_be_mapped() {
+    let bench = Bench::overlay(&image());
+    bench.store.roots.maps_layers.set(false).unwrap();
+    let namespace = Namespace::new();
+    let root = namespace.prepare(&bench, "one");
+    check_root(&root);
+    assert_eq!(
+        root.join("etc/motd").metadata().unwrap().uid(),
+        Namespace::FIRST
+    );
+    assert_eq!(
+        root.join("link").symlink_metadata().unwrap().gid(),
+        Namespace::FIRST
+    );
+    assert!(matches!(
+        bench.store.roots.facts("one").unwrap().kind,
+        Kind::Copy { .. }
+    ));
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ use super::reference::Reference;
 use super::roots::{self, Measurement};
 use super::store::Store;
 use crate::runtime::Error;
-use crate::runtime::embedded::{ImageConfig, Images};
+use crate::runtime::embedded::{ImageConfig, Images, RootOwner};
 use crate::runtime::wire::{
     AuthConfig, FilesystemIdentifier, FilesystemUsage, Image, ImageFsInfoResponse, ImageSpec,
     Int64Value, PodSandboxConfig, UInt64Value,
@@ -62,18 +63,29 @@ impl Images for ImageService {
         .await
     }
 
-    async fn prepare_root(&self, image_id: &str, root: &str) -> Result<PathBuf, Error> {
+    async fn prepare_root(
+        &self,
+        image_id: &str,
+        root: &str,
+        owner: Option<&RootOwner>,
+    ) -> Result<PathBuf, Error> {
         let id: Digest = image_id.parse().map_err(|_| Error::NotFound {
             what: "image",
             id: image_id.to_owned(),
         })?;
-        let root = root.to_owned();
+        let (root, owner) = (root.to_owned(), owner.cloned());
         self.blocking(move |store| {
-            store.prepare_root(&id, &root).map_err(|error| match error {
-                roots::Error::NoImage { id } => Error::NotFound { what: "image", id },
-                roots::Error::Name { .. } => Error::Invalid(error.to_string()),
-                error => Error::failed(format!("prepare root file system {root:?}"), error),
-            })
+            let owner = owner.as_ref().map(|owner| roots::Owner {
+                first: owner.first,
+                user_namespace: owner.user_namespace.as_fd(),
+            });
+            store
+                .prepare_root(&id, &root, owner)
+                .map_err(|error| match error {
+                    roots::Error::NoImage { id } => Error::NotFound { what: "image", id },
+                    roots::Error::Name { .. } => Error::Invalid(error.to_string()),
+                    error => Error::failed(format!("prepare root file system {root:?}"), error),
+                })
         })
         .await
     }

@@ -115,10 +115,17 @@ async fn a_removed_image_leaves_nothing() {
 async fn roots_are_made_of_images_that_are_here() {
     let bench = Bench::new();
     for id in ["app:1", &image().id()] {
-        let refused = bench.service.prepare_root(id, "one").await.unwrap_err();
+        let refused = bench
+            .service
+            .prepare_root(id, "one", None)
+            .await
+            .unwrap_err();
         assert!(refused.is_not_found(), "{refused}");
     }
-    let refused = bench.service.prepare_root(&image().id(), "../one").await;
+    let refused = bench
+        .service
+        .prepare_root(&image().id(), "../one", None)
+        .await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
     assert_eq!(bench.service.list_roots().await.unwrap(), [""; 0]);
     bench.service.remove_root("one").await.unwrap();

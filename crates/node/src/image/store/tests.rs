@@ -28,7 +28,7 @@ fn several_may_use_one_directory() {
             let imported = store.import(&source, &Options::default()).unwrap();
             let id = imported[0].id;
             let root = format!("{own}-{round}");
-            let merged = store.prepare_root(&id, &root).unwrap();
+            let merged = store.prepare_root(&id, &root, None).unwrap();
             store.remove(&id).unwrap();
             store.collect_garbage().unwrap();
             let read = |name: &str| std::fs::read_to_string(merged.join(name)).unwrap();

@@ -207,9 +207,18 @@ fn read_xattrs(file: BorrowedFd<'_>) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Makes one file or directory look like another.
-pub fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
-    let attributes = read(from)?;
+/// Makes one file or directory look like another, to users whose id 0 is `first_id` on the machine.
+pub fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>, first_id: u32) -> io::Result<()> {
+    let mut attributes = read(from)?;
+    if first_id != 0 {
+        attributes.uid += u64::from(first_id);
+        attributes.gid += u64::from(first_id);
+        for (name, value) in &mut attributes.xattrs {
+            if name == b"security.capability" {
+                give_capability(value, first_id);
+            }
+        }
+    }
     let owners = Owners::for_this_process();
     owners.give(to, &attributes)?;
     owners.set_xattrs(to, &attributes)?;
@@ -217,9 +226,32 @@ pub fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<(
     Ok(rustix::fs::futimens(to, &times(&attributes))?)
 }
 
+/// Makes a file's capabilities hold in the user namespace whose root has that id: revision 3 of the
+/// kernel's `vfs_ns_cap_data` ends with it, revision 2 is without.
+fn give_capability(value: &mut Vec<u8>, root: u32) {
+    const REVISION: usize = 3;
+    const WITHOUT_ROOT: usize = 20;
+    if value.len() == WITHOUT_ROOT && value[REVISION] == 2 {
+        value[REVISION] = 3;
+        value.extend(root.to_le_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capabilities_of_files_go_to_another_root() {
+        let mut value = vec![1, 0, 0, 2];
+        value.resize(20, 7);
+        give_capability(&mut value, 65_536);
+        assert_eq!((value[3], value.len()), (3, 24));
+        assert_eq!(value[20..], 65_536_u32.to_le_bytes());
+        let before = value.clone();
+        give_capability(&mut value, 131_072);
+        assert_eq!(value, before);
+    }
 
     #[test]
     fn impossible_owners_are_refused() {

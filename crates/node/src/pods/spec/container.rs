@@ -7,6 +7,7 @@ use plimsoll_core::object::pod::PodView;
 
 use crate::runtime::wire::{
     ContainerConfig, ContainerMetadata, ImageSpec, KeyValue, LinuxContainerConfig, NamespaceMode,
+    UserNamespace,
 };
 use crate::volumes::{MountedVolumes, Sources};
 
@@ -34,6 +35,8 @@ pub struct ContainerInput<'a> {
     pub volumes: &'a MountedVolumes,
     /// The id of the container whose processes an ephemeral one wants to see.
     pub target_id: Option<&'a str>,
+    /// The node's users, or the pod's own.
+    pub user_namespace: &'a UserNamespace,
 }
 
 /// The config of a container. Directories and files that it needs are made.
@@ -70,7 +73,11 @@ pub async fn container_config(
     })?;
     let linux = linux_config(node, input)?;
     let mounts = tokio::task::spawn_blocking(|| plan.carry_out()).await;
-    let mounts = mounts.map_err(|_| SpecError::Stopped)??;
+    let mut mounts = mounts.map_err(|_| SpecError::Stopped)??;
+    for mount in &mut mounts {
+        mount.uid_mappings.clone_from(&input.user_namespace.uids);
+        mount.gid_mappings.clone_from(&input.user_namespace.gids);
+    }
 
     let command = env::expand_all(container.command.as_ref(), &environment);
     let args = env::expand_all(container.args.as_ref(), &environment);
@@ -106,7 +113,13 @@ fn linux_config(
     input: &ContainerInput<'_>,
 ) -> Result<LinuxContainerConfig, SpecError> {
     let view = PodView::from_api(input.pod).map_err(SpecError::Quantities)?;
-    let mut security = container_security(node, input.pod, input.container, &input.image_user)?;
+    let mut security = container_security(
+        node,
+        input.pod,
+        input.container,
+        &input.image_user,
+        input.user_namespace,
+    )?;
     if let (Some(target), Some(options)) = (input.target_id, &mut security.namespace_options)
         && options.pid == i32::from(NamespaceMode::Container)
     {

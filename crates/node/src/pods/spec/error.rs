@@ -156,9 +156,6 @@ pub enum SpecError {
     /// The container must not, but would run as root; or nobody can tell.
     #[error("{0}")]
     RunAsNonRoot(String),
-    /// A pod that wants users of its own.
-    #[error("can't set `spec.hostUsers: false`, runtime does not support user namespaces")]
-    UserNamespace,
     /// A `supplementalGroupsPolicy` nobody knows.
     #[error("unsupported supplementalGroupsPolicy: {0}")]
     SupplementalGroupsPolicy(String),

@@ -28,6 +28,7 @@ pub(crate) mod testing;
 pub use container::{ContainerInput, container_config};
 pub use error::SpecError;
 pub use node::NodeFacts;
+pub(crate) use node::pod_dir;
 pub use sandbox::{Sandbox, Warning, sandbox_config};
 
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use plimsoll_core::object::pod::PodView;
 use crate::runtime::wire::security_profile::ProfileType;
 use crate::runtime::wire::{
     DnsConfig, Int64Value, LinuxPodSandboxConfig, LinuxSandboxSecurityContext, PodSandboxConfig,
-    PodSandboxMetadata, PortMapping, Protocol, SecurityProfile,
+    PodSandboxMetadata, PortMapping, Protocol, SecurityProfile, UserNamespace,
 };
 
 use super::security::{self, namespace_options};
@@ -37,12 +37,13 @@ pub struct Warning {
 }
 
 /// The sandbox of a pod. `resolver` is what the node's resolv.conf says, `None` where `resolvConf`
-/// is set to be empty.
+/// is set to be empty; `user_namespace` is the node's or the pod's own.
 pub fn sandbox_config(
     node: &NodeFacts,
     pod: &Pod,
     attempt: u32,
     resolver: Option<&DnsConfig>,
+    user_namespace: &UserNamespace,
 ) -> Result<Sandbox, SpecError> {
     let (namespace, name, uid) = identity(pod);
     let spec = pod.spec.as_ref();
@@ -69,12 +70,16 @@ pub fn sandbox_config(
         port_mappings: containers.flat_map(port_mappings).collect(),
         labels: labels::sandbox_labels(pod),
         annotations: pod.metadata.annotations.clone().unwrap_or_default(),
-        linux: Some(linux_config(node, pod)?),
+        linux: Some(linux_config(node, pod, user_namespace)?),
     };
     Ok(Sandbox { config, warnings })
 }
 
-fn linux_config(node: &NodeFacts, pod: &Pod) -> Result<LinuxPodSandboxConfig, SpecError> {
+fn linux_config(
+    node: &NodeFacts,
+    pod: &Pod,
+    user_namespace: &UserNamespace,
+) -> Result<LinuxPodSandboxConfig, SpecError> {
     let view = PodView::from_api(pod).map_err(SpecError::Quantities)?;
     let cgroup = CgroupName::pod(&node.kubepods, view.qos_class(), &view.uid)?;
     let spec = pod.spec.as_ref();
@@ -85,7 +90,7 @@ fn linux_config(node: &NodeFacts, pod: &Pod) -> Result<LinuxPodSandboxConfig, Sp
     let sysctls = sysctls.map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
     let options = context.and_then(|context| context.se_linux_options.as_ref());
     let security = LinuxSandboxSecurityContext {
-        namespace_options: Some(namespace_options(spec)?),
+        namespace_options: Some(namespace_options(spec, user_namespace)),
         selinux_options: options.map(security::se_linux),
         run_as_user: context.and_then(|context| context.run_as_user).map(int64),
         run_as_group: context.and_then(|context| context.run_as_group).map(int64),
@@ -172,12 +177,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::pods::spec::testing::{node, pod_with};
+    use crate::pods::spec::testing::{node, of_node, own_users, pod_with};
     use crate::runtime::wire::NamespaceMode;
 
     fn sandbox(spec: serde_json::Value) -> PodSandboxConfig {
         let node = node("/var/lib/kubelet");
-        sandbox_config(&node, &pod_with(spec), 2, None)
+        sandbox_config(&node, &pod_with(spec), 2, None, &of_node())
             .unwrap()
             .config
     }
@@ -237,13 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_wants_users_of_its_own_does_not_run_without() {
+    fn a_pods_own_users_go_to_its_sandbox() {
         let pod = pod_with(json!({"hostUsers": false}));
-        let error = sandbox_config(&node("/k"), &pod, 0, None).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
-        );
+        let sandbox = sandbox_config(&node("/k"), &pod, 0, None, &own_users()).unwrap();
+        let security = sandbox.config.linux.unwrap().security_context.unwrap();
+        let options = security.namespace_options.unwrap();
+        assert_eq!(options.userns_options, Some(own_users()));
     }
 
     #[test]

@@ -93,6 +93,7 @@ pub fn container_security(
     pod: &Pod,
     container: &Container,
     user: &ImageUser,
+    user_namespace: &UserNamespace,
 ) -> Result<LinuxContainerSecurityContext, SpecError> {
     let spec = pod.spec.as_ref();
     let of_pod = spec.and_then(|spec| spec.security_context.as_ref());
@@ -111,7 +112,7 @@ pub fn container_security(
     let mut context = LinuxContainerSecurityContext {
         capabilities: effective.capabilities.as_ref().map(capabilities),
         privileged: effective.privileged.unwrap_or_default(),
-        namespace_options: Some(namespace_options(spec)?),
+        namespace_options: Some(namespace_options(spec, user_namespace)),
         selinux_options: effective.se_linux_options.as_ref().map(se_linux),
         run_as_user: effective.run_as_user.map(|value| Int64Value { value }),
         run_as_group: effective.run_as_group.map(|value| Int64Value { value }),
@@ -199,10 +200,10 @@ fn verify_not_root(
 }
 
 /// The namespaces of a pod. Containers see only their own processes unless told otherwise.
-pub fn namespace_options(spec: Option<&PodSpec>) -> Result<NamespaceOption, SpecError> {
-    if spec.and_then(|spec| spec.host_users) == Some(false) {
-        return Err(SpecError::UserNamespace);
-    }
+pub fn namespace_options(
+    spec: Option<&PodSpec>,
+    user_namespace: &UserNamespace,
+) -> NamespaceOption {
     let is_on = |field: fn(&PodSpec) -> Option<bool>| spec.and_then(field) == Some(true);
     let of_node_or_pod = |is_node: bool| match is_node {
         true => NamespaceMode::Node,
@@ -215,16 +216,13 @@ pub fn namespace_options(spec: Option<&PodSpec>) -> Result<NamespaceOption, Spec
     } else {
         NamespaceMode::Container
     };
-    Ok(NamespaceOption {
+    NamespaceOption {
         network: of_node_or_pod(is_on(|spec| spec.host_network)).into(),
         ipc: of_node_or_pod(is_on(|spec| spec.host_ipc)).into(),
         pid: pid.into(),
-        userns_options: Some(UserNamespace {
-            mode: NamespaceMode::Node.into(),
-            ..UserNamespace::default()
-        }),
+        userns_options: Some(user_namespace.clone()),
         ..NamespaceOption::default()
-    })
+    }
 }
 
 /// `fsGroup`, then `supplementalGroups`.

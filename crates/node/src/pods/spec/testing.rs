@@ -9,6 +9,29 @@ use plimsoll_core::resources::{Bytes, ResourceName};
 use serde_json::{Value, json};
 
 use super::NodeFacts;
+use crate::runtime::wire::{IdMapping, NamespaceMode, UserNamespace};
+
+/// The users of the node.
+pub(crate) fn of_node() -> UserNamespace {
+    UserNamespace {
+        mode: NamespaceMode::Node.into(),
+        ..UserNamespace::default()
+    }
+}
+
+/// Users of a pod's own.
+pub(crate) fn own_users() -> UserNamespace {
+    let ids = vec![IdMapping {
+        host_id: 65_536,
+        container_id: 0,
+        length: 65_536,
+    }];
+    UserNamespace {
+        mode: NamespaceMode::Pod.into(),
+        uids: ids.clone(),
+        gids: ids,
+    }
+}
 
 /// A pod `ns/pod` with the spec; one without containers gets none.
 pub(crate) fn pod_with(mut spec: Value) -> Pod {

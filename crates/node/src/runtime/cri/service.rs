@@ -26,7 +26,7 @@ use super::super::wire::{
     UpdateContainerResourcesRequest, UpdateContainerResourcesResponse, UpdateRuntimeConfigRequest,
     UpdateRuntimeConfigResponse, VersionRequest, VersionResponse,
 };
-use super::super::{Error, Ports, Runtime, Session};
+use super::super::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 use super::Cri;
 use super::answer::{self, Lacking};
 use super::client::{Refusal, told};
@@ -67,6 +67,23 @@ impl Runtime for Cri {
         let status = response.status.unwrap_or_default();
         answer::check_runtime_status(&status).map_err(|lacking| bad(verb::STATUS, "", lacking))?;
         Ok(status)
+    }
+
+    /// Matches v1.36 HandlerSupportsUserNamespaces in pkg/kubelet/kubelet_getters.go: a runtime from
+    /// before handlers were told of, such as containerd 1.6, has none.
+    async fn user_namespaces(&self) -> Result<UserNamespaceSupport, Error> {
+        let request = StatusRequest { verbose: false };
+        let response: StatusResponse = self.ask(verb::STATUS, "", request).await?;
+        let mut handlers = response.runtime_handlers.iter();
+        let default = handlers.find(|handler| handler.name.is_empty());
+        let lacking = |why: &str| Ok(UserNamespaceSupport::Lacking(why.to_owned()));
+        match default.map(|handler| handler.features.unwrap_or_default()) {
+            Some(features) if features.user_namespaces => Ok(UserNamespaceSupport::Full),
+            None if !response.runtime_handlers.is_empty() => {
+                lacking("the handler \"\" is not known")
+            }
+            _ => lacking(""),
+        }
     }
 
     async fn cgroup_driver(&self) -> Result<Option<Driver>, Error> {

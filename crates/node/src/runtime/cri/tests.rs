@@ -16,9 +16,9 @@ use tokio::net::UnixListener;
 
 use super::super::wire::{
     ExecRequest, ExecResponse, ImageSpec, LinuxRuntimeConfiguration, PodSandboxConfig,
-    RuntimeConfigResponse, VersionResponse,
+    RuntimeConfigResponse, RuntimeHandler, RuntimeHandlerFeatures, StatusResponse, VersionResponse,
 };
-use super::super::{Error, Runtime, Session};
+use super::super::{Error, Runtime, Session, UserNamespaceSupport};
 use super::{Cri, Options};
 use plimsoll_core::cgroup::Driver;
 
@@ -275,4 +275,43 @@ async fn large_answers_are_taken() {
     options.request_timeout = Duration::from_secs(60);
     let version = Cri::new(&options).unwrap().version().await.unwrap();
     assert_eq!(version.runtime_name.len(), 12 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_runtime_has_user_namespaces_if_its_default_handler_says_so() {
+    let handler = |name: &str, user_namespaces| RuntimeHandler {
+        name: name.to_owned(),
+        features: Some(RuntimeHandlerFeatures {
+            user_namespaces,
+            ..RuntimeHandlerFeatures::default()
+        }),
+    };
+    let lacking = |why: &str| UserNamespaceSupport::Lacking(why.to_owned());
+    let without_features = RuntimeHandler {
+        features: None,
+        ..handler("", false)
+    };
+    for (runtime_handlers, expected) in [
+        // As containerd 1.6 answers.
+        (vec![], lacking("")),
+        (vec![handler("", false), handler("vm", true)], lacking("")),
+        (vec![without_features], lacking("")),
+        (
+            vec![handler("vm", true)],
+            lacking("the handler \"\" is not known"),
+        ),
+        (
+            vec![handler("vm", false), handler("", true)],
+            UserNamespaceSupport::Full,
+        ),
+    ] {
+        let socket = Socket::new();
+        let status = StatusResponse {
+            runtime_handlers,
+            ..StatusResponse::default()
+        };
+        let serving = socket.serve(Answer::Message(status.encode_to_vec()));
+        assert_eq!(socket.client().user_namespaces().await.unwrap(), expected);
+        serving.abort();
+    }
 }

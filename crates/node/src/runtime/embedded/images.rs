@@ -1,7 +1,9 @@
 //! What the embedded runtime needs of an image store.
 
 use std::fmt::Debug;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -34,6 +36,15 @@ pub struct ImageConfig {
     pub volumes: Vec<String>,
 }
 
+/// Whose a root file system is that belongs to a pod's own users.
+#[derive(Clone, Debug)]
+pub struct RootOwner {
+    /// The id of its root on the machine.
+    pub first: u32,
+    /// The namespace that maps ids.
+    pub user_namespace: Arc<OwnedFd>,
+}
+
 /// A store of images that can also lay out the root file systems of containers.
 ///
 /// Roots are named by the runtime (container ids, `[a-z0-9-]+`) and outlive the agent: after a
@@ -46,7 +57,13 @@ pub trait Images: Debug + Send + Sync {
 
     /// Lays out a writable root file system of an image and returns its path, mounted and ready
     /// to be used as a container's root. Asked again for the same name, it returns the same root.
-    async fn prepare_root(&self, image_id: &str, root: &str) -> Result<PathBuf, Error>;
+    /// With an owner, files of id 0 in the image are root's of the owner's namespace, and so on.
+    async fn prepare_root(
+        &self,
+        image_id: &str,
+        root: &str,
+        owner: Option<&RootOwner>,
+    ) -> Result<PathBuf, Error>;
     /// Unmounts and deletes a root. A root that is gone is no error.
     async fn remove_root(&self, root: &str) -> Result<(), Error>;
     /// The names of all roots, so that those no container knows can be removed.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::users::Users;
+
 /// One task for a helper process. The first file of the message is the control socket, over which
 /// [`Reply`] and [`Resize`] go as lines of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,6 +29,8 @@ pub(super) struct PauseJob {
     pub(super) ipc: bool,
     pub(super) uts: bool,
     pub(super) pid: bool,
+    /// Users of its own, in a namespace that all others then belong to.
+    pub(super) users: Option<Users>,
     /// Set in a UTS namespace of its own.
     pub(super) hostname: String,
     /// Kernel parameters of its namespaces.

@@ -4,7 +4,7 @@
 //! lock                      held by the agent and its helper
 //! sandboxes/<id>/           config (CRI's message), sandbox.json, pause.json, resolv.conf, ...
 //! containers/<id>/          config (CRI's message), container.json, config.json (OCI),
-//!                           confinement.json, monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
+//!                           confinement.json, stage.json, monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
 //! addresses/                one file per address that is given out
 //! ```
 
@@ -130,6 +130,14 @@ impl ContainerDir {
     /// What its processes give up besides; there if they do.
     pub(super) fn confinement(&self) -> PathBuf {
         self.0.join("confinement.json")
+    }
+    /// What it is made from if it has users of its own; there if it has.
+    pub(super) fn stage(&self) -> PathBuf {
+        self.0.join("stage.json")
+    }
+    /// Where that is laid out, while it is made.
+    pub(super) fn stage_root(&self) -> PathBuf {
+        self.0.join("stage")
     }
     /// The process that watches over it.
     pub(super) fn monitor(&self) -> PathBuf {

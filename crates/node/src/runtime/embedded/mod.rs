@@ -8,7 +8,8 @@
 //! from outside.
 //!
 //! Reading order: `images` (where root file systems come from), `job` and `helper` (what runs
-//! outside), `spec` (from CRI's configuration to OCI's), `cgroup`, `network`, then the verbs
+//! outside), `spec` (from CRI's configuration to OCI's), `users` and `stage` (containers in a user
+//! namespace), `cgroup`, `network`, then the verbs
 //! in `sandbox`, `container` and `streams`.
 
 mod cgroup;
@@ -34,10 +35,12 @@ mod sandbox;
 mod seccomp;
 mod signal;
 mod spec;
+mod stage;
 mod stats;
 mod streams;
 mod table;
 mod transport;
+mod users;
 mod verbs;
 mod watcher;
 
@@ -55,7 +58,7 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::sync::watch;
 
 pub use helper::helper_main;
-pub use images::{ImageConfig, Images};
+pub use images::{ImageConfig, Images, RootOwner};
 pub use network::{
     NetworkOptions, cards_on, has_bridge, has_card, is_translating, remove_bridge, remove_card,
     stop_translating, table_name,

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat, openat2,
+};
 
 fn open_root(root: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -21,8 +23,9 @@ fn open_inside(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT)
 }
 
-/// Makes a directory with all above it, as far as they are missing.
-pub(super) fn create_dir(root: &Path, path: &Path) -> io::Result<()> {
+/// Makes a directory with all above it, as far as they are missing. They belong to root, or to
+/// another owner on the machine.
+pub(super) fn create_dir(root: &Path, path: &Path, owner: Option<u32>) -> io::Result<()> {
     let root = open_root(root)?;
     let mut above = PathBuf::new();
     for part in path.components() {
@@ -38,7 +41,12 @@ pub(super) fn create_dir(root: &Path, path: &Path) -> io::Result<()> {
             Ok(_) => {}
             Err(rustix::io::Errno::NOENT) => {
                 let parent = open_inside(&root, &above)?;
-                mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
+                mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
+                if let Some(id) = owner {
+                    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+                    let own_name = AtFlags::SYMLINK_NOFOLLOW;
+                    chownat(parent, name, Some(uid), Some(gid), own_name)?;
+                }
             }
             Err(error) => return Err(error.into()),
         }
@@ -65,10 +73,10 @@ mod tests {
         std::fs::create_dir_all(root.join("real")).unwrap();
         symlink("/real", root.join("link")).unwrap();
         symlink("../../..", root.join("up")).unwrap();
-        create_dir(&root, Path::new("/link/a/b")).unwrap();
-        create_dir(&root, Path::new("/up/c")).unwrap();
-        create_dir(&root, Path::new("/../../d")).unwrap();
-        create_dir(&root, Path::new("/")).unwrap();
+        create_dir(&root, Path::new("/link/a/b"), None).unwrap();
+        create_dir(&root, Path::new("/up/c"), None).unwrap();
+        create_dir(&root, Path::new("/../../d"), None).unwrap();
+        create_dir(&root, Path::new("/"), None).unwrap();
         for made in ["real/a/b", "c", "d"] {
             assert!(root.join(made).is_dir(), "{made}");
         }

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
 use tokio::sync::watch;
 
-use super::{Embedded, NAME, report};
+use super::{Embedded, NAME, report, users};
 use crate::runtime::wire::{
     AttachRequest, AuthConfig, Container, ContainerConfig, ContainerFilter, ContainerStats,
     ContainerStatus, ExecRequest, ExecSyncResponse, Image, ImageFsInfoResponse, ImageSpec,
     LinuxContainerResources, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxStatus,
     RuntimeCondition, RuntimeStatus, VersionResponse,
 };
-use crate::runtime::{Error, Ports, Runtime, Session};
+use crate::runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 
 /// The version of the runtime interface that is spoken.
 const API_VERSION: &str = "v1";
@@ -51,6 +51,13 @@ impl Runtime for Embedded {
         };
         Ok(RuntimeStatus {
             conditions: vec![ready("RuntimeReady"), self.inner.network.condition()],
+        })
+    }
+
+    async fn user_namespaces(&self) -> Result<UserNamespaceSupport, Error> {
+        Ok(match users::lacking() {
+            None => UserNamespaceSupport::Full,
+            Some(why) => UserNamespaceSupport::Lacking(why.to_owned()),
         })
     }
 

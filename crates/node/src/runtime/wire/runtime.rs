@@ -65,12 +65,30 @@ pub struct StatusRequest {
     pub verbose: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+pub struct RuntimeHandlerFeatures {
+    #[prost(bool, tag = "1")]
+    pub recursive_read_only_mounts: bool,
+    #[prost(bool, tag = "2")]
+    pub user_namespaces: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub struct RuntimeHandler {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, optional, tag = "2")]
+    pub features: Option<RuntimeHandlerFeatures>,
+}
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct StatusResponse {
     #[prost(message, optional, tag = "1")]
     pub status: Option<RuntimeStatus>,
     #[prost(btree_map = "string, string", tag = "2")]
     pub info: BTreeMap<String, String>,
+    #[prost(message, repeated, tag = "3")]
+    pub runtime_handlers: Vec<RuntimeHandler>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]

@@ -41,6 +41,9 @@ pub(super) enum Expected {
 
 use Expected::{Bounded, Evicted, OomKilled, Processes, Refused, Runs};
 
+/// Of the attempt of a root with all rights in a user namespace of its own.
+pub(super) const USER_NAMESPACE: &str = "user namespace";
+
 /// Processes that a pod of these tests may have.
 pub(super) const MAX_PIDS: u64 = 48;
 
@@ -216,6 +219,32 @@ pub(super) fn all() -> Vec<Attempt> {
                 "allowed kexec",
                 "allowed userfaultfd",
             ],
+        ),
+        with(
+            refused(
+                USER_NAMESPACE,
+                &[
+                    "mknod /tmp/memory c 1 1 && head -c 1 /tmp/memory",
+                    "mount -t cgroup -o memory none /mnt",
+                    "cgroup=$(dirname $(find /sys/fs/cgroup -name cgroup.procs | head -n 1)); \
+                     mount -o remount,bind,rw $cgroup; echo 1 > $cgroup/cgroup.procs",
+                    "mount -o remount,rw /sys; echo 0 > /sys/kernel/mm/ksm/run",
+                    "umount /proc/sys; echo 0 > /proc/sys/kernel/panic",
+                    "umount /proc/sysrq-trigger; echo h > /proc/sysrq-trigger",
+                    "echo -1000 > /proc/self/oom_score_adj",
+                    "for disk in $(seq 0 16); do mknod /tmp/d$disk b 254 $disk; \
+                     head -c 1 /tmp/d$disk && exit 0; done; false",
+                ],
+            ),
+            |pod, _| {
+                pod["spec"]["hostUsers"] = json!(false);
+                // Its volume is in memory, which older kernels cannot map.
+                pod["spec"]["automountServiceAccountToken"] = json!(false);
+                pod["spec"]["containers"][0]["securityContext"] = json!({ "capabilities": { "add": [
+                    "SYS_ADMIN", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_MODULE", "NET_ADMIN",
+                    "DAC_READ_SEARCH",
+                ] } });
+            },
         ),
         with(refused("raw sockets", &["packet-socket"]), |pod, _| {
             pod["spec"]["containers"][0]["securityContext"] =

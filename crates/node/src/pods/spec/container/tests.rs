@@ -2,7 +2,7 @@ use plimsoll_core::object::pod::as_container;
 use serde_json::json;
 
 use super::*;
-use crate::pods::spec::testing::{node, pod_with};
+use crate::pods::spec::testing::{node, of_node, own_users, pod_with};
 use crate::volumes::MemorySources;
 
 /// Pods have workers on any thread.
@@ -14,6 +14,8 @@ async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> Co
     let dir = tempfile::tempdir().unwrap();
     let mut node = node(dir.path());
     node.pod_logs_dir = dir.path().join("logs");
+    let own = pod.spec.as_ref().and_then(|spec| spec.host_users) == Some(false);
+    let user_namespace = if own { own_users() } else { of_node() };
     let input = ContainerInput {
         pod,
         container,
@@ -23,6 +25,7 @@ async fn config(pod: &Pod, container: &Container, target_id: Option<&str>) -> Co
         image_user: ImageUser::Id(0),
         volumes: &MountedVolumes::default(),
         target_id,
+        user_namespace: &user_namespace,
     };
     let sources = MemorySources::default();
     sendable(container_config(&node, &sources, &input))
@@ -98,4 +101,23 @@ async fn an_ephemeral_container_can_look_at_the_processes_of_another() {
     pod.spec.as_mut().unwrap().share_process_namespace = Some(true);
     let got = config(&pod, &debug, Some("id-1")).await;
     assert_eq!(namespaces(got), (NamespaceMode::Pod.into(), String::new()));
+}
+
+#[tokio::test]
+async fn every_mount_is_mapped_to_the_users_of_the_pod() {
+    for (host_users, mapped) in [(json!(null), false), (json!(false), true)] {
+        let containers = json!([{"name": "c", "terminationMessagePath": "/log"}]);
+        let pod = pod_with(json!({"hostUsers": host_users, "containers": containers}));
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        let got = config(&pod, container, None).await;
+        let users = if mapped { own_users() } else { of_node() };
+        let security = got.linux.unwrap().security_context.unwrap();
+        let options = security.namespace_options.unwrap();
+        assert_eq!(options.userns_options.as_ref(), Some(&users));
+        assert_eq!(got.mounts.len(), 2, "hosts and termination log");
+        for mount in got.mounts {
+            assert_eq!(mount.uid_mappings, users.uids);
+            assert_eq!(mount.gid_mappings, users.gids);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pods::spec::testing::{node, pod_with};
+use crate::pods::spec::testing::{node, of_node, pod_with};
 
 fn of(
     pod: Value,
@@ -11,7 +11,8 @@ fn of(
     let container = json!({"name": "c", "securityContext": container});
     let pod = pod_with(json!({"securityContext": pod, "containers": [container]}));
     let container = &pod.spec.as_ref().unwrap().containers[0];
-    container_security(&node("/k"), &pod, container, &user).map_err(|error| error.to_string())
+    container_security(&node("/k"), &pod, container, &user, &of_node())
+        .map_err(|error| error.to_string())
 }
 
 fn of_root(pod: Value, container: Value) -> LinuxContainerSecurityContext {
@@ -223,7 +224,7 @@ fn app_armor_is_the_containers_the_annotations_or_the_pods() {
         pod.metadata.annotations =
             annotation.map(|value| [(format!("{APP_ARMOR_ANNOTATION}c"), value.to_owned())].into());
         let container = &pod.spec.as_ref().unwrap().containers[0];
-        let got = container_security(&node("/k"), &pod, container, &ImageUser::Id(0));
+        let got = container_security(&node("/k"), &pod, container, &ImageUser::Id(0), &of_node());
         got.map(|context| (context.apparmor, context.apparmor_profile))
             .map_err(|error| error.to_string())
     };

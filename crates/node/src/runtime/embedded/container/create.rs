@@ -1,6 +1,6 @@
 //! Making containers.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::super::files::{self, Durability};
-use super::super::images::ImageConfig;
+use super::super::images::{ImageConfig, RootOwner};
 use super::super::layout::ContainerDir;
 use super::super::record::{ContainerRecord, now_nanos};
 use super::super::spec::{self, Accounts, ImageVolume};
 use super::super::table::{Container, Phase, Sandbox};
+use super::super::users::Users;
 use super::super::{Embedded, blocking, new_id, report, rootfs, sandbox, signal};
 use super::{check_ready, write_config};
 use crate::runtime::Error;
@@ -55,8 +56,13 @@ impl Embedded {
         let image = self.inner.images.resolve(&spec).await?;
         let dir = self.inner.layout.container(id);
         // Noted first: a root without a container is removed when the runtime starts.
-        let root = self.inner.images.prepare_root(&image.id, id).await?;
-        let volumes = self.prepare_volumes(id, config).await?;
+        let owner = root_owner(sandbox)?;
+        let root = self
+            .inner
+            .images
+            .prepare_root(&image.id, id, owner.as_ref());
+        let root = root.await?;
+        let volumes = self.prepare_volumes(id, config, owner.as_ref()).await?;
         let target = self.target_process(config)?;
         let runtime = self.clone();
         let (id, own_sandbox) = (id.to_owned(), Arc::clone(sandbox));
@@ -71,6 +77,7 @@ impl Embedded {
                 image: &image,
                 root: &root,
                 volumes: &volumes,
+                owner: owner.as_ref(),
                 target,
             };
             let record = runtime.write_container(&parts)?;
@@ -96,6 +103,7 @@ impl Embedded {
         &self,
         id: &str,
         config: &ContainerConfig,
+        owner: Option<&RootOwner>,
     ) -> Result<Vec<ImageVolume>, Error> {
         let mut volumes = Vec::new();
         let images = config.mounts.iter().filter_map(|mount| {
@@ -104,7 +112,8 @@ impl Embedded {
         });
         for ((image, sub_path), root) in images.zip(volume_roots(id, config)) {
             let image = self.inner.images.resolve(image).await?;
-            let path = self.inner.images.prepare_root(&image.id, &root).await?;
+            let path = self.inner.images.prepare_root(&image.id, &root, owner);
+            let path = path.await?;
             let path = rootfs::inside(&path, sub_path).map_err(|error| {
                 Error::failed(format!("find {} in the image", sub_path.display()), error)
             })?;
@@ -159,8 +168,9 @@ impl Embedded {
         })
         .map_err(|error| Error::Invalid(error.to_string()))?;
         spec::check(&made.json).map_err(|error| Error::failed("make the specification", error))?;
+        let owner = parts.owner.map(|owner| owner.first);
         for path in &made.directories {
-            rootfs::create_dir(parts.root, path).map_err(failed("make directories"))?;
+            rootfs::create_dir(parts.root, path, owner).map_err(failed("make directories"))?;
         }
         for mount in parts
             .config
@@ -191,6 +201,9 @@ impl Embedded {
             if let Some(confinement) = &made.confinement {
                 let path = parts.dir.confinement();
                 files::write_json(&path, confinement, Durability::Process)?;
+            }
+            if let Some(stage) = &made.stage {
+                files::write_json(&parts.dir.stage(), stage, Durability::Process)?;
             }
             write_config(parts.dir, parts.config)?;
             files::write_json(&parts.dir.record(), &record, Durability::Process)
@@ -231,6 +244,7 @@ struct Parts<'a> {
     image: &'a ImageConfig,
     root: &'a Path,
     volumes: &'a [ImageVolume],
+    owner: Option<&'a RootOwner>,
     target: Option<i32>,
 }
 
@@ -241,6 +255,22 @@ impl Parts<'_> {
             .map(|linux| linux.cgroup_parent.clone())
             .unwrap_or_default()
     }
+}
+
+/// Whose the root file systems of a sandbox's containers are, if it has users of its own.
+fn root_owner(sandbox: &Sandbox) -> Result<Option<RootOwner>, Error> {
+    let options = spec::sandbox_options(&sandbox.config);
+    let users = Users::of(&options).map_err(|error| Error::Invalid(error.to_string()))?;
+    let Some(users) = users else {
+        return Ok(None);
+    };
+    let path = format!("/proc/{}/ns/user", sandbox.record().pause.pid);
+    let opened = File::open(path);
+    let opened = opened.map_err(|error| Error::failed("find the sandbox's users", error))?;
+    Ok(Some(RootOwner {
+        first: users.first,
+        user_namespace: Arc::new(opened.into()),
+    }))
 }
 
 /// The names of roots for images that a container mounts.

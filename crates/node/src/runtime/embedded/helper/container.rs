@@ -4,17 +4,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
+use rustix::fs::{Gid, Uid, fchown};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::super::files;
 use super::super::job::MonitorJob;
 use super::super::layout::ContainerDir;
+use super::super::stage::Stage;
 use super::causes::Causes;
-use super::executor::Program;
+use super::executor::{Failures, Program};
 use super::log::Stream;
-use super::mounts;
 use super::terminal::ConsoleSocket;
+use super::{mounts, stage};
 
 /// A container that runs, and our ends of its streams.
 #[derive(Debug)]
@@ -34,8 +38,35 @@ pub(super) fn start(job: &MonitorJob) -> Result<Running, String> {
 
 fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
     let dir = ContainerDir::new(&job.dir);
+    let stage: Option<Stage> = files::read_json(&dir.stage()).map_err(|error| error.to_string())?;
+    let Some(stage) = stage else {
+        let (container, running, failures) = make(job, &dir, None)?;
+        return run(job, container, running, failures);
+    };
+    let on_stage = stage::enter(&stage, &dir)?;
+    let made = make(job, &dir, Some(&stage));
+    on_stage.leave()?;
+    let (container, running, failures) = made?;
+    run(job, container, running, failures)
+}
+
+/// Makes a container whose first process waits to become its program.
+fn make(
+    job: &MonitorJob,
+    dir: &ContainerDir,
+    stage: Option<&Stage>,
+) -> Result<(Container, Running, Failures), String> {
     let in_words = |error: io::Error| error.to_string();
-    let (program, failures) = Program::of(&dir).map_err(in_words)?;
+    let stream = || {
+        let ends = stream().map_err(in_words)?;
+        // A program may open its streams by name.
+        if let Some(stage) = stage {
+            let (uid, gid) = (Uid::from_raw(stage.user), Gid::from_raw(stage.group));
+            fchown(&ends.0, Some(uid), Some(gid)).map_err(|error| in_words(error.into()))?;
+        }
+        Ok::<_, String>(ends)
+    };
+    let (program, failures) = Program::of(dir).map_err(in_words)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())
@@ -46,12 +77,12 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
         builder = builder.with_console_socket(Some(socket.path().to_owned()));
         console = Some(socket);
     } else {
-        let (out_reader, out_writer) = stream().map_err(in_words)?;
-        let (err_reader, err_writer) = stream().map_err(in_words)?;
+        let (out_reader, out_writer) = stream()?;
+        let (err_reader, err_writer) = stream()?;
         outputs = vec![(Stream::Stdout, out_reader), (Stream::Stderr, err_reader)];
         builder = builder.with_stdout(out_writer).with_stderr(err_writer);
         if job.stdin {
-            let (reader, writer) = stream().map_err(in_words)?;
+            let (reader, writer) = stream()?;
             stdin = Some(writer);
             builder = builder.with_stdin(reader);
         } else {
@@ -59,7 +90,7 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
             builder = builder.with_stdin(OwnedFd::from(null));
         }
     }
-    let mut container = builder
+    let container = builder
         .as_init(&job.dir)
         .with_systemd(false)
         .with_detach(true)
@@ -75,16 +106,27 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
         stdin = job.stdin.then(copy).transpose()?;
         terminal = Some(master);
     }
-    mounts::finish(pid, &job.narrowed, &job.read_only)?;
+    let running = Running {
+        pid,
+        stdin,
+        outputs,
+        terminal,
+    };
+    Ok((container, running, failures))
+}
+
+/// Lets a container that was made run.
+fn run(
+    job: &MonitorJob,
+    mut container: Container,
+    running: Running,
+    failures: Failures,
+) -> Result<Running, String> {
+    mounts::finish(running.pid, &job.narrowed, &job.read_only)?;
     container.start().map_err(|error| chain(&error))?;
     match failures.wait() {
         Some(message) => Err(message),
-        None => Ok(Running {
-            pid,
-            stdin,
-            outputs,
-            terminal,
-        }),
+        None => Ok(running),
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use libcontainer::container::builder::ContainerBuilder;
-use libcontainer::oci_spec::runtime::Spec;
+use libcontainer::oci_spec::runtime::{Process as SpecProcess, Spec};
 use libcontainer::syscall::syscall::SyscallType;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -17,11 +17,14 @@ use rustix::process::{
 };
 
 use super::super::cgroup::Machine;
+use super::super::files;
 use super::super::job::{ExecJob, Reply, Resize};
 use super::super::layout::ContainerDir;
+use super::super::stage::Stage;
 use super::Control;
 use super::causes::Causes;
 use super::container::chain;
+use super::entry::Entry;
 use super::executor::Program;
 use super::terminal::{ConsoleSocket, resize};
 
@@ -68,8 +71,13 @@ struct Terminal {
 fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     let dir = ContainerDir::new(&job.dir);
     let in_words = |error: io::Error| error.to_string();
-    let process = write_process(job, &dir)?;
-    let (program, failures) = Program::of(&dir).map_err(in_words)?;
+    let mut process = read_process(job, &dir)?;
+    let (mut program, failures) = Program::of(&dir).map_err(in_words)?;
+    let stage: Option<Stage> = files::read_json(&dir.stage()).map_err(in_words)?;
+    if let Some(stage) = stage {
+        program.enter(Entry::take(&stage, &mut process).map_err(in_words)?);
+    }
+    let process = write_process(&process)?;
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())
@@ -121,8 +129,8 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     Ok(Process { pid, end, terminal })
 }
 
-/// The container's own process with another command, in a file that has no name.
-fn write_process(job: &ExecJob, dir: &ContainerDir) -> Result<File, String> {
+/// The container's own process with another command.
+fn read_process(job: &ExecJob, dir: &ContainerDir) -> Result<SpecProcess, String> {
     let spec = Spec::load(dir.spec()).map_err(|error| chain(&error))?;
     let mut process = spec
         .process()
@@ -130,6 +138,11 @@ fn write_process(job: &ExecJob, dir: &ContainerDir) -> Result<File, String> {
         .ok_or("the container has no process")?;
     process.set_args(Some(job.command.clone()));
     process.set_terminal(Some(job.terminal));
+    Ok(process)
+}
+
+/// In a file that has no name.
+fn write_process(process: &SpecProcess) -> Result<File, String> {
     let write = || {
         let mut file = File::from(memfd_create("process", MemfdFlags::CLOEXEC)?);
         file.write_all(&serde_json::to_vec(&process)?)?;

@@ -15,12 +15,15 @@ use super::super::files;
 use super::super::layout::ContainerDir;
 use super::super::seccomp::Confinement;
 use super::confine::confine;
+use super::entry::Entry;
 
 /// Becomes the program of a spec, and tells the other end of a pipe if that fails.
 #[derive(Clone)]
 pub(super) struct Program {
     failures: Rc<File>,
     confinement: Rc<Option<Confinement>>,
+    /// For commands in a container with users of its own.
+    entry: Option<Rc<Entry>>,
 }
 
 /// What is read from the other end of the pipe.
@@ -34,12 +37,18 @@ impl Program {
         let program = Program {
             failures: Rc::new(File::from(writer)),
             confinement: Rc::new(files::read_json(&container.confinement())?),
+            entry: None,
         };
         Ok((program, Failures(File::from(reader))))
     }
 }
 
 impl Program {
+    /// Has the program enter a user namespace before it begins.
+    pub(super) fn enter(&mut self, entry: Entry) {
+        self.entry = Some(Rc::new(entry));
+    }
+
     fn confine(&self) -> io::Result<()> {
         self.confinement.as_ref().as_ref().map_or(Ok(()), confine)
     }
@@ -65,9 +74,11 @@ impl Executor for Program {
         let Some((name, rest)) = args.and_then(|args| args.split_first()) else {
             return Err(ExecutorError::InvalidArg);
         };
-        let message = match self.confine() {
-            Err(error) => format!("load the system call filter: {error}"),
-            Ok(()) => {
+        let entered = self.entry.as_deref().map_or(Ok(()), Entry::enter);
+        let message = match entered.map(|()| self.confine()) {
+            Err(error) => format!("enter the container's user namespace: {error}"),
+            Ok(Err(error)) => format!("load the system call filter: {error}"),
+            Ok(Ok(())) => {
                 let error = match find(name, &search_path()) {
                     // The environment is the container's already; this also gives the program the
                     // usual handling of broken pipes, which Rust programs switch off.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::process::{Pid, WaitOptions, waitpid};
+
 /// Runs a function in a new process and returns that process's number.
 ///
 /// Must be called in a process of one thread only: in any other, locks held by threads that do not
@@ -14,6 +16,21 @@ pub(super) fn fork(child: impl FnOnce() -> i32) -> io::Result<i32> {
         -1 => Err(io::Error::last_os_error()),
         0 => std::process::exit(child()),
         pid => Ok(pid),
+    }
+}
+
+/// Does something in a process of its own, for steps there is no way back from.
+pub(super) fn in_child(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let child = fork(|| match work() {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(1),
+    })?;
+    let child = Pid::from_raw(child).ok_or(io::ErrorKind::NotFound)?;
+    let status = waitpid(Some(child), WaitOptions::empty())?;
+    match status.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(()),
+        Some(number) => Err(io::Error::from_raw_os_error(number)),
+        None => Err(io::Error::other("it was killed")),
     }
 }
 

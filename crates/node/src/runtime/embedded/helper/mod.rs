@@ -5,6 +5,9 @@
 //! but fork: each task ([`Job`]) gets a process of its own that shares the helper's memory until it
 //! writes to it. Starting one takes no `exec`, and ten of them cost little more than one.
 //!
+//! [`user_namespace`] makes users of a sandbox's own, [`stage`] what containers with them are made
+//! from.
+//!
 //! Tasks: [`pause`] holds the namespaces of a sandbox, [`monitor`] runs a container and keeps its
 //! log and exit code, [`exec`] runs a command in a container.
 
@@ -12,6 +15,7 @@ mod binary;
 mod causes;
 mod confine;
 mod container;
+mod entry;
 mod exec;
 mod executor;
 mod fork;
@@ -19,7 +23,9 @@ mod log;
 mod monitor;
 mod mounts;
 mod pause;
+mod stage;
 mod terminal;
+mod user_namespace;
 
 use std::fs::{self, File};
 use std::io::{self, Write};

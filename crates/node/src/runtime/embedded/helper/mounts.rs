@@ -15,11 +15,10 @@ use libcontainer::syscall::linux::{AT_RECURSIVE, MOUNT_ATTR_RDONLY, MountAttr};
 use libcontainer::syscall::syscall::SyscallType;
 use rustix::fs::CWD;
 use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::super::job::Narrowed;
-use super::fork::fork;
+use super::fork::in_child;
 
 /// Finishes the mounts of a container that was made but not started: narrows the propagation of
 /// some, and makes others read-only with all that is mounted below them.
@@ -27,21 +26,9 @@ pub(super) fn finish(pid: i32, narrowed: &[Narrowed], read_only: &[PathBuf]) -> 
     if narrowed.is_empty() && read_only.is_empty() {
         return Ok(());
     }
-    // A process of its own enters the container's mounts: there is no way back.
-    let child = fork(|| match change(pid, narrowed, read_only) {
-        Ok(()) => 0,
-        Err(error) => error.raw_os_error().unwrap_or(1),
-    });
-    let wait = || {
-        let child = Pid::from_raw(child?).ok_or(io::ErrorKind::NotFound)?;
-        let status = waitpid(Some(child), WaitOptions::empty())?;
-        match status.and_then(|(_, status)| status.exit_status()) {
-            Some(0) => Ok(()),
-            Some(number) => Err(io::Error::from_raw_os_error(number)),
-            None => Err(io::Error::other("it was killed")),
-        }
-    };
-    wait().map_err(|error: io::Error| format!("finish the mounts: {error}"))
+    // It enters the container's mounts.
+    in_child(|| change(pid, narrowed, read_only))
+        .map_err(|error| format!("finish the mounts: {error}"))
 }
 
 fn change(pid: i32, narrowed: &[Narrowed], read_only: &[PathBuf]) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The process that holds the namespaces of a sandbox.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use libcontainer::namespaces::Namespaces;
@@ -13,8 +14,8 @@ use super::super::files::{self, Durability};
 use super::super::job::{PauseJob, Reply};
 use super::super::layout::SandboxDir;
 use super::super::process_id::ProcessId;
-use super::fork::{Children, fork, set_children};
-use super::{Control, Lock, protect_from_oom};
+use super::fork::{Children, fork, in_child, set_children};
+use super::{Control, Lock, protect_from_oom, user_namespace};
 
 /// Who the process is once all is set up: nobody, with no rights.
 const NOBODY: u32 = 65535;
@@ -24,17 +25,41 @@ pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Resu
     let _ = rustix::thread::set_name(c"pause");
     let pid = rustix::process::getpid().as_raw_pid();
     protect_from_oom();
-    enter_namespaces(job)?;
+    if let Some(users) = job.users {
+        // Before all others, which then belong to it. The process itself stays the machine's root for
+        // a while, without power over the machine: it may still write the sandbox's kernel parameters.
+        user_namespace::make(users)
+            .and_then(|namespace| user_namespace::enter(&namespace))
+            .map_err(|error| format!("make a user namespace: {error}"))?;
+    }
+    let wanted = [
+        (job.network, LinuxNamespaceType::Network),
+        (job.ipc, LinuxNamespaceType::Ipc),
+        (job.uts, LinuxNamespaceType::Uts),
+    ];
+    let wanted = wanted.into_iter().filter(|(is_wanted, _)| *is_wanted);
+    make_namespaces(&wanted.map(|(_, kind)| kind).collect::<Vec<_>>())?;
     if job.uts && !job.hostname.is_empty() {
         let set = sethostname(job.hostname.as_bytes());
         set.map_err(|error| format!("set the host name {:?}: {error}", job.hostname))?;
     }
     for (name, value) in &job.sysctls {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        fs::write(path, value).map_err(|error| format!("set sysctl {name}={value}: {error}"))?;
+        let set = match fs::write(&path, value) {
+            // Newer kernels leave some of them to root of the sandbox.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && job.users.is_some() => {
+                in_child(|| {
+                    become_user(0)?;
+                    fs::write(&path, value)
+                })
+            }
+            set => set,
+        };
+        set.map_err(|error| format!("set sysctl {name}={value}: {error}"))?;
     }
     if job.pid {
         // A new namespace of processes begins with the next one.
+        make_namespaces(&[LinuxNamespaceType::Pid])?;
         let child = fork(|| {
             control.close();
             lock.release();
@@ -47,18 +72,12 @@ pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Resu
     std::process::exit(stay(job));
 }
 
-fn enter_namespaces(job: &PauseJob) -> Result<(), String> {
-    let wanted = [
-        (job.network, LinuxNamespaceType::Network),
-        (job.ipc, LinuxNamespaceType::Ipc),
-        (job.uts, LinuxNamespaceType::Uts),
-        (job.pid, LinuxNamespaceType::Pid),
-    ];
+fn make_namespaces(kinds: &[LinuxNamespaceType]) -> Result<(), String> {
     let none = Vec::new();
     let enter = Namespaces::try_from(Some(&none)).map_err(|error| error.to_string())?;
-    for (_, kind) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+    for kind in kinds {
         let namespace: LinuxNamespace = LinuxNamespaceBuilder::default()
-            .typ(kind)
+            .typ(*kind)
             .build()
             .map_err(|error| error.to_string())?;
         enter
@@ -96,7 +115,12 @@ fn stay(job: &PauseJob) -> i32 {
 fn give_up_rights(dir: &Path) -> rustix::io::Result<()> {
     chroot(SandboxDir::new(dir).empty())?;
     chdir("/")?;
-    let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    become_user(NOBODY)
+}
+
+/// Takes a user's and a group's id, and no other groups.
+fn become_user(id: u32) -> rustix::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)

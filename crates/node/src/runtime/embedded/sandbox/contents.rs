@@ -1,5 +1,6 @@
 //! What is in the directory of a sandbox.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -52,10 +53,23 @@ pub(super) fn lay_out(
         files::read(Path::new("/etc/hosts"))?.unwrap_or_default(),
     )?;
     fs::write(dir.resolv_conf(), resolv_conf(config)?)?;
+    let root = job.users.map_or(0, |users| users.first);
+    if root != 0 {
+        for file in [dir.hostname(), dir.hosts(), dir.resolv_conf()] {
+            std::os::unix::fs::chown(file, Some(root), Some(root))?;
+        }
+    }
     if job.ipc {
         fs::create_dir_all(dir.shm())?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("shm", dir.shm(), "tmpfs", flags, c"mode=1777,size=65536k")?;
+        let options = format!("mode=1777,size=65536k,uid={root},gid={root}");
+        mount(
+            "shm",
+            dir.shm(),
+            "tmpfs",
+            flags,
+            CString::new(options)?.as_c_str(),
+        )?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::process_id::ProcessId;
 use super::record::{SandboxRecord, now_nanos};
 use super::spec::sandbox_options;
 use super::table::{Sandbox, lock};
+use super::users::{self, Users};
 use super::{Embedded, blocking, new_id, report};
 use crate::runtime::Error;
 use crate::runtime::wire::{NamespaceMode, PodSandboxConfig};
@@ -50,7 +51,7 @@ impl Embedded {
         config: &PodSandboxConfig,
     ) -> Result<(), Error> {
         let cgroup = self.inner.machine.cgroup(&self.sandbox_cgroup(id, config));
-        let job = pause_job(dir, config);
+        let job = pause_job(dir, config)?;
         let has_network = job.network;
         let (runtime, place) = (self.clone(), cgroup.clone());
         let (own_dir, own_config) = (dir.clone(), config.clone());
@@ -226,19 +227,24 @@ impl Embedded {
     }
 }
 
-fn pause_job(dir: &SandboxDir, config: &PodSandboxConfig) -> PauseJob {
+fn pause_job(dir: &SandboxDir, config: &PodSandboxConfig) -> Result<PauseJob, Error> {
     let options = sandbox_options(config);
+    let users = Users::of(&options).map_err(|error| Error::Invalid(error.to_string()))?;
+    if let (Some(_), Some(why)) = (users, users::lacking()) {
+        return Err(Error::Invalid(why.to_owned()));
+    }
     let is_own = |mode: NamespaceMode| mode != NamespaceMode::Node;
-    PauseJob {
+    Ok(PauseJob {
         dir: dir.path().to_owned(),
         network: is_own(options.network()),
         ipc: is_own(options.ipc()),
         // The machine's name goes with its network.
         uts: is_own(options.network()),
         pid: options.pid() == NamespaceMode::Pod,
+        users,
         hostname: hostname(config),
         sysctls: config.linux.clone().unwrap_or_default().sysctls,
-    }
+    })
 }
 
 /// The network of a process.

@@ -68,6 +68,13 @@ impl Accounts {
         Ok(User { uid, gid, groups })
     }
 
+    /// Where a user is at home; `/` if that is not said.
+    pub(super) fn home(&self, uid: u32) -> &str {
+        let mut entries = self.passwd.lines().filter_map(parse_passwd_line);
+        let entry = entries.find(|entry| entry.uid == uid && !entry.home.is_empty());
+        entry.map_or("/", |entry| entry.home)
+    }
+
     fn passwd_entry(&self, user: &str) -> Option<PasswdEntry<'_>> {
         let entries = self.passwd.lines().filter_map(parse_passwd_line);
         let uid = user.parse::<u32>().ok();
@@ -98,6 +105,7 @@ struct PasswdEntry<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
+    home: &'a str,
 }
 
 /// `name:password:uid:gid:comment:home:shell`
@@ -109,6 +117,7 @@ fn parse_passwd_line(line: &str) -> Option<PasswdEntry<'_>> {
         name,
         uid: fields.next()?.parse().ok()?,
         gid: fields.next()?.parse().ok()?,
+        home: fields.nth(1).unwrap_or_default(),
     })
 }
 

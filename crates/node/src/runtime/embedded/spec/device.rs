@@ -11,6 +11,7 @@ use crate::runtime::wire::Device;
 /// A device of the machine, and where a container finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct HostDevice {
+    pub(in super::super) host_path: PathBuf,
     pub(in super::super) container_path: PathBuf,
     pub(in super::super) is_block: bool,
     pub(in super::super) major: u32,
@@ -104,6 +105,7 @@ fn collect(
         }
     } else if kind.is_block_device() || kind.is_char_device() {
         found.push(HostDevice {
+            host_path: host.to_owned(),
             container_path: inside.to_owned(),
             is_block: kind.is_block_device(),
             major: rustix::fs::major(metadata.rdev()),

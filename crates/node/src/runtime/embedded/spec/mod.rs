@@ -21,6 +21,8 @@ use super::images::ImageConfig;
 use super::layout::SandboxDir;
 use super::rights::Rights;
 use super::seccomp::Confinement;
+use super::stage::{self, Stage};
+use super::users::Users;
 use crate::runtime::wire::{ContainerConfig, LinuxContainerSecurityContext, PodSandboxConfig};
 
 pub(super) use accounts::Accounts;
@@ -67,8 +69,23 @@ pub(super) enum SpecError {
     IdOutOfRange(i64),
     #[error("unknown capability {0:?}")]
     UnknownCapability(String),
-    #[error("user namespaces are not supported")]
-    UserNamespace,
+    #[error("a user namespace is the pod's or the node's")]
+    UserNamespaceMode,
+    #[error(
+        "a pod in a user namespace of its own cannot share the node's network, IPC or processes"
+    )]
+    UsersBesideTheMachine,
+    #[error(
+        "a user namespace needs one range of at least 65536 ids, the same for users and groups, \
+         which begins with 0 in the container and not on the node"
+    )]
+    IdMappings,
+    #[error("the container's user namespace is not that of its sandbox")]
+    OtherUsers,
+    #[error("user or group id {0} is not mapped in the pod's user namespace")]
+    IdNotMapped(u64),
+    #[error("the ids of mount {0:?} are not those of the pod's user namespace")]
+    MountMappings(String),
     #[error("working directory {0:?} is not an absolute path")]
     RelativeDirectory(String),
     #[error("mount of {0:?} is not to an absolute path")]
@@ -87,6 +104,8 @@ pub(super) struct Made {
     pub(super) json: Value,
     /// What is done to the process besides.
     pub(super) confinement: Option<Confinement>,
+    /// What it is made from, if it has users of its own.
+    pub(super) stage: Option<Stage>,
     /// Whether the end of the first process ends all others.
     pub(super) has_pid_namespace: bool,
     /// Directories that must be there in the root file system.
@@ -96,8 +115,13 @@ pub(super) struct Made {
 /// Makes the specification of a container.
 pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
     let security = security_context(input.config);
-    let namespaces = namespaces::namespaces(input, &security)?;
-    let mut process = process::process(input, &security)?;
+    let users = Users::of(&sandbox_options(input.sandbox_config))?;
+    let own = security.namespace_options.clone().unwrap_or_default();
+    if Users::of(&own)? != users {
+        return Err(SpecError::OtherUsers);
+    }
+    let namespaces = namespaces::namespaces(input, &security, users.is_some())?;
+    let mut process = process::process(input, &security, users.is_some())?;
     let confinement = seccomp::confinement(&security, &mut process.json)?;
     let mounts = mounts::mounts(input, &security)?;
     let propagation = mounts::root_propagation(input.config);
@@ -111,7 +135,7 @@ pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
     };
     let mut directories: Vec<PathBuf> = input.image.volumes.iter().map(PathBuf::from).collect();
     directories.push(process.cwd.clone());
-    let json = json!({
+    let mut json = json!({
         "ociVersion": "1.0.2",
         "process": process.json,
         "root": { "path": input.rootfs, "readonly": security.readonly_rootfs },
@@ -125,9 +149,15 @@ pub(super) fn make(input: &Input<'_>) -> Result<Made, SpecError> {
             "readonlyPaths": readonly,
         },
     });
+    let stage = |users| {
+        let mounts = &input.config.mounts;
+        stage::plan(&mut json, users, input.pause, mounts, input.devices)
+    };
+    let stage = users.map(stage).transpose()?;
     Ok(Made {
         json,
         confinement,
+        stage,
         has_pid_namespace: namespaces.has_own_pid,
         directories,
     })

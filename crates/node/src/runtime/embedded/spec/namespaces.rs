@@ -16,14 +16,14 @@ pub(super) struct Namespaces {
 pub(super) fn namespaces(
     input: &Input<'_>,
     security: &LinuxContainerSecurityContext,
+    has_own_users: bool,
 ) -> Result<Namespaces, SpecError> {
     let options = security.namespace_options.clone().unwrap_or_default();
-    let user = options.userns_options.as_ref();
-    if user.is_some_and(|user| user.mode() == NamespaceMode::Pod) {
-        return Err(SpecError::UserNamespace);
-    }
     let of = |pid: i32, kind: &str, file: &str| json!({ "type": kind, "path": format!("/proc/{pid}/ns/{file}") });
     let mut json = vec![json!({ "type": "mount" })];
+    if has_own_users {
+        json.push(of(input.pause, "user", "user"));
+    }
     if options.network() != NamespaceMode::Node {
         json.push(of(input.pause, "network", "net"));
         // The machine's name goes with its network.

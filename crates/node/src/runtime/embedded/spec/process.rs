@@ -20,9 +20,15 @@ pub(super) struct Process {
 pub(super) fn process(
     input: &Input<'_>,
     security: &LinuxContainerSecurityContext,
+    has_own_users: bool,
 ) -> Result<Process, SpecError> {
     let cwd = working_dir(input)?;
     let user = user(input, security)?;
+    let mut env = env(input);
+    // libcontainer sets it too, but for commands in such a container it takes the wrong user.
+    if has_own_users && !env.iter().any(|entry| entry.starts_with("HOME=")) {
+        env.push(format!("HOME={}", input.accounts.home(user.uid)));
+    }
     let resources = input
         .config
         .linux
@@ -33,7 +39,7 @@ pub(super) fn process(
         "terminal": input.config.tty,
         "user": { "uid": user.uid, "gid": user.gid, "additionalGids": user.groups },
         "args": args(input)?,
-        "env": env(input),
+        "env": env,
         "cwd": cwd,
         "capabilities": capabilities(security, input.rights)?,
         "noNewPrivileges": security.no_new_privs,

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::runtime::wire::{
-    ImageSpec, Int64Value, KeyValue, LinuxContainerConfig, LinuxContainerResources,
-    LinuxPodSandboxConfig, LinuxSandboxSecurityContext, Mount, NamespaceMode, NamespaceOption,
-    SecurityProfile, security_profile,
+    IdMapping, ImageSpec, Int64Value, KeyValue, LinuxContainerConfig, LinuxContainerResources,
+    LinuxPodSandboxConfig, LinuxSandboxSecurityContext, Mount, MountPropagation, NamespaceMode,
+    NamespaceOption, SecurityProfile, UserNamespace, security_profile,
 };
 
 /// Makes a specification and hands it to libcontainer's reader.
@@ -394,4 +394,109 @@ fn the_machines_network_comes_with_its_name() {
     let spec = made(&with_security(|_| {}), &pod, &image());
     let env = spec["process"]["env"].as_array().unwrap();
     assert!(env.contains(&json!("HOSTNAME=node-1")));
+}
+
+fn own_users() -> Vec<IdMapping> {
+    vec![IdMapping {
+        host_id: 131_072,
+        container_id: 0,
+        length: 65_536,
+    }]
+}
+
+fn in_user_namespace() -> NamespaceOption {
+    NamespaceOption {
+        userns_options: Some(UserNamespace {
+            mode: NamespaceMode::Pod.into(),
+            uids: own_users(),
+            gids: own_users(),
+        }),
+        ..options(NamespaceMode::Pod, NamespaceMode::Container)
+    }
+}
+
+fn pod_in_user_namespace() -> PodSandboxConfig {
+    PodSandboxConfig {
+        linux: Some(LinuxPodSandboxConfig {
+            security_context: Some(LinuxSandboxSecurityContext {
+                namespace_options: Some(in_user_namespace()),
+                ..LinuxSandboxSecurityContext::default()
+            }),
+            ..LinuxPodSandboxConfig::default()
+        }),
+        ..pod()
+    }
+}
+
+#[test]
+fn a_container_with_users_of_its_own_is_made_from_a_stage() {
+    let mut config = with_security(|security| {
+        security.namespace_options = Some(in_user_namespace());
+    });
+    let volume = Mount {
+        container_path: "/data".to_owned(),
+        host_path: "/volumes/data".to_owned(),
+        propagation: MountPropagation::PropagationHostToContainer.into(),
+        uid_mappings: own_users(),
+        gid_mappings: own_users(),
+        ..Mount::default()
+    };
+    config.mounts = vec![volume];
+    let made = try_make(&config, &pod_in_user_namespace(), &image()).unwrap();
+    check(&made.json).unwrap();
+    let stage = made.stage.unwrap();
+    assert_eq!((stage.user, stage.group), (131_072 + 101, 131_072 + 102));
+    assert_eq!(stage.user_namespace, Path::new("/proc/42/ns/user"));
+    assert_eq!(stage.rootfs, Path::new("/roots/c"));
+    let namespaces = made.json["linux"]["namespaces"].as_array().unwrap();
+    let user = json!({ "type": "user", "path": "/staged/namespaces/user" });
+    assert!(namespaces.contains(&user), "{namespaces:?}");
+    let data = mount(&made.json, "/data").unwrap()["source"]
+        .as_str()
+        .unwrap();
+    let source = stage
+        .sources
+        .iter()
+        .find(|source| source.staged == Path::new(data));
+    let source = source.unwrap();
+    assert_eq!(source.path, Path::new("/volumes/data"));
+    assert!(source.is_mapped && source.follows);
+    // Nothing is left that names the machine's own directories.
+    let sources = made.json["mounts"].as_array().unwrap().iter();
+    let bound = sources.filter(|mount| mount["type"] == "bind");
+    for mount in bound {
+        let source = mount["source"].as_str().unwrap();
+        assert!(source.starts_with("/staged/mounts/"), "{source}");
+    }
+    let env = made.json["process"]["env"].as_array().unwrap();
+    assert!(env.contains(&json!("HOME=/")), "{env:?}");
+}
+
+#[test]
+fn a_container_has_the_users_of_its_sandbox_and_no_others() {
+    let own = with_security(|security| security.namespace_options = Some(in_user_namespace()));
+    let refused = |config: &ContainerConfig, pod: &PodSandboxConfig| {
+        try_make(config, pod, &image()).unwrap_err()
+    };
+    assert_eq!(refused(&own, &pod()), SpecError::OtherUsers);
+    let of_machine = with_security(|_| {});
+    let sandbox = pod_in_user_namespace();
+    assert_eq!(refused(&of_machine, &sandbox), SpecError::OtherUsers);
+    let mut too_high = own.clone();
+    let linux = too_high.linux.as_mut().unwrap();
+    let security = linux.security_context.as_mut().unwrap();
+    security.supplemental_groups = vec![65_536];
+    assert_eq!(refused(&too_high, &sandbox), SpecError::IdNotMapped(65_536));
+    let mut others = own;
+    let mut uid_mappings = own_users();
+    uid_mappings[0].host_id = 0;
+    others.mounts = vec![Mount {
+        container_path: "/data".to_owned(),
+        host_path: "/volumes/data".to_owned(),
+        uid_mappings,
+        gid_mappings: own_users(),
+        ..Mount::default()
+    }];
+    let expected = SpecError::MountMappings("/data".to_owned());
+    assert_eq!(refused(&others, &sandbox), expected);
 }

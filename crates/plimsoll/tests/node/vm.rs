@@ -28,12 +28,12 @@ const CHOSEN: [&str; 8] = [
 ];
 
 /// Machines that run tests are busy, and all cases take most of an hour.
-const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Where the program is, here and in a machine.
 pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     let plimsoll = given_program().unwrap_or_else(|| PLIMSOLL.into());
     Machine::new()
         .memory_mib(2048)

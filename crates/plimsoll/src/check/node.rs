@@ -86,7 +86,7 @@ fn unit_of(resource: &ResourceName) -> Unit {
     }
 }
 
-/// Rows in the order in which people think of resources.
+/// Rows with cpu, memory and ephemeral-storage first.
 fn load_line(
     allocatable: &Allocatable,
     config: &NodeConfig,
@@ -113,7 +113,7 @@ fn load_line(
         .collect()
 }
 
-/// Page sizes that the kernel knows but nobody reserved would only fill the table.
+/// Whether no huge pages of that size are reserved; such rows are left out.
 fn is_zero(allocatable: &Allocatable, name: &ResourceName) -> bool {
     let terms = allocatable.terms.get(name);
     terms.is_none_or(|terms| terms.machine.as_ref().is_none_or(Quantity::is_zero))

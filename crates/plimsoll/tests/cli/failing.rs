@@ -80,7 +80,7 @@ fn a_cluster_that_does_not_answer_ends_with_code_3() {
             "{}",
             run.stderr
         );
-        let tried = format!("hint: nothing answers at https://{address} (from {kubeconfig})");
+        let tried = format!("hint: no answer from https://{address} (from {kubeconfig})");
         assert!(run.stderr.contains(&tried), "{}", run.stderr);
     }
     for command in ["scheduler", "controllers"] {
@@ -119,8 +119,8 @@ fn the_cluster_of_this_machine_is_the_default() {
     ] {
         let (code, told) = inside("", command);
         assert_eq!(code, Some(1), "{told}");
-        let expected = "error: found no kubeconfig\n  KUBECONFIG is not set\n  \
-                        /nonexistent/.kube/config does not exist\n  this is not a pod of a cluster\n  \
+        let expected = "error: no kubeconfig found\n  KUBECONFIG is not set\n  \
+                        /nonexistent/.kube/config does not exist\n  not running in a pod\n  \
                         /var/lib/plimsoll/admin.kubeconfig does not exist\n\
                         hint: start a cluster with \"plimsoll up\", or name a kubeconfig with --kubeconfig FILE\n";
         assert_eq!(told, expected);

@@ -190,7 +190,7 @@ fn names_an_address_that_the_machine_lacks() {
         1,
         &[
             "192.0.2.1:0",
-            "hint: 192.0.2.1 is no address of this machine",
+            "hint: 192.0.2.1 is not an address of this machine",
         ],
     );
 }
@@ -324,7 +324,7 @@ fn mistakes_of_configurations_have_their_places() {
         assert_eq!(lines.len(), 3, "{}", run.stderr);
         let first = format!("error: {name}:3:10: maxPods: Invalid value: \"many\"");
         let second = format!("error: {name}:4:1: evictionHrad: Unknown field");
-        let hint = format!("hint: plimsoll check {name} tells more");
+        let hint = format!("hint: for details, run: plimsoll check {name}");
         fails(&run, 1, &[&first, &second, &hint]);
     }
     let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
@@ -336,7 +336,7 @@ fn mistakes_of_configurations_have_their_places() {
         1,
         &[
             &format!("error: {name}:4:"),
-            &format!("hint: plimsoll check {name}"),
+            &format!("hint: for details, run: plimsoll check {name}"),
         ],
     );
 }

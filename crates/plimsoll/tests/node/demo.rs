@@ -172,7 +172,7 @@ fn removes_everything_and_shows_the_log_when_the_cluster_ends() {
     kill_process(demo.cluster(), Signal::KILL).unwrap();
     assert_eq!(demo.wait().code(), Some(1), "{}", demo.printed());
     let complaints = demo.complaints();
-    for text in ["plimsoll up has ended", "Node demo is Ready"] {
+    for text in ["plimsoll up has exited", "Node demo is Ready"] {
         assert!(complaints.contains(text), "{complaints}");
     }
     demo.left_nothing();

@@ -15,7 +15,7 @@ use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::frugality::use_huge_pages;
+use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

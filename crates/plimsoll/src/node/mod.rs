@@ -15,7 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use plimsoll_client::open_files;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::frugality::use_huge_pages;
+use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::exchange::ClientExchange;
 use plimsoll_node::identity::join::{Invitation, join};
 use plimsoll_node::identity::kubeconfig::{Kept, write_private};
@@ -50,12 +50,12 @@ Examples:
   # Use containerd, and any Kubernetes API server
   plimsoll node --kubeconfig kubelet.kubeconfig --runtime unix:///run/containerd/containerd.sock")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    node: NodeArguments,
-
     /// Directory for keys, certificates, images and pod data.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
+
+    #[command(flatten)]
+    node: NodeArguments,
 
     /// Kubeconfig of the node, for any Kubernetes API server.
     #[arg(long, value_name = "FILE", conflicts_with = "join", help_heading = CLUSTER)]

@@ -175,7 +175,7 @@ pub(crate) fn report(error: &Error) {
     print(&errors, &causes.collect::<Vec<_>>(), &hints(error));
 }
 
-/// Prints errors, one per line, what is behind the last one, and what to do.
+/// Prints errors, one per line, then the causes of the last one and the hints.
 pub(crate) fn print(errors: &[String], causes: &[String], hints: &[String]) {
     if logging::is_json() {
         let (errors, causes, hints) = (errors.join("\n"), causes.join(": "), hints.join("\n"));

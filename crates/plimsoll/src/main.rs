@@ -65,7 +65,7 @@ Examples:
 
 /// Kubernetes-compatible node-resource plane in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about, arg_required_else_help = true,
+#[command(name = "plimsoll", version, arg_required_else_help = true,
     after_long_help = format!("{LONG_HELP}\n\n{}\n\n{}", help::ENVIRONMENT, exit::HELP))]
 struct Cli {
     #[command(flatten)]
@@ -87,7 +87,7 @@ enum Command {
         command: ConfigCommand,
     },
     /// Run the controllers against any Kubernetes API server.
-    Controllers(controllers::Arguments),
+    Controllers(Grouped<controllers::Arguments>),
     /// Show an eviction for lack of memory in a temporary cluster.
     Demo(demo::Arguments),
     /// Stop the pods on this machine and remove cgroups, mounts and networks.
@@ -159,7 +159,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Config {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(arguments),
-        Command::Controllers(arguments) => controllers::run(arguments),
+        Command::Controllers(arguments) => controllers::run(&arguments.0),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Down(arguments) => down::run(arguments),
         Command::Explain { command } => explain::run(command),

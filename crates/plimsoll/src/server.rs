@@ -149,7 +149,7 @@ pub(crate) struct Opened {
     store: Arc<dyn Store>,
     listener: TcpListener,
     advertised: String,
-    /// When the admin's kubeconfig is to be written anew.
+    /// When to renew the admin's kubeconfig.
     due: Timestamp,
     _lock: Lock,
 }
@@ -332,7 +332,7 @@ async fn keep_kubeconfig(
     }
 }
 
-/// Returns when it is to be written anew.
+/// Returns when to renew it.
 fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Timestamp> {
     let authority = server.authority();
     let admin = authority

@@ -145,7 +145,7 @@ fn load_line_row(name: &ResourceName, terms: &Terms, soft: Option<i64>) -> Optio
     })
 }
 
-/// The soft line that lies on a resource of the load line.
+/// The soft threshold of a resource of the load line.
 fn soft_line(name: &ResourceName, lines: &[Line], facts: &MachineFacts) -> Option<i64> {
     let signal = if *name == ResourceName::MEMORY {
         Signal::MemoryAvailable

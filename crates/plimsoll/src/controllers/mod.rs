@@ -31,9 +31,6 @@ pub(crate) struct Arguments {
         num_args = 0..=1, default_missing_value = "true")]
     leader_elect: bool,
 
-    #[command(flatten)]
-    node_lifecycle: node_lifecycle::Flags,
-
     /// Address and port for health checks and metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse(10257))]
     listen: Option<SocketAddr>,
@@ -51,6 +48,9 @@ pub(crate) struct Arguments {
     /// Maximum number of terminated pods before garbage collection; 0 for no limit [default: 12500].
     #[arg(long, value_name = "N", help_heading = ADVANCED)]
     terminated_pod_gc_threshold: Option<usize>,
+
+    #[command(flatten)]
+    node_lifecycle: node_lifecycle::Flags,
 }
 
 /// Runs until SIGTERM or SIGINT.

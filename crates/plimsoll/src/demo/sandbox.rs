@@ -87,7 +87,7 @@ impl Sandbox {
         made.with_context(|| format!("cannot create cgroup {}", self.cgroup))
     }
 
-    /// Removes the cgroup, and kills what is left in it.
+    /// Kills the processes left in the cgroup and removes it.
     pub(super) fn remove_cgroup(&self) -> Result<()> {
         let removed = cgroups()?.remove(&self.cgroup_path());
         removed.with_context(|| format!("cannot remove the cgroup {}", self.cgroup))

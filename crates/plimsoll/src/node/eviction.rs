@@ -44,7 +44,7 @@ pub(super) struct EvictionArguments {
 
     /// Do not protect the agent from memory pressure.
     ///
-    /// By default the agent locks its code in memory, protects memory for its cgroup, and lowers its
+    /// By default the agent locks its code in memory, sets memory.min of its cgroup, and lowers its
     /// oom_score_adj.
     #[arg(long)]
     unprotected: bool,

@@ -105,7 +105,7 @@ fn an_archive_may_come_through_a_pipe() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_named() {
+fn failed_import_names_the_file() {
     let bench = Bench::new();
     let path = bench.path("nothing.tar");
     let run = bench.image(&["import", &path]);

@@ -1,5 +1,4 @@
-//! What goes wrong while a cluster is operated: each error says what happened, to which file or
-//! because of which process, and what to do.
+//! Errors of operation: each names what failed, the file or process, and what to do.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -88,12 +87,12 @@ fn refuses_an_admission_configuration_that_it_cannot_obey() {
         own.display()
     );
     fails(&plimsoll(&arguments, ""), 1, &[&place]);
-    // Nothing was begun.
+    // Nothing was started.
     assert!(!folder.path().join("data").exists());
 }
 
 #[test]
-fn a_server_takes_as_many_open_files_as_it_may_have() {
+fn server_raises_open_file_limit() {
     let folder = folder();
     let server = Daemon::server_with_open_files(folder.path(), 300);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid()));
@@ -293,7 +292,7 @@ fn refuses_to_make_new_keys_for_an_old_store() {
         1,
         &[&format!("but {} is missing", keys[1])],
     );
-    // Those who mean it can go on.
+    // With the flag the server starts.
     Daemon::server(folder.path(), &["--new-authority"]).stop(Signal::TERM);
     Daemon::server(folder.path(), &[]).stop(Signal::TERM);
 }

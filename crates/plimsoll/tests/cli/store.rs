@@ -1,4 +1,4 @@
-//! `plimsoll store`: snapshots, and care for the files of stopped servers.
+//! `plimsoll store`: snapshots, and maintenance of stopped servers' stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -398,10 +398,7 @@ fn objects_move_to_etcd_and_back() {
     fails(
         &["copy", "--from", &from, "--to", &address],
         1,
-        &[
-            "the target is not empty",
-            "hint: copy to an empty etcd",
-        ],
+        &["the target is not empty", "hint: copy to an empty etcd"],
     );
     // The keys are those of the data directory.
     let server = Daemon::server(folder.path(), &["--store", &address]);

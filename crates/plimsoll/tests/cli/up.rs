@@ -1,4 +1,4 @@
-//! `plimsoll up` and `plimsoll node` as they are operated, without pods.
+//! Starting, joining and stopping `plimsoll up` and `plimsoll node`, without pods.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `plimsoll demo` as a user runs it: the story, and that nothing is left of it.
+//! `plimsoll demo` as a user runs it: its output, and that nothing is left behind.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! What containers find inside: files, variables, who they are, their network.
+//! What containers find inside: files, variables, user and group, network.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn settings_reach_containers(cluster: &mut Cluster) {
         { "name": "X", "valueFrom": { "configMapKeyRef": { "name": "nope", "key": "x" } } },
     ]);
     cluster.create(&pod("missing", &[missing]));
-    cluster.until_object("pod missing", "told why", |pod| {
+    cluster.until_object("pod missing", "has a reason", |pod| {
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         waiting["reason"] == "CreateContainerConfigError"
             && waiting["message"] == "configmap \"nope\" not found"

@@ -91,7 +91,7 @@ impl Cluster {
         });
     }
 
-    /// Runs a pod and waits until the node knows of what it holds, which decides who is evicted.
+    /// Runs a pod and waits until the node has measured its usage, which decides the eviction.
     fn run_holder(&self, pod: &Value, mebibytes: u64) {
         self.run_until_known(pod, "usedBytes", mebibytes << 20);
     }

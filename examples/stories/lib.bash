@@ -1,15 +1,15 @@
-# What the stories share: a cluster of their own, and words to show what happens in it.
+# Shared by the stories: a cluster of their own, and functions to show what happens in it.
 #
-# A story says `source ../lib.bash`, starts a cluster (`start_node` for one with a node on this
-# machine, as root; `start_api` for one with nodes on paper), and then shows:
+# A story sources `../lib.bash`, starts a cluster (`start_node` for one with a node on this
+# machine, as root; `start_api` for one with fake nodes), and then shows:
 #
-#   tell TEXT                  says what happens next
+#   heading TEXT               prints a heading
 #   show COMMAND…              runs a command and shows it with its output
 #   show_when TEXT COMMAND…    waits until a command's output has TEXT in it, and shows both
 #   until_shows TEXT COMMAND…  waits without showing
 #
-# PLIMSOLL names the binary; the release build of this repository is taken if it is not set.
-# Everything a story makes is gone when it ends.
+# PLIMSOLL names the binary [default: the release build of this repository].
+# A story removes everything it creates when it ends.
 
 set -euo pipefail
 story=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
@@ -18,12 +18,11 @@ plimsoll=${PLIMSOLL:-$story/../../../target/release/plimsoll}
 work=$(mktemp -d)
 export KUBECONFIG=$work/data/admin.kubeconfig
 export KUBECACHEDIR=$work/cache
-# By how much everything is slower than usual: tests say so where machines are emulated.
+# The slowdown factor, which tests set on emulated machines.
 slowness=${PLIMSOLL_TEST_SLOWNESS:-1}
 # How long anything may take, in seconds.
 patience=$((60 * slowness))
-# The cgroup that plays the machine, and the network of its pods. Tests look for both when a story
-# has ended.
+# The cgroup that limits the node, and the bridge of its pods. Tests check that both are removed.
 cgroup=/plimsoll-story-$$
 bridge=pls$$
 # An image that runs anywhere: this machine's busybox.
@@ -32,7 +31,7 @@ processes=()
 
 [ -x "$plimsoll" ] || { echo "error: no $plimsoll; run cargo build --release, or set PLIMSOLL" >&2; exit 1; }
 
-tell() { printf '\n# %s\n' "$*"; }
+heading() { printf '\n# %s\n' "$*"; }
 
 # A command as one would type it.
 typed() {
@@ -49,13 +48,13 @@ show() {
     "$@" 2>&1 || true
 }
 
-# Leaves what it saw in `shown`.
+# Leaves the output in `shown`.
 until_shows() {
     local text=$1 deadline=$((SECONDS + patience))
     shift
     while shown=$("$@" 2>&1 || true); [[ $shown != *"$text"* ]]; do
         if [ $SECONDS -ge $deadline ]; then
-            printf 'error: waited in vain for %q from: %s\n%s\n' "$text" "$*" "$shown" >&2
+            printf 'error: timed out waiting for %q from: %s\n%s\n' "$text" "$*" "$shown" >&2
             tail -n 20 "$work"/*.log >&2
             exit 1
         fi
@@ -68,7 +67,6 @@ show_when() {
     local text=$1
     shift
     until_shows "$text" "$@"
-    # Things may have gone on since.
     typed "$@"
     printf '%s\n' "$shown"
 }
@@ -100,7 +98,7 @@ make_cgroup() {
     return 0
 }
 
-# Has everything of the node on a file system of its own: so many MiB, so many inodes.
+# Puts the node's data on a file system of its own: $1 MiB, $2 inodes.
 small_disk() {
     mkdir -p "$work/data"
     truncate -s "$1M" "$work/disk"
@@ -108,7 +106,7 @@ small_disk() {
     mount -o loop "$work/disk" "$work/data"
 }
 
-# Fills that file system until so many MiB are left.
+# Fills that file system until $1 MiB are left.
 leave_free() {
     local free=$(($(stat -f -c '%a * %S' "$work/data") >> 20))
     dd if=/dev/zero bs=1M count="$((free - $1))" status=none >>"$work/data/ballast"
@@ -122,7 +120,7 @@ start() {
 
 # A cluster with one node, n1, in a cgroup of its own. Arguments go to `plimsoll up`.
 start_node() {
-    [ "$(id -u)" = 0 ] || { echo "error: this story runs containers, which takes root" >&2; exit 1; }
+    [ "$(id -u)" = 0 ] || { echo "error: this story runs containers, and needs root" >&2; exit 1; }
     make_cgroup
     mkdir -p "$work/root/bin"
     cp "$(command -v busybox)" "$work/root/bin/busybox"
@@ -139,11 +137,11 @@ start_node() {
     until_shows default kubectl get serviceaccounts
 }
 
-# A cluster without machines. Arguments go to `plimsoll server`.
+# A cluster without agents. Arguments go to `plimsoll server`.
 start_api() {
     start server --data-dir "$work/data" --listen 127.0.0.1:0 "$@"
     until_shows default kubectl get namespaces
-    # Nodes on paper are silent, and stay ready for as long as a story takes.
+    # Fake nodes send no heartbeats, and must stay ready for as long as a story takes.
     start controllers --kubeconfig "$KUBECONFIG" --node-monitor-grace-period 1h
     start scheduler --kubeconfig "$KUBECONFIG"
     until_shows default kubectl get serviceaccounts
@@ -151,8 +149,8 @@ start_api() {
 
 taints() { kubectl get node "$1" -o json | jq -c '[.spec.taints[]?]'; }
 
-# A node on paper: its name, its zone.
-paper_node() {
+# A fake node: name and zone.
+fake_node() {
     kubectl create -f - >/dev/null <<NODE
 { "apiVersion": "v1", "kind": "Node",
   "metadata": { "name": "$1", "labels": { "kubernetes.io/hostname": "$1", "topology.kubernetes.io/zone": "$2" } } }

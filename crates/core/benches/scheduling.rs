@@ -178,7 +178,7 @@ fn preemption_rows(nodes: usize) {
         })
         .collect()
     };
-    row(&mut engine, "no room, nobody gives way", &high(-1), false);
+    row(&mut engine, "no room, no preemption", &high(-1), false);
     let pods = high(100);
     row(
         &mut engine,

@@ -13,7 +13,7 @@ mod beneath;
 pub mod cgroup;
 pub mod eviction;
 mod folder;
-pub mod frugality;
+pub mod huge_pages;
 pub mod identity;
 pub mod image;
 pub mod machine;

@@ -1,4 +1,4 @@
-//! The git commit that a build is made of, if there is one.
+//! The git commit of a build, if there is one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

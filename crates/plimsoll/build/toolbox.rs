@@ -47,7 +47,7 @@ fn run(command: &mut Command, otherwise: &str) -> Vec<u8> {
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{otherwise}: {error}"));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{otherwise}\n{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{otherwise}\n{printed}");
     output.stdout
 }

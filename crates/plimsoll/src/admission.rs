@@ -10,7 +10,7 @@ use plimsoll_core::admission::pod_security::PodSecurity;
 use crate::input::read_bytes;
 use crate::mistakes::mistakes;
 
-/// What the file configures.
+/// The configured plugins.
 #[derive(Debug, Default)]
 pub(crate) struct Plugins {
     pub(crate) event_rate_limits: EventRateLimits,

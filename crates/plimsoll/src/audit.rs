@@ -8,6 +8,7 @@ use plimsoll_apiserver::server::audit::Options;
 use plimsoll_apiserver::server::audit::log::{Mode, Rotation};
 use plimsoll_apiserver::server::audit::policy::Policy;
 
+use crate::help::SECURITY;
 use crate::input::read_bytes;
 use crate::mistakes::mistakes;
 
@@ -15,43 +16,46 @@ use crate::mistakes::mistakes;
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct AuditArguments {
-    /// Note down requests in this file, as audit.k8s.io/v1 Events.
-    #[arg(long, value_name = "FILE")]
+    /// File to write audit events (audit.k8s.io/v1) to.
+    #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     audit_log_path: Option<PathBuf>,
 
-    /// Which requests are noted down, and how much of them: an audit.k8s.io/v1 Policy. Without one,
-    /// all of them, without bodies.
-    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    /// Audit policy (audit.k8s.io/v1 Policy) [default: all requests at level Metadata].
+    #[arg(long, value_name = "FILE", requires = "audit_log_path", help_heading = SECURITY)]
     audit_policy_file: Option<String>,
 
-    /// What requests wait for: `batch` (nothing; what finds no room is dropped and counted),
-    /// `blocking` (their events are written) or `blocking-strict` (and refused where that fails).
+    /// Mode of the audit log: `batch`, `blocking` or `blocking-strict`.
+    ///
+    /// With `batch` requests do not wait; events that do not fit into the buffer are dropped and
+    /// counted. With `blocking` the server writes the event before it answers. With
+    /// `blocking-strict` it also refuses a request whose event cannot be written.
     #[arg(
         long,
         value_name = "MODE",
         default_value = "blocking",
         requires = "audit_log_path",
-        hide_possible_values = true
+        hide_possible_values = true,
+        help_heading = SECURITY
     )]
     audit_log_mode: AuditMode,
 
-    /// Mebibytes after which a new audit log is begun; 0 for no bound.
+    /// Maximum size of the audit log in MiB before it is rotated; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = Rotation::default().max_mebibytes,
-        requires = "audit_log_path")]
+        requires = "audit_log_path", help_heading = SECURITY)]
     audit_log_maxsize: u64,
 
-    /// Days after which old audit logs are deleted, by the time in their names; 0 for no bound.
+    /// Maximum number of days to keep rotated audit logs; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = Rotation::default().max_age_days,
-        requires = "audit_log_path")]
+        requires = "audit_log_path", help_heading = SECURITY)]
     audit_log_maxage: u64,
 
-    /// Old audit logs that are kept; 0 for all of them.
+    /// Maximum number of rotated audit logs to keep; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = Rotation::default().max_backups,
-        requires = "audit_log_path")]
+        requires = "audit_log_path", help_heading = SECURITY)]
     audit_log_maxbackup: usize,
 }
 
-/// What requests wait for.
+/// When requests wait for the audit log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AuditMode {
     Batch,
@@ -60,7 +64,7 @@ enum AuditMode {
 }
 
 impl AuditArguments {
-    /// How requests are to be noted down, if at all.
+    /// The options of the audit log; `None` without `--audit-log-path`.
     pub(crate) fn options(&self) -> Result<Option<Options>> {
         let Some(path) = &self.audit_log_path else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Opening what a server keeps its objects in, and whether keys belong to them.
+//! Opening a server's store, and checking that its keys are still there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::input::read_bytes;
 use crate::mistakes::mistakes;
 use crate::store::FILE;
 
-/// Changes that the store keeps for the server while it is busy.
+/// Number of changes that the store buffers for the server.
 const WATCH_BUFFER: usize = 65_536;
 
-/// Where all objects are, in every store.
+/// The key prefix of all objects, in every store.
 const OBJECTS: &[u8] = b"/registry/";
 
-/// The keys of a cluster that cannot be made again: what they signed is good with them alone. A lost
-/// certificate is made anew with its key.
+/// Keys that cannot be replaced: certificates and tokens that they signed are valid only with them. A
+/// lost certificate is signed again with its key.
 const KEYS: [&str; 2] = ["ca.key", "service-account.key"];
 
-/// The same for directories in which authorities are separate: those of earlier versions have none.
+/// The same for directories with separate authorities; those of earlier versions have one.
 const SEPARATE_KEYS: [&str; 2] = ["client-ca.key", "kubelet-serving-ca.key"];
 
-/// Any of these makes a directory such a one.
+/// Any of these files marks a directory with separate authorities.
 const SEPARATE: [&str; 3] = ["client-ca.crt", "kubelet-serving-ca.crt", "former-ca.crt"];
 
-/// What objects are stored in.
+/// The kind of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// A file in the data directory.
@@ -54,7 +54,7 @@ pub(crate) fn parse_choice(text: &str) -> Result<Choice, String> {
         .map(|member| format!("{scheme}://{member}"))
         .collect();
     match endpoints.is_empty() {
-        true => Err(format!("no member of an etcd cluster is named; {expected}")),
+        true => Err(format!("missing etcd endpoint; {expected}")),
         false => Ok(Choice::Etcd(endpoints)),
     }
 }
@@ -67,17 +67,17 @@ pub(crate) struct EtcdFiles<'a> {
     pub(crate) key: &'a Path,
 }
 
-/// How much room the embedded store takes.
+/// Size limits of the embedded store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Beyond this, objects are refused; `None` for the size of the disk.
+    /// Maximum size; `None` for the size of the disk.
     pub(crate) quota_bytes: Option<u64>,
-    /// What is kept for deletes on a full disk.
+    /// Space reserved for deletes on a full disk.
     pub(crate) reserve_bytes: u64,
 }
 
 impl Limits {
-    /// Those of a server.
+    /// The limits of a server.
     pub(crate) fn of_a_server(quota_bytes: Option<u64>) -> Limits {
         Limits {
             quota_bytes,
@@ -85,8 +85,8 @@ impl Limits {
         }
     }
 
-    /// For a command that reads, and leaves nothing behind.
-    pub(crate) fn of_a_visit() -> Limits {
+    /// The limits of a command that only reads: it reserves no space.
+    pub(crate) fn of_a_reader() -> Limits {
         Limits {
             quota_bytes: None,
             reserve_bytes: 0,
@@ -115,7 +115,7 @@ pub(crate) async fn open(
     let store = EtcdStore::connect(&options).await;
     let store = store.with_context(|| format!("cannot reach etcd at {names}"));
     Ok(Arc::new(store.hint(
-        "see whether etcd runs there: etcdctl --endpoints ADDRESS endpoint health",
+        "check the etcd endpoints: etcdctl --endpoints ADDRESS endpoint health",
     )?))
 }
 
@@ -129,7 +129,7 @@ async fn open_file(directory: &Path, limits: Limits) -> Result<Arc<dyn Store>> {
     };
     let opening = path.clone();
     let opened = tokio::task::spawn_blocking(move || RedbStore::open(&opening, &options)).await;
-    match opened.context("the store did not open")? {
+    match opened.context("cannot open the store")? {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(advise(error, directory, &path)),
     }
@@ -151,7 +151,7 @@ fn advise(error: store::Error, directory: &Path, path: &Path) -> Error {
         .hint(hint)
 }
 
-/// Encrypts values of a store by an EncryptionConfiguration, which is reloaded when it changes.
+/// Encrypts values of a store as an EncryptionConfiguration says, which is reloaded when it changes.
 pub(crate) fn encrypted(store: Arc<dyn Store>, file: &Path) -> Result<Arc<dyn Store>> {
     let (keys, text) = read_configuration(file)?;
     let store = Arc::new(EncryptedStore::new(store, keys));
@@ -182,7 +182,7 @@ fn etcd_tls(files: EtcdFiles<'_>) -> Result<EtcdTls> {
     })
 }
 
-/// Fails if keys are missing that objects in the store depend on.
+/// Fails if the store has objects but keys are missing that they depend on.
 pub(crate) async fn refuse_new_keys(store: &dyn Store, certificates: &Path) -> Result<()> {
     let is_there = |name: &&str| certificates.join(name).exists();
     let separate_keys = SEPARATE_KEYS
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_a_file_or_members_of_etcd() {
+    fn parses_redb_or_etcd_members() {
         assert_eq!(parse_choice("redb"), Ok(Choice::Redb));
         let members = ["http://a:1", "http://b:2"].map(str::to_owned).to_vec();
         assert_eq!(parse_choice("etcd://a:1,b:2"), Ok(Choice::Etcd(members)));

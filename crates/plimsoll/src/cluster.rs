@@ -1,4 +1,4 @@
-//! Which cluster a command talks to, and what it prints if that does not work.
+//! The cluster of a command, and errors when talking to it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,47 +10,50 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::exit::Exit;
 use crate::failure::{self, Advise, causes, kube_error};
+use crate::help::CLUSTER;
 use crate::node::DEFAULT_DATA_DIR;
 
-/// Where pods find the token of their account.
+/// The path of the service account token in pods.
 const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Arguments of commands that talk to a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
-    /// The kubeconfig file. Without it: KUBECONFIG, `~/.kube/config`, the account of the pod that
-    /// the command runs in, `/var/lib/plimsoll/admin.kubeconfig`.
-    #[arg(long, value_name = "FILE")]
+    /// Path to the kubeconfig file [env: KUBECONFIG].
+    ///
+    /// Without the flag and the variable: `~/.kube/config`, the service account of the pod that the
+    /// command runs in, `/var/lib/plimsoll/admin.kubeconfig`.
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     kubeconfig: Option<PathBuf>,
 
-    /// The context in the kubeconfig file.
-    #[arg(long, value_name = "NAME")]
+    /// Context of the kubeconfig file [default: the current context].
+    #[arg(long, value_name = "NAME", help_heading = CLUSTER)]
     context: Option<String>,
 }
 
-/// Where it is written which cluster is meant.
+/// The source of the API client's configuration.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     File(PathBuf),
-    /// One file or several.
+    /// The files of `KUBECONFIG`.
     Variable,
     Pod,
 }
 
-/// What there is to choose from.
+/// The sources that exist.
 #[derive(Debug)]
-struct Surroundings {
+struct Environment {
     has_variable: bool,
     home: Option<PathBuf>,
     is_pod: bool,
     admin: PathBuf,
 }
 
-impl Surroundings {
-    fn of_this_process() -> Surroundings {
+impl Environment {
+    fn of_this_process() -> Environment {
         let variable = std::env::var_os("KUBECONFIG").unwrap_or_default();
         let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-        Surroundings {
+        Environment {
             has_variable: std::env::split_paths(&variable).any(|path| !path.as_os_str().is_empty()),
             home: home.map(|home| home.join(".kube/config")),
             is_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
@@ -59,7 +62,7 @@ impl Surroundings {
         }
     }
 
-    /// The first that there is, in the order of kubectl; the cluster of `plimsoll up` comes last.
+    /// The first existing source in kubectl's order; the cluster of `plimsoll up` comes last.
     fn choose(&self) -> Result<Source> {
         if self.has_variable {
             return Ok(Source::Variable);
@@ -85,11 +88,11 @@ impl Surroundings {
         let tried = [
             "KUBECONFIG is not set".to_owned(),
             home,
-            "this is not a pod of a cluster".to_owned(),
+            "not running in a pod".to_owned(),
             format!("{} does not exist", self.admin.display()),
         ];
         anyhow!(tried.join("\n"))
-            .context("found no kubeconfig")
+            .context("no kubeconfig found")
             .hint(
                 "start a cluster with \"plimsoll up\", or name a kubeconfig with --kubeconfig FILE",
             )
@@ -100,10 +103,10 @@ impl Cluster {
     /// A client of the cluster.
     pub(crate) async fn client(&self) -> Result<kube::Client> {
         let config = self.config().await?;
-        kube::Client::try_from(config).context("cannot talk to the cluster")
+        kube::Client::try_from(config).context("cannot create an API client")
     }
 
-    /// Where the cluster is, and who talks to it.
+    /// The address of the cluster and the user's credentials.
     pub(crate) async fn config(&self) -> Result<kube::Config> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
@@ -123,27 +126,29 @@ impl Cluster {
                 let config = kube::Config::from_kubeconfig(&options).await;
                 config.context("cannot use the kubeconfig that KUBECONFIG names")
             }
-            Source::Pod => kube::Config::incluster().context("cannot use the account of this pod"),
+            Source::Pod => {
+                kube::Config::incluster().context("cannot use the service account of this pod")
+            }
         }
     }
 
     fn source(&self) -> Result<Source> {
         match &self.kubeconfig {
             Some(path) => Ok(Source::File(path.clone())),
-            None => Surroundings::of_this_process().choose(),
+            None => Environment::of_this_process().choose(),
         }
     }
 
-    /// Which server was asked, and where that is written.
+    /// The address of the server and the source that names it.
     async fn tried(&self) -> Option<String> {
         let url = self.config().await.ok()?.cluster_url;
-        let told = match self.source().ok()? {
+        let source = match self.source().ok()? {
             Source::File(path) => path.display().to_string(),
             Source::Variable => "the kubeconfig that KUBECONFIG names".to_owned(),
-            Source::Pod => "the account of this pod".to_owned(),
+            Source::Pod => "the service account of this pod".to_owned(),
         };
         let url = url.to_string();
-        Some(format!("{} (from {told})", url.trim_end_matches('/')))
+        Some(format!("{} (from {source})", url.trim_end_matches('/')))
     }
 }
 
@@ -160,7 +165,7 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Runs a command that asks a cluster. Refusals are printed in kubectl's words.
+/// Runs a command that talks to a cluster. Prints errors of the API server as kubectl does.
 pub(crate) fn ask(
     cluster: &Cluster,
     command: impl Future<Output = Result<()>>,
@@ -175,26 +180,26 @@ pub(crate) fn ask(
     let Some(refusal) = refusal(&error) else {
         return Err(error);
     };
-    let tried = match refusal.is_silence {
+    let tried = match refusal.is_unreachable {
         true => runtime.block_on(cluster.tried()),
         false => None,
     };
     let hint = tried.map(|tried| {
-        format!("nothing answers at {tried}; start the cluster, or name another with --kubeconfig")
+        format!("no answer from {tried}; start the cluster, or name another with --kubeconfig")
     });
     failure::print_refusal(&refusal.text, &hint.unwrap_or_default());
     Ok(failure::exit_of(&error).into())
 }
 
-/// A refusal of the cluster, in kubectl's words.
+/// An error of the cluster, in kubectl's words.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
     text: String,
-    /// Whether there was no answer at all.
-    is_silence: bool,
+    /// Whether the server did not answer.
+    is_unreachable: bool,
 }
 
-/// What the API server said, or that it says nothing, in kubectl's words.
+/// The API server's error, or that it does not answer, in kubectl's words.
 fn refusal(error: &Error) -> Option<Refusal> {
     let causes = causes(error);
     let status = match causes.iter().find_map(|cause| kube_error(*cause))? {
@@ -203,7 +208,7 @@ fn refusal(error: &Error) -> Option<Refusal> {
             let cause = error.root_cause();
             return Some(Refusal {
                 text: format!("Unable to connect to the server: {cause}"),
-                is_silence: true,
+                is_unreachable: true,
             });
         }
         _ => return None,
@@ -214,11 +219,11 @@ fn refusal(error: &Error) -> Option<Refusal> {
     };
     Some(Refusal {
         text: format!("Error from server{reason}: {}", status.message),
-        is_silence: false,
+        is_unreachable: false,
     })
 }
 
-/// Why a question was not answered, in few words: for what is told beside an answer to others.
+/// The error of a request in few words, for notes beside other results.
 pub(crate) fn reason(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
@@ -232,30 +237,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_refusals_in_the_words_of_kubectl() {
+    fn errors_of_the_server_read_as_in_kubectl() {
         let status = kube::core::Status::failure("pods \"x\" not found", "NotFound");
         let error = kube::Error::Api(status.boxed());
         let error = Error::from(error).context("while asking");
-        let told = refusal(&error).map(|refusal| (refusal.text, refusal.is_silence));
+        let error = refusal(&error).map(|refusal| (refusal.text, refusal.is_unreachable));
         let expected = "Error from server (NotFound): pods \"x\" not found";
-        assert_eq!(told, Some((expected.to_owned(), false)));
+        assert_eq!(error, Some((expected.to_owned(), false)));
         let silence = std::io::Error::from(ErrorKind::ConnectionRefused);
         let error = Error::from(kube::Error::Service(silence.into()));
-        let told = refusal(&error).map(|refusal| (refusal.text, refusal.is_silence));
+        let error = refusal(&error).map(|refusal| (refusal.text, refusal.is_unreachable));
         let expected = "Unable to connect to the server: connection refused";
-        assert_eq!(told, Some((expected.to_owned(), true)));
+        assert_eq!(error, Some((expected.to_owned(), true)));
         assert_eq!(refusal(&anyhow!("something else")), None);
     }
 
     #[test]
-    fn tries_kubeconfigs_in_the_order_of_kubectl_and_the_cluster_of_up_last() {
+    fn tries_kubeconfigs_in_kubectl_order_then_the_cluster_of_up() {
         let folder = std::env::temp_dir().join(format!("plimsoll-cluster-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (home, admin) = (folder.join("config"), folder.join("admin.kubeconfig"));
         for file in [&home, &admin] {
             std::fs::write(file, "").unwrap();
         }
-        let mut around = Surroundings {
+        let mut around = Environment {
             has_variable: true,
             home: Some(home.clone()),
             is_pod: true,

@@ -1,4 +1,4 @@
-//! `plimsoll completion`: completion of the command line in shells.
+//! `plimsoll completion`: shell completion scripts.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ Examples:
 
   # Load the completion code for zsh into the current shell
   source <(plimsoll completion zsh)
-  # Load it in every new shell; compinit has to run after this
+  # Load it in every new shell; compinit must run after this
   plimsoll completion zsh > \"${fpath[1]}/_plimsoll\"
 
   # Load the completion code for fish into the current shell
@@ -32,7 +32,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The shell that the script is for.
+    /// Shell to complete for.
     #[arg(value_enum, value_name = "SHELL")]
     shell: Shell,
 }

@@ -1,7 +1,7 @@
 //! `plimsoll config convert`: an OKD node-config.yaml as a `KubeletConfiguration`.
 //!
-//! The document goes to standard output, what to know about it to standard error, so that the
-//! output can be used as a file.
+//! The document goes to standard output and notes go to standard error, so that the output can be
+//! redirected to a file.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,8 +17,12 @@ use crate::mistakes::checkable;
 
 /// Arguments of `plimsoll config convert`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Write a KubeletConfiguration; notes about changed settings go to standard error
+  plimsoll config convert node-config.yaml > kubelet-config.yaml")]
 pub(crate) struct Arguments {
-    /// The OKD node-config.yaml, `-` for standard input.
+    /// OKD node-config.yaml, `-` for standard input.
     #[arg(value_name = "FILE")]
     file: String,
 

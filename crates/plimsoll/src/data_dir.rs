@@ -1,4 +1,4 @@
-//! The data directory: where everything is kept, and that one process at a time uses it.
+//! The data directory: creation, permissions, and locks for one process at a time.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::failure::Advise;
 /// Only the owner enters the directory: it holds keys, and Secrets in the clear.
 const PRIVATE: u32 = 0o700;
 
-/// Any of these makes a directory Plimsoll's.
+/// Any of these files marks a data directory of Plimsoll.
 const OWN_FILES: [&str; 6] = [
     "agent.json",
     "agent.lock",
@@ -25,14 +25,14 @@ const OWN_FILES: [&str; 6] = [
     "store.redb",
 ];
 
-/// How long to wait for a process that may be about to end.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a process that may be about to exit.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long to wait where the process that took the lock is gone: a child that it was just starting
-/// when it was killed has the lock until it runs its own program, which takes time on a busy machine.
-const PATIENCE_WITH_CHILDREN: Duration = Duration::from_secs(10);
+/// How long to wait if the process that took the lock has exited: a child that it was forking when it
+/// was killed holds the lock until its exec, which takes time on a busy machine.
+const ORPHANED_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the lock is tried meanwhile.
+/// How often the lock is tried.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The parts of a data directory. Server and node may be two processes with one directory.
@@ -51,18 +51,18 @@ impl Part {
     }
 }
 
-/// Keeps others out as long as it lives. The kernel lets go of it with the process, however that
-/// ends; the file stays, and means nothing by itself.
+/// Excludes other processes until it is dropped. The kernel releases the lock when the process exits,
+/// however it exits; the file stays and means nothing by itself.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "open, it holds the lock")] File);
 
-/// The directory in full, made if it is not there, and closed to other users. Printed paths have to
-/// be right from any working directory.
+/// The absolute path of the directory, which is created if missing and closed to other users. Printed
+/// paths must be valid in any working directory.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf> {
     let directory = std::path::absolute(directory)
-        .with_context(|| format!("no data directory {}", directory.display()))?;
+        .with_context(|| format!("invalid data directory {}", directory.display()))?;
     create(&directory)
-        .with_context(|| format!("cannot make the data directory {}", directory.display()))
+        .with_context(|| format!("cannot create data directory {}", directory.display()))
         .hint("make it writable, run this as root, or name another directory with --data-dir")?;
     close(&directory)
         .with_context(|| format!("cannot close {} to other users", directory.display()))
@@ -70,7 +70,7 @@ pub(crate) fn make(directory: &Path) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Only the owner enters it; the directories above it are made as they usually are.
+/// Creates the directory for its owner only, and its parents with default permissions.
 fn create(directory: &Path) -> std::io::Result<()> {
     if let Some(parent) = directory.parent() {
         std::fs::create_dir_all(parent)?;
@@ -81,8 +81,8 @@ fn create(directory: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Takes from other users what earlier versions, or a careless copy, gave them. A directory that is
-/// not Plimsoll's is left as it is: /tmp may have been named.
+/// Removes permissions of other users, which earlier versions or a copy may have set. A directory
+/// that is not Plimsoll's, such as /tmp, is left unchanged.
 fn close(directory: &Path) -> std::io::Result<()> {
     let is_open = |metadata: &Metadata| metadata.permissions().mode() & 0o077 != 0;
     let mut entries = Vec::new();
@@ -98,7 +98,7 @@ fn close(directory: &Path) -> std::io::Result<()> {
         if is_open(&std::fs::metadata(directory)?) {
             tracing::warn!(
                 directory = %directory.display(),
-                "the data directory has files of others, and stays open to other users"
+                "data directory has files of other programs; not changing its permissions"
             );
         }
         return Ok(());
@@ -115,7 +115,7 @@ fn close(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Takes a part of the directory for this process alone.
+/// Locks a part of the directory for this process.
 pub(crate) fn lock(directory: &Path, part: Part) -> Result<Lock> {
     let path = directory.join(part.file());
     let file = OpenOptions::new()
@@ -131,11 +131,11 @@ pub(crate) fn lock(directory: &Path, part: Part) -> Result<Lock> {
         match file.try_lock() {
             Ok(()) => return Ok(Lock(file)),
             Err(TryLockError::WouldBlock) => {
-                let patience = match holder::of_lock(&path) {
-                    Some(_) => PATIENCE,
-                    None => PATIENCE_WITH_CHILDREN,
+                let timeout = match holder::of_lock(&path) {
+                    Some(_) => LOCK_TIMEOUT,
+                    None => ORPHANED_LOCK_TIMEOUT,
                 };
-                if start.elapsed() > patience {
+                if start.elapsed() > timeout {
                     return Err(in_use(directory, &path));
                 }
                 sleep(PERIOD);
@@ -147,7 +147,7 @@ pub(crate) fn lock(directory: &Path, part: Part) -> Result<Lock> {
     }
 }
 
-/// Fails if another process has that part, without taking it or making anything.
+/// Fails if another process has locked that part; changes nothing.
 pub(crate) fn refuse_used(directory: &Path, part: Part) -> Result<()> {
     let path = directory.join(part.file());
     match holder::of_lock(&path) {
@@ -156,7 +156,7 @@ pub(crate) fn refuse_used(directory: &Path, part: Part) -> Result<()> {
     }
 }
 
-/// The error that names the process which uses the directory.
+/// An error that names the process that uses the directory.
 pub(crate) fn in_use(directory: &Path, locked: &Path) -> anyhow::Error {
     let directory = directory.display();
     match holder::of_lock(locked) {
@@ -166,9 +166,9 @@ pub(crate) fn in_use(directory: &Path, locked: &Path) -> anyhow::Error {
                 holder.pid
             ))
         }
-        // A process of another PID namespace, such as a container, is not shown.
+        // /proc does not show processes of other PID namespaces, such as containers.
         None => anyhow!("the data directory {directory} is in use by another process")
-            .hint(format!("see which one: lsof {}", locked.display())),
+            .hint(format!("find it with: lsof {}", locked.display())),
     }
 }
 
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_is_closed_to_others_when_made_and_when_found_open() {
+    fn permissions_are_private_when_created_and_when_found_open() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("above/data");
         assert_eq!(make(&directory).unwrap(), directory);
         assert_eq!(mode(&directory), 0o700);
         assert_ne!(mode(&folder.path().join("above")), 0o700);
 
-        // As an earlier version left it.
+        // Permissions of an earlier version.
         drop(lock(&directory, Part::Server).unwrap());
         let files = ["store.redb", "admin.kubeconfig"].map(|name| directory.join(name));
         for file in &files {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_files_of_others_is_left_as_it_is() {
+    fn a_directory_of_other_programs_is_left_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("letter"), "").unwrap();
         open(folder.path(), 0o1777);

@@ -10,44 +10,51 @@ use plimsoll_core::threshold;
 use plimsoll_node::teardown::footprint::{self, Footprint, Runtime};
 use plimsoll_node::teardown::{self, Options, Outcome, Scope};
 
+use crate::help::ADVANCED;
 use crate::node::{DEFAULT_DATA_DIR, absolute, helper_command};
 
-/// What agents use unless they are told otherwise.
+/// The defaults of agents.
 const DEFAULT_BRIDGE: &str = "plimsoll0";
 const DEFAULT_POD_CIDR: &str = "10.88.0.0/16";
 const DEFAULT_CGROUP_ROOT: &str = "/";
 
 /// Arguments of `plimsoll down`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Show what would be stopped and removed
+  plimsoll down --dry-run
+  # Stop the pods; plimsoll up runs them again
+  plimsoll down
+  # Stop the pods and remove images, objects and keys too
+  plimsoll down --purge")]
 pub(crate) struct Arguments {
-    /// Where the node keeps its data.
+    /// Data directory of the node.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 
-    /// Remove the data directory too (images, objects, keys), and put back the sysctls that the node
-    /// has changed.
+    /// Also remove the data directory (images, objects, keys) and restore changed sysctls.
     #[arg(long)]
     purge: bool,
 
-    /// Print what would be done, and do nothing.
+    /// Print what would be done without doing it.
     #[arg(long)]
     dry_run: bool,
 
-    /// How long pods may take to stop at most (`10s`, `0s`); each as long as it asks for if not given.
+    /// Maximum grace period of pods, such as `10s` or `0s` [default: the grace period of each pod].
     #[arg(long, value_name = "DURATION")]
     grace_period: Option<threshold::Duration>,
 
-    /// The bridge of the node's pods, if the data directory does not say.
-    #[arg(long, value_name = "NAME")]
+    /// Bridge of the pod network, if the data directory does not record it.
+    #[arg(long, value_name = "NAME", help_heading = ADVANCED)]
     bridge: Option<String>,
 
-    /// The cgroup below which the node's pods are, if the data directory does not say.
-    #[arg(long, value_name = "CGROUP")]
+    /// Parent cgroup of the node's pods, if the data directory does not record it.
+    #[arg(long, value_name = "CGROUP", help_heading = ADVANCED)]
     cgroup_root: Option<String>,
 
-    /// The socket of the node's container runtime, if it has another than its own and the data
-    /// directory does not say.
-    #[arg(long, value_name = "RUNTIME")]
+    /// Socket of containerd or CRI-O, if the data directory does not record it.
+    #[arg(long, value_name = "RUNTIME", help_heading = ADVANCED)]
     runtime: Option<String>,
 }
 
@@ -59,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn carry_out(arguments: &Arguments, options: &Options) -> Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!(
-            "plimsoll down changes mounts, cgroups and networks, which takes root; run it with sudo"
+            "plimsoll down changes mounts, cgroups and networks and needs root; run it with sudo"
         );
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -71,7 +78,7 @@ fn carry_out(arguments: &Arguments, options: &Options) -> Result<ExitCode> {
         print(&or_nothing(survey.findings.intentions(), options))?;
         return Ok(conclude(&survey.problems));
     }
-    let outcome = runtime.block_on(teardown::tear_down(options, &tell))?;
+    let outcome = runtime.block_on(teardown::tear_down(options, &print_progress))?;
     print(&done(&outcome, options))?;
     Ok(conclude(&problems(&outcome)))
 }
@@ -83,7 +90,7 @@ impl Arguments {
             let nanos = u64::try_from(period.as_nanos());
             nanos
                 .map(std::time::Duration::from_nanos)
-                .with_context(|| format!("--grace-period {period}: it is less than nothing"))
+                .with_context(|| format!("--grace-period {period} must not be negative"))
         });
         Ok(Options {
             assumed: self.assumed(&data_dir).into_iter().collect(),
@@ -97,18 +104,19 @@ impl Arguments {
         })
     }
 
-    /// What a node uses that has left no note of it. Only the default data directory lets one tell
-    /// without being told.
+    /// The footprint of a node that has not recorded one. Without flags it is known only for the
+    /// default data directory.
     fn assumed(&self, data_dir: &Path) -> Option<Footprint> {
         let is_default = data_dir == Path::new(DEFAULT_DATA_DIR);
-        let is_noted = footprint::read(data_dir).is_ok_and(|noted| !noted.is_empty());
-        let is_told = self.bridge.is_some() || self.cgroup_root.is_some() || self.runtime.is_some();
-        if !is_told && (is_noted || !is_default) {
+        let is_recorded = footprint::read(data_dir).is_ok_and(|recorded| !recorded.is_empty());
+        let is_given =
+            self.bridge.is_some() || self.cgroup_root.is_some() || self.runtime.is_some();
+        if !is_given && (is_recorded || !is_default) {
             return None;
         }
         let runtime = match self.runtime.as_deref() {
             None | Some("embedded") => Runtime::Embedded {
-                bridge: told(self.bridge.as_ref(), DEFAULT_BRIDGE),
+                bridge: given_or(self.bridge.as_ref(), DEFAULT_BRIDGE),
                 pod_cidr: DEFAULT_POD_CIDR.to_owned(),
                 cni_conf_dir: "/etc/cni/net.d".into(),
                 cni_bin_dir: "/opt/cni/bin".into(),
@@ -121,7 +129,7 @@ impl Arguments {
             true => PathBuf::from("/var/log"),
             false => data_dir.join("log"),
         };
-        let cgroup_root = told(self.cgroup_root.as_ref(), DEFAULT_CGROUP_ROOT);
+        let cgroup_root = given_or(self.cgroup_root.as_ref(), DEFAULT_CGROUP_ROOT);
         Some(Footprint {
             runtime,
             uses_systemd_cgroups: false,
@@ -134,8 +142,8 @@ impl Arguments {
     }
 }
 
-fn told(told: Option<&String>, default: &str) -> String {
-    told.cloned().unwrap_or_else(|| default.to_owned())
+fn given_or(given: Option<&String>, default: &str) -> String {
+    given.cloned().unwrap_or_else(|| default.to_owned())
 }
 
 fn done(outcome: &Outcome, options: &Options) -> Vec<String> {
@@ -143,7 +151,7 @@ fn done(outcome: &Outcome, options: &Options) -> Vec<String> {
     if !outcome.kept.is_empty() {
         let (dir, kept) = (options.data_dir.display(), outcome.kept.join(", "));
         lines.push(format!(
-            "kept {dir}, which holds files that are not Plimsoll's: {kept}"
+            "kept {dir}: it contains files that are not Plimsoll's: {kept}"
         ));
     }
     match outcome.left.is_empty() {
@@ -177,12 +185,15 @@ fn print(lines: &[String]) -> Result<()> {
     Ok(())
 }
 
-#[expect(clippy::print_stderr, reason = "people wait for what takes long")]
-fn tell(line: &str) {
+#[expect(
+    clippy::print_stderr,
+    reason = "progress of slow steps is for the user"
+)]
+fn print_progress(line: &str) {
     eprintln!("{line}");
 }
 
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
+#[expect(clippy::print_stderr, reason = "this prints the errors of the command")]
 fn conclude(problems: &[String]) -> ExitCode {
     for problem in problems {
         eprintln!("error: {problem}");

@@ -1,4 +1,4 @@
-//! How commands end: one table of exit codes, and internal errors.
+//! Exit codes, and internal errors.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -9,7 +9,7 @@ use plimsoll_apiserver::store::catches_panics;
 
 use crate::failure;
 
-/// The table, at the end of every command's long help.
+/// The table of exit codes, at the end of the program's long help.
 pub(crate) const HELP: &str = "\
 Exit codes:
   0   success
@@ -18,10 +18,10 @@ Exit codes:
   3   the cluster refused, or could not be reached
   70  internal error";
 
-/// How a command ends. docs/commands.md has the same table.
+/// The exit code of a command. docs/commands.md has the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command did what it was asked to do.
+    /// The command succeeded.
     Success = 0,
     /// The command failed on this machine, or found errors in its input.
     Failed = 1,
@@ -39,11 +39,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Runs a command. A panic, also one of a task that the command waits for, ends it as an internal
-/// error.
+/// Runs a command. A panic, also in a task that the command waits for, exits as an internal error.
 pub(crate) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
-    // Nothing is used after a panic but the process's own ending.
+    // Unwind safe: after a panic the process only exits.
     catch_unwind(AssertUnwindSafe(command)).unwrap_or(Exit::Internal.into())
 }
 
@@ -61,7 +60,7 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
     let place = panic
         .location()
         .map_or(String::new(), |at| format!(" ({at})"));
-    // Asked for with RUST_BACKTRACE.
+    // Enabled by RUST_BACKTRACE.
     let backtrace = Backtrace::capture();
     let backtrace = match backtrace.status() {
         BacktraceStatus::Captured => vec![backtrace.to_string()],
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_with_code_70() {
+    fn a_panic_exits_with_code_70() {
         let code = guarded(|| panic!("a test of panics"));
         assert_eq!(shown(code), shown(ExitCode::from(70)));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Failures: what is printed, how the process ends, and what to do about it.
+//! Failures: error messages, hints and exit codes.
 //!
 //! Errors travel as `anyhow::Error`. [`Advise`] attaches hints and an exit code to one; `main` prints
 //! it: `error:`, causes indented, then `hint:`.
@@ -12,7 +12,7 @@ use anyhow::{Error, Result};
 use crate::exit::Exit;
 use crate::logging;
 
-/// An error with advice. It reads as the error itself does.
+/// An error with hints and an exit code. It displays as the error itself.
 #[derive(Debug)]
 struct Failure {
     error: Error,
@@ -32,15 +32,15 @@ impl StdError for Failure {
     }
 }
 
-/// Attaches advice to errors.
+/// Attaches hints and exit codes to errors.
 pub(crate) trait Advise {
-    /// What comes out: the same thing, with an `anyhow::Error`.
+    /// The same type with an `anyhow::Error`.
     type Advised;
 
-    /// Adds what the reader can do.
+    /// Adds what the user can do.
     fn hint(self, text: impl Into<String>) -> Self::Advised;
 
-    /// Ends the process with that code.
+    /// Sets the exit code of the process.
     fn exit(self, exit: Exit) -> Self::Advised;
 }
 
@@ -72,13 +72,13 @@ impl<T, E: Into<Error>> Advise for Result<T, E> {
     }
 }
 
-/// A wrong argument that only the command itself can find.
+/// A usage error that clap cannot detect.
 pub(crate) fn usage(message: impl fmt::Display) -> Error {
     anyhow::anyhow!("{message}").exit(Exit::Usage)
 }
 
 fn as_failure(error: Error) -> Failure {
-    // Only the outermost layer: one further in belongs to a cause.
+    // Only the outermost layer: an inner one belongs to a cause.
     if error.chain().next().is_some_and(|top| top.is::<Failure>()) {
         return error.downcast().unwrap_or_else(Failure::plain);
     }
@@ -95,12 +95,12 @@ impl Failure {
     }
 }
 
-/// The error and everything behind it, with advice taken off.
+/// The error and its causes, without hints and exit codes.
 pub(crate) fn causes(error: &Error) -> Vec<&(dyn StdError + 'static)> {
     let mut found = Vec::new();
     for cause in error.chain() {
         match cause.downcast_ref::<Failure>() {
-            // What is behind it is behind the error in it.
+            // Its causes are the causes of the error in it.
             Some(failure) => {
                 found.extend(causes(&failure.error));
                 break;
@@ -123,7 +123,7 @@ fn failures(error: &Error) -> Vec<&Failure> {
     found
 }
 
-/// The advice of an error and of all its causes.
+/// The hints of an error and of all its causes.
 fn hints(error: &Error) -> Vec<String> {
     let hints = failures(error)
         .into_iter()
@@ -131,10 +131,10 @@ fn hints(error: &Error) -> Vec<String> {
     hints.cloned().collect()
 }
 
-/// How the process ends: as the error says, or by what it is.
+/// The exit code of the error, or of its kind.
 pub(crate) fn exit_of(error: &Error) -> Exit {
-    let told = failures(error).into_iter().find_map(|failure| failure.exit);
-    told.unwrap_or_else(|| {
+    let exit = failures(error).into_iter().find_map(|failure| failure.exit);
+    exit.unwrap_or_else(|| {
         let causes = causes(error);
         let is_panic = |cause: &&(dyn StdError + 'static)| {
             let joined = cause.downcast_ref::<tokio::task::JoinError>();
@@ -175,7 +175,7 @@ pub(crate) fn report(error: &Error) {
     print(&errors, &causes.collect::<Vec<_>>(), &hints(error));
 }
 
-/// Prints errors, one per line, what is behind the last one, and what to do.
+/// Prints errors, one per line, then the causes of the last one and the hints.
 pub(crate) fn print(errors: &[String], causes: &[String], hints: &[String]) {
     if logging::is_json() {
         let (errors, causes, hints) = (errors.join("\n"), causes.join(": "), hints.join("\n"));
@@ -195,7 +195,7 @@ pub(crate) fn print(errors: &[String], causes: &[String], hints: &[String]) {
     write(&text);
 }
 
-/// Prints a refusal of the cluster, which has no `error:` in front of it.
+/// Prints an error of the cluster, without the prefix `error:`, as kubectl does.
 pub(crate) fn print_refusal(text: &str, hint: &str) {
     match (logging::is_json(), hint) {
         (true, _) => tracing::error!(target: logging::STATUS, hints = hint, "{text}"),
@@ -204,7 +204,7 @@ pub(crate) fn print_refusal(text: &str, hint: &str) {
     }
 }
 
-/// Prints what does not keep the command from running, and what can be done about it.
+/// Prints a warning and a hint.
 pub(crate) fn warn(text: &str, hint: &str) {
     match logging::is_json() {
         true => tracing::warn!(target: logging::STATUS, hints = hint, "{text}"),
@@ -212,13 +212,13 @@ pub(crate) fn warn(text: &str, hint: &str) {
     }
 }
 
-/// Prints a line beside a command's answer.
+/// Prints a line to standard error.
 pub(crate) fn print_line(line: &str) {
     write(&format!("{line}\n"));
 }
 
 fn write(text: &str) {
-    // Nothing can be done if standard error is closed.
+    // Ignored: standard error may be closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_changes_neither_message_nor_causes() {
+    fn hints_change_neither_message_nor_causes() {
         let error = anyhow!("inner").context("outer").hint("do this");
         let error = error.hint("or that").exit(Exit::Usage);
         assert_eq!(format!("{error:#}"), "outer: inner");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_of_causes_is_kept() {
+    fn hints_of_causes_are_kept() {
         let error = anyhow!("inner").hint("do this").exit(Exit::Cluster);
         let error = error.context("outer").hint("and that");
         assert_eq!(format!("{error:#}"), "outer: inner");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_the_cluster_end_with_code_3() {
+    fn errors_of_the_cluster_exit_with_code_3() {
         assert_eq!(exit_of(&anyhow!("anything")), Exit::Failed);
         assert_eq!(exit_of(&refused().into()), Exit::Cluster);
         let error: Result<()> = Err(refused()).context("cannot ask").hint("ask again");

@@ -22,8 +22,16 @@ use crate::print::Table;
 
 /// Arguments of `plimsoll image`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Import an archive of docker save
+  plimsoll image import busybox.tar
+  # Create an image from a directory and never remove it as unused
+  plimsoll image import --name busybox:local --pin rootfs/
+  # Pull an image
+  plimsoll image pull registry.example/app:1")]
 pub(crate) struct Arguments {
-    /// Where the node keeps its data.
+    /// Data directory of the node.
     #[arg(
         long,
         value_name = "DIR",
@@ -38,13 +46,12 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Import images from archives of `docker save` or in the OCI layout, or make one of a root
-    /// file system.
+    /// Import images from docker or OCI archives or from a root file system.
     Import(Import),
     /// List images.
     #[command(visible_alias = "list")]
     Ls,
-    /// Fetch an image from its registry.
+    /// Pull images from their registries.
     Pull(Pull),
     /// Remove images.
     #[command(visible_alias = "remove")]
@@ -53,16 +60,15 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Import {
-    /// Archives (compressed or not), or tars or directories of root file systems; `-` for
-    /// standard input.
+    /// Docker or OCI archives, or tars or directories of root file systems; `-` for standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 
-    /// The image's name, instead of the one in the archive. A root file system needs one.
+    /// Name of the image; required for a root file system.
     #[arg(long)]
     name: Option<Reference>,
 
-    /// Never remove the images as unused. They cannot be pulled again if nobody has them.
+    /// Exclude the images from garbage collection, such as those that no registry has.
     #[arg(long)]
     pin: bool,
 
@@ -75,56 +81,54 @@ struct Import {
 
 #[derive(Debug, Args)]
 struct SizeArguments {
-    /// How much one image may unpack to, as a quantity; half of the disk that holds images if not
-    /// given.
+    /// Maximum unpacked size of an image, such as `20Gi` [default: half of the image disk].
     #[arg(long, value_name = "QUANTITY", value_parser = parse_image_size)]
     max_image_size: Option<u64>,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How containers of a root file system start")]
+#[command(next_help_heading = "Configuration of an image from a root file system")]
 struct StartArguments {
-    /// First words of the command line, separated by spaces.
+    /// Entrypoint, as words separated by spaces; pods override it with `command`.
     #[arg(long, value_name = "WORDS")]
     entrypoint: Option<String>,
 
-    /// Further words of the command line, which pods replace by `args`.
+    /// Arguments of the entrypoint, as words separated by spaces; pods override them with `args`.
     #[arg(long, value_name = "WORDS")]
     cmd: Option<String>,
 
-    /// A variable of the environment. May be given several times.
+    /// Environment variable; may be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
 
-    /// User and perhaps group, by name or number.
+    /// User and optional group of the process, by name or id.
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
 
-    /// Where the process starts.
+    /// Working directory of the process.
     #[arg(long, value_name = "DIR")]
     workdir: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct Pull {
-    /// Names of images, as pods have them.
+    /// Images to pull.
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<Reference>,
 
-    /// The user known to the registry.
+    /// User name for the registry.
     #[arg(long, requires = "password_stdin")]
     username: Option<String>,
 
-    /// Read the user's password from standard input.
+    /// Read the password for the registry from standard input.
     #[arg(long, requires = "username")]
     password_stdin: bool,
 
-    /// A registry that speaks plain HTTP, as those on loopback addresses do. May be given several
-    /// times.
+    /// Registry to use without TLS, besides those on loopback addresses; may be repeated.
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_registry: Vec<String>,
 
-    /// Never remove the images as unused.
+    /// Exclude the images from garbage collection.
     #[arg(long)]
     pin: bool,
 
@@ -134,16 +138,18 @@ struct Pull {
 
 #[derive(Debug, Args)]
 struct Remove {
-    /// Names or ids. A name is taken from its image; with the last name the image goes.
+    /// Names or ids of images to remove.
+    ///
+    /// A name is removed from its image, and the image with its last name.
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<String>,
 
-    /// Even images that containers use. Those containers keep their files.
+    /// Also remove images in use; their containers keep running.
     #[arg(long)]
     force: bool,
 }
 
-/// Does what is asked, up to what cannot be done.
+/// Runs the sub-command; stops at the first failure.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let directory = arguments.data_dir.join(image::DIRECTORY);
     let max_image_size = match &arguments.command {
@@ -152,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Ls | Command::Rm(_) => None,
     };
     let done = Store::open_with(&directory, image_size(max_image_size))
-        .context("cannot use the image store")
+        .context("cannot open the image store")
         .and_then(|store| match &arguments.command {
             Command::Import(arguments) => import(&store, arguments),
             Command::Ls => list(&store),
@@ -247,7 +253,7 @@ fn remove(store: &Store, arguments: &Remove) -> Result<()> {
     for text in &arguments.images {
         let catalogue = store.catalogue()?;
         let Some(record) = catalogue.find(text) else {
-            bail!("no image {text:?} here");
+            bail!("image {text:?} not found");
         };
         let users = store.roots().of_image(&record.id)?;
         if !users.is_empty() && !arguments.force {
@@ -268,7 +274,7 @@ fn described(record: &Record) -> String {
     format!("{names} ({}, {})", short_id(record), size(record.size))
 }
 
-/// What an image is called; images without a tag by their digests.
+/// The names of an image: its tags, or its digests if it has none.
 fn names(record: &Record) -> Vec<String> {
     let names = if record.tags.is_empty() {
         &record.digests
@@ -315,7 +321,7 @@ fn advise(error: Error) -> Error {
     };
     match error.chain().any(is_denied) {
         true => error.hint(
-            "the store belongs to the agent's user, which is root unless --data-dir says otherwise",
+            "run this as the user of the agent (root), or name a directory of your own with --data-dir",
         ),
         false => error,
     }
@@ -326,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_short() {
+    fn sizes_have_one_decimal_and_a_binary_unit() {
         for (bytes, expected) in [
             (0, "0 B"),
             (1023, "1023 B"),

@@ -5,8 +5,8 @@ use std::io::Read;
 use anyhow::{Context, Result};
 use plimsoll_core::config::document::MAX_BYTES;
 
-/// The content of a file, `-` for standard input: never more than the parser takes, and one byte
-/// so that it notices.
+/// The content of a file, `-` for standard input: at most one byte more than the parser's limit, so
+/// that the parser reports the excess.
 pub(crate) fn read_bytes(name: &str) -> Result<Vec<u8>> {
     let limit = u64::try_from(MAX_BYTES)
         .unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! `plimsoll kubeconfig`: the administrator's access to the cluster of this machine.
+//! `plimsoll kubeconfig`: the admin's kubeconfig of the cluster on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,21 +12,28 @@ use serde_json::{Value, json};
 
 use crate::failure::Advise;
 
-/// The file `plimsoll up` and `plimsoll server` write below their data directory.
+/// The file that `plimsoll up` and `plimsoll server` write in their data directory.
 pub(crate) const ADMIN: &str = "admin.kubeconfig";
 
 /// Arguments of `plimsoll kubeconfig`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Use the cluster of plimsoll up with kubectl, as root
+  plimsoll kubeconfig --merge
+  kubectl get nodes
+  # Write the kubeconfig to a file
+  plimsoll kubeconfig > plimsoll.kubeconfig")]
 pub(crate) struct Arguments {
-    /// The data directory of the cluster.
+    /// Data directory of the cluster.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/plimsoll")]
     data_dir: PathBuf,
 
-    /// Add the cluster to ~/.kube/config (or the first file of $KUBECONFIG) and make it current.
+    /// Merge into ~/.kube/config and make it the current context [env: KUBECONFIG].
     #[arg(long)]
     merge: bool,
 
-    /// The name of the context, the cluster and the user in that file.
+    /// Name of the merged context, cluster and user.
     #[arg(
         long,
         value_name = "NAME",
@@ -64,7 +71,7 @@ fn print_or_merge(arguments: &Arguments) -> Result<String> {
     ))
 }
 
-/// Where kubectl keeps what it is told: the first file of `KUBECONFIG`, or the one at home.
+/// The file that kubectl writes to: the first of `KUBECONFIG`, or `~/.kube/config`.
 fn user_file() -> Result<PathBuf> {
     let listed = std::env::var_os("KUBECONFIG");
     let first = listed.and_then(|paths| std::env::split_paths(&paths).next());
@@ -134,10 +141,10 @@ fn set(config: &mut Value, list: &str, entry: Value) -> Result<()> {
     Ok(())
 }
 
-/// Writes beside the file and renames, so that the file is whole at any time.
+/// Writes a temporary file and renames it, so that the file is complete at any time.
 fn write(path: &Path, config: &Value) -> Result<()> {
     let text = serde_saphyr::to_string(config)?;
-    // A link stays a link, and its target is replaced.
+    // A symbolic link is kept and its target replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut beside = path.clone().into_os_string();
     beside.push(format!(".{}.tmp", std::process::id()));
@@ -162,7 +169,7 @@ impl Lock {
     fn acquire(config: &Path) -> Result<Lock> {
         if let Some(directory) = config.parent() {
             std::fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make {}", directory.display()))?;
+                .with_context(|| format!("cannot create {}", directory.display()))?;
         }
         let mut path = config.to_owned().into_os_string();
         path.push(".lock");

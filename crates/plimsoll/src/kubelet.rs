@@ -1,4 +1,4 @@
-//! Asking a node, through the API server: what it uses, how it is set up, and what it decided.
+//! Requests to a kubelet through the API server: usage, configuration and eviction decisions.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 use crate::cluster::reason;
 
-/// How long a node may take to answer. One that is gone should not hold up the others.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a request. A node that does not answer must not delay the others for long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A node's own interface.
+/// The kubelet API of a node.
 #[derive(Clone)]
 pub(crate) struct Kubelet {
     client: Client,
@@ -46,28 +46,28 @@ impl Kubelet {
         }
     }
 
-    /// What it uses, or why it does not say.
+    /// The resource usage, or the error.
     pub(crate) async fn summary(&self) -> Result<Summary, String> {
         self.get("stats/summary").await
     }
 
-    /// How it is set up, or why it does not say.
+    /// The configuration, or the error.
     pub(crate) async fn configuration(&self) -> Result<NodeConfig, String> {
         let shown: Configz = self.get("configz").await?;
         Ok(configuration(&shown.kubeletconfig))
     }
 
-    /// How far its lines are; only our own agent says.
+    /// The distances to eviction thresholds; only Plimsoll's agent serves them.
     pub(crate) async fn lines(&self) -> Result<LinesRecord, String> {
         self.get("plimsoll/lines").await
     }
 
-    /// The order in which it would evict its pods for a signal; only our own agent says.
+    /// The order in which it would evict its pods for a signal; only Plimsoll's agent serves it.
     pub(crate) async fn ranking(&self, signal: Signal) -> Result<RankingRecord, String> {
         self.get(&format!("plimsoll/ranking?signal={signal}")).await
     }
 
-    /// Its latest decisions about evictions, oldest first; only our own agent says.
+    /// The latest eviction decisions, oldest first; only Plimsoll's agent serves them.
     pub(crate) async fn decisions(&self, query: &str) -> Result<Vec<Record>, String> {
         let page: Items<Record> = self.get(&format!("plimsoll/decisions?{query}")).await?;
         Ok(page.items)
@@ -77,15 +77,14 @@ impl Kubelet {
         let address = format!("/api/v1/nodes/{}/proxy/{path}", self.node);
         let request = http::Request::get(address).body(Vec::new());
         let request = request.map_err(|error| error.to_string())?;
-        let answer = timeout(PATIENCE, self.client.request_text(request)).await;
+        let answer = timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await;
         let answer = answer.map_err(|_| "no answer in time".to_owned())?;
         let text = answer.map_err(|error| reason(&error).trim().to_owned())?;
-        serde_json::from_str(&text).map_err(|error| format!("not understood: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("cannot parse the response: {error}"))
     }
 }
 
-/// A configuration as a node shows it. What other releases have that is not known here does not
-/// matter.
+/// Parses a configuration from configz. Ignores unknown fields of other releases.
 pub(crate) fn configuration(shown: &Value) -> NodeConfig {
     let tree = Tree::from_json(shown, Position { line: 1, column: 1 });
     let notation = Notation::KubeletConfiguration;
@@ -98,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_configuration_is_read_though_it_does_not_say_what_it_is() {
+    fn parses_a_configuration_without_api_version_and_kind() {
         let shown = json!({
             "enableServer": true, "syncFrequency": "1m0s", "unheardOf": {"a": 1},
             "evictionHard": { "memory.available": "300Mi", "nodefs.available": "10%" },

@@ -1,4 +1,4 @@
-//! Addresses to listen on: how they are written, and which process listens there already.
+//! Listen addresses: parsing, and the process that uses an address already.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use plimsoll_client::holder;
 
 use crate::failure::{Advise, causes};
 
-/// Reads the value of a flag. `usual` is the port to suggest where none is given.
+/// Parses the value of a flag. `usual` is the port to suggest if none is given.
 pub(crate) fn parse(usual: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
     move |text| {
         text.parse().map_err(|_| {
@@ -22,7 +22,7 @@ pub(crate) fn parse(usual: u16) -> impl Fn(&str) -> Result<SocketAddr, String> +
     }
 }
 
-/// What a text that lacks the address or the port, or has a name for one, probably means.
+/// The probable meaning of a text without address or port, or with a name such as localhost.
 fn meant(text: &str, usual: u16) -> Option<SocketAddr> {
     if let Ok(port) = text.parse() {
         return Some(SocketAddr::from(([127, 0, 0, 1], port)));
@@ -39,7 +39,7 @@ fn meant(text: &str, usual: u16) -> Option<SocketAddr> {
     Some(SocketAddr::from((ip, port.parse().ok()?)))
 }
 
-/// Says which process has the address, if that is why something failed, and what to do.
+/// Adds a hint to an error of listening: which process uses the address, or what to change.
 pub(crate) fn advise(error: Error, address: SocketAddr, flag: &str) -> Error {
     let kinds = causes(&error).into_iter();
     let kind = kinds.filter_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
@@ -50,13 +50,13 @@ pub(crate) fn advise(error: Error, address: SocketAddr, flag: &str) -> Error {
             error.hint(match found {
                 Some(holder) => format!("{holder} listens there: stop it, or {elsewhere}"),
                 None => format!(
-                    "see which process listens there: ss -ltnp 'sport = :{}'; or {elsewhere}",
+                    "find the process with: ss -ltnp 'sport = :{}'; or {elsewhere}",
                     address.port()
                 ),
             })
         }
         Some(ErrorKind::AddrNotAvailable) => error.hint(format!(
-            "{} is no address of this machine (ip address shows them); 0.0.0.0 stands for all",
+            "{} is not an address of this machine (run ip address to list them); 0.0.0.0 means all",
             address.ip()
         )),
         Some(ErrorKind::PermissionDenied) => {
@@ -66,7 +66,7 @@ pub(crate) fn advise(error: Error, address: SocketAddr, flag: &str) -> Error {
     }
 }
 
-/// The same where the flag may not have been given.
+/// The same for an optional flag.
 pub(crate) fn advise_if(error: Error, address: Option<SocketAddr>, flag: &str) -> Error {
     match address {
         Some(address) => advise(error, address, flag),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_no_address_is_answered_with_one() {
+    fn errors_suggest_a_valid_address() {
         let parse = parse(6443);
         assert!(parse("127.0.0.1:6443").is_ok());
         assert!(parse("[::1]:0").is_ok());

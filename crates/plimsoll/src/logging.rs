@@ -1,4 +1,4 @@
-//! What the program logs on standard error, how much of it, and how it is written.
+//! Logging to standard error: levels and formats.
 
 use std::sync::OnceLock;
 
@@ -9,27 +9,26 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::failure;
 use crate::print::Colour;
 
-/// The target of what a server logs in any case: that it serves, that it stops, why it failed.
+/// The target of status messages, logged at every level: serving, stopping, errors.
 pub(crate) const STATUS: &str = "plimsoll::status";
 
 /// Arguments of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct Arguments {
-    /// Log more: 0 warnings, 1-2 what happens, 3-5 details, 6-9 everything, 10 libraries too.
-    /// RUST_LOG wins if it is set.
+    /// Log level: 0 warnings, 1-2 info, 3-5 debug, 6-9 trace, 10 including libraries [env: RUST_LOG].
     #[arg(short = 'v', long, value_name = "LEVEL", global = true,
         value_parser = clap::value_parser!(u8).range(0..=10))]
     verbosity: Option<u8>,
 
-    /// How log lines are written.
+    /// Format of log lines.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, global = true)]
     log_format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Lines for people.
+    /// Plain text.
     Text,
     /// One JSON object per line.
     Json,
@@ -51,12 +50,12 @@ pub(crate) fn start(arguments: &Arguments, level: LevelFilter) {
     }
 }
 
-/// Whether standard error is read by programs.
+/// Whether logs are in JSON.
 pub(crate) fn is_json() -> bool {
     FORMAT.get() == Some(&Format::Json)
 }
 
-/// Logs that a server has got so far; people wait for these lines, and copy them.
+/// Prints status lines that users wait for and copy from, such as the server's address.
 pub(crate) fn announce(lines: &[String]) {
     for line in lines {
         match is_json() {
@@ -69,7 +68,7 @@ pub(crate) fn announce(lines: &[String]) {
 fn filter(variable: &str, verbosity: Option<u8>, level: LevelFilter, format: Format) -> EnvFilter {
     let status = format!("{STATUS}=info");
     let directives = match (variable.trim(), verbosity) {
-        // What text shows whatever the level is, JSON shows too.
+        // Text prints status lines at every level; JSON must log them too.
         (variable, _) if !variable.is_empty() => match format {
             Format::Text => variable.to_owned(),
             Format::Json => format!("{variable},{status}"),
@@ -84,8 +83,8 @@ fn filter(variable: &str, verbosity: Option<u8>, level: LevelFilter, format: For
     builder.parse_lossy(directives)
 }
 
-/// The levels of our own lines and of libraries'. Libraries log each request several times, so they
-/// are a step behind.
+/// The levels of our own logs and of libraries'. Libraries log each request several times and are one
+/// level lower.
 fn levels(verbosity: u8) -> (LevelFilter, LevelFilter) {
     match verbosity {
         0 => (LevelFilter::WARN, LevelFilter::WARN),
@@ -105,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_wins_over_the_flag() {
+    fn rust_log_overrides_the_flag() {
         let shown = shown("hyper=trace", Some(4), LevelFilter::WARN);
         assert!(!shown.contains("debug"), "{shown}");
         assert!(shown.contains("hyper=trace"), "{shown}");
     }
 
     #[test]
-    fn verbosity_is_about_our_own_lines_first() {
+    fn verbosity_applies_to_our_own_logs_first() {
         let four = shown("", Some(4), LevelFilter::OFF);
         assert!(four.contains("plimsoll=debug"), "{four}");
         assert!(four.contains("info"), "{four}");

@@ -1,7 +1,7 @@
 //! The `plimsoll` command.
 //!
 //! One file per command. What they share: `print` (answers), `failure` (errors and hints), `exit`
-//! (exit codes), `logging`, `signals`, `data_dir`, `listen` and `input`.
+//! (exit codes), `help` (headings of flags), `logging`, `signals`, `data_dir`, `listen` and `input`.
 
 mod admission;
 mod audit;
@@ -18,6 +18,7 @@ mod down;
 mod exit;
 mod explain;
 mod failure;
+mod help;
 mod image;
 mod input;
 mod kubeconfig;
@@ -44,15 +45,29 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
+use help::Grouped;
+
 /// The API server makes and drops many small values per request, which this allocator does in about
 /// half the time of the C library's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A Kubernetes-compatible node-resource plane in one binary.
+/// How the long help of the program ends.
+const LONG_HELP: &str = "\
+Examples:
+  # Show a pod eviction in a temporary cluster, as root
+  plimsoll demo
+  # Run a cluster on this machine, as root
+  plimsoll up
+  # Show the nodes of any cluster
+  plimsoll loadline --kubeconfig FILE
+  # Check a node configuration for a machine of 32 GiB
+  plimsoll check --capacity cpu=4,memory=32Gi kubelet-config.yaml";
+
+/// Kubernetes-compatible node-resource plane in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, about, arg_required_else_help = true,
-    after_long_help = exit::HELP)]
+#[command(name = "plimsoll", version, arg_required_else_help = true,
+    after_long_help = format!("{LONG_HELP}\n\n{}\n\n{}", help::ENVIRONMENT, exit::HELP))]
 struct Cli {
     #[command(flatten)]
     logging: logging::Arguments,
@@ -63,58 +78,58 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check node configurations and manifests, and show what they come to.
+    /// Check node configurations, scheduler configurations and manifests.
     Check(check::Arguments),
-    /// Print the completion script of a shell.
+    /// Print a shell completion script.
     Completion(completion::Arguments),
-    /// Work with node configurations.
+    /// Convert node configurations.
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Run the controllers: node lifecycle, workloads, garbage collection, quotas.
-    Controllers(controllers::Arguments),
-    /// Show a node that runs short of memory, in a cluster that is removed at the end.
+    /// Run the controllers against any Kubernetes API server.
+    Controllers(Grouped<controllers::Arguments>),
+    /// Show an eviction for lack of memory in a temporary cluster.
     Demo(demo::Arguments),
-    /// Stop the cluster or node on this machine, and remove what it has made.
+    /// Stop the pods on this machine and remove cgroups, mounts and networks.
     Down(down::Arguments),
-    /// Explain a pod that waits, fails or was evicted, a node, or the pods of an owner.
+    /// Explain a pod that is pending, failing or evicted, a node, or the pods of an owner.
     Explain(explain::Arguments),
-    /// Manage the images of the embedded container runtime.
+    /// Manage images of the embedded container runtime.
     Image(image::Arguments),
-    /// Print the administrator's kubeconfig, or add it to ~/.kube/config.
+    /// Print the admin's kubeconfig or merge it into ~/.kube/config.
     Kubeconfig(kubeconfig::Arguments),
-    /// Draw the load of nodes: capacity, requests, usage, and how far eviction thresholds are.
+    /// Show node capacity, usage and eviction thresholds.
     Loadline(loadline::Arguments),
-    /// Write manual pages, one per command.
+    /// Write manual pages.
     Man(man::Arguments),
-    /// Run the node agent, joined to a cluster.
-    Node(Box<node::Arguments>),
-    /// Decide again what a node decided about evictions, and compare.
+    /// Run the node agent and join it to a cluster.
+    Node(Box<Grouped<node::Arguments>>),
+    /// Replay the eviction decisions of a node and compare.
     Replay(replay::Arguments),
-    /// Run the scheduler.
+    /// Run the scheduler against any Kubernetes API server.
     Scheduler(scheduler::Arguments),
-    /// Serve the Kubernetes API.
-    Server(server::Arguments),
-    /// Save, restore, check and copy what a cluster stores.
+    /// Run the API server.
+    Server(Box<Grouped<server::Arguments>>),
+    /// Back up, restore, verify and copy the store of a cluster.
     Store {
         #[command(subcommand)]
         command: store::Command,
     },
-    /// Manage the tokens that further machines join with.
+    /// Manage join tokens.
     Token {
         #[command(subcommand)]
         command: token::Command,
     },
-    /// Run a whole cluster on this machine.
-    Up(Box<up::Arguments>),
+    /// Run a cluster on this machine.
+    Up(Box<Grouped<up::Arguments>>),
     /// Print the version.
     Version(version::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Turn an OKD node-config.yaml into a `KubeletConfiguration`.
+    /// Convert an OKD node-config.yaml to a KubeletConfiguration.
     Convert(convert::Arguments),
 }
 
@@ -144,7 +159,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Config {
             command: ConfigCommand::Convert(arguments),
         } => convert::run(arguments),
-        Command::Controllers(arguments) => controllers::run(arguments),
+        Command::Controllers(arguments) => controllers::run(&arguments.0),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Down(arguments) => down::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
@@ -152,18 +167,18 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Kubeconfig(arguments) => kubeconfig::run(arguments),
         Command::Loadline(arguments) => loadline::run(arguments),
         Command::Man(arguments) => man::run(arguments),
-        Command::Node(arguments) => node::run(arguments),
+        Command::Node(arguments) => node::run(&arguments.0),
         Command::Replay(arguments) => replay::run(arguments),
         Command::Scheduler(arguments) => scheduler::run(arguments),
-        Command::Server(arguments) => server::run(arguments),
+        Command::Server(arguments) => server::run(&arguments.0),
         Command::Store { command } => store::run(command),
         Command::Token { command } => token::run(command),
-        Command::Up(arguments) => up::run(arguments),
+        Command::Up(arguments) => up::run(&arguments.0),
         Command::Version(arguments) => version::run(arguments),
     }
 }
 
-/// Commands that answer a question say themselves what went wrong, once.
+/// Commands that print an answer also print their error; logging it would repeat it.
 fn default_level(command: &Command) -> LevelFilter {
     match command {
         Command::Demo(_)

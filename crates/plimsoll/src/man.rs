@@ -1,4 +1,4 @@
-//! `plimsoll man`: manual pages, one per command, made of the same definitions as the help.
+//! `plimsoll man`: manual pages, one per command, generated from the definitions of the help.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,12 +21,12 @@ Examples:
   plimsoll man /usr/local/share/man/man1
   man plimsoll-up")]
 pub(crate) struct Arguments {
-    /// Where the pages are written; made if it is not there.
+    /// Directory to write the pages to; created if missing.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
-/// Writes them all.
+/// Writes all pages.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let directory = &arguments.directory;
     write_pages(directory)
@@ -55,7 +55,7 @@ fn write_page(command: Command, directory: &Path) -> std::io::Result<()> {
         .manual("Plimsoll");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // The root has the table in its help already.
+    // The page of the program includes the table with its help.
     if !text
         .windows(EXIT_CODES.len())
         .any(|part| part == EXIT_CODES)

@@ -1,11 +1,11 @@
-//! What is wrong with a file that a command was given.
+//! Errors about mistakes in a file.
 
 use anyhow::{Error, anyhow};
 use plimsoll_core::problem::Problem;
 
 use crate::failure::Advise;
 
-/// All mistakes of a file as one error: each on a line of its own, with its place.
+/// All mistakes of a file as one error: one line each, with its position.
 pub(crate) fn mistakes(file: &str, problems: &[Problem]) -> Error {
     let lines = problems.iter().map(|problem| match problem.position {
         Some(at) => format!("{file}:{}:{}: {problem}", at.line, at.column),
@@ -14,12 +14,12 @@ pub(crate) fn mistakes(file: &str, problems: &[Problem]) -> Error {
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The same for a file that `plimsoll check` understands.
+/// The same for a file that `plimsoll check` can check.
 pub(crate) fn checkable(file: &str, problems: &[Problem]) -> Error {
     let error = mistakes(file, problems);
     match file {
         "-" => error,
-        file => error.hint(format!("plimsoll check {file} tells more")),
+        file => error.hint(format!("for details, run: plimsoll check {file}")),
     }
 }
 

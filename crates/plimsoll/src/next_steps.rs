@@ -1,4 +1,4 @@
-//! What `plimsoll up` prints once its node is Ready: the kubeconfig, and commands to try.
+//! The message of `plimsoll up` when its node is Ready: kubeconfig and commands to try.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use plimsoll_node::image::builtin::NAME;
 use crate::logging;
 use crate::node::DEFAULT_DATA_DIR;
 
-/// Waits until pods can be created and run, and prints.
+/// Prints the message when pods can be created and run.
 pub(crate) async fn print_when_ready(client: Client, node: String, kubeconfig: PathBuf) {
     wait_for(Api::all(client.clone()), &node, is_ready).await;
-    // Until their namespace has its account, pods are refused.
+    // The API server rejects pods until their namespace has its service account.
     let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
     wait_for(accounts, "default", |account| account.is_some()).await;
     logging::announce(&lines(&node, &kubeconfig));

@@ -10,35 +10,44 @@ use plimsoll_core::scheduling::configuration::{self, Configuration};
 
 use crate::cluster::Cluster;
 use crate::exit::Exit;
+use crate::help::ADVANCED;
 use crate::input::read_bytes;
 use crate::mistakes::checkable;
 use crate::{listen, signals};
 
 /// Arguments of `plimsoll scheduler`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Run the default scheduler
+  plimsoll scheduler --kubeconfig admin.kubeconfig
+  # Check a configuration, then use it
+  plimsoll check scheduler-config.yaml
+  plimsoll scheduler --kubeconfig admin.kubeconfig --config scheduler-config.yaml")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     cluster: Cluster,
 
-    /// A KubeSchedulerConfiguration: profiles, plugins, backoff, leader election.
+    /// KubeSchedulerConfiguration: profiles, plugins, back-off, leader election.
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
 
-    /// Act only while elected; what the configuration says if this is not given.
+    /// Schedule only while this process is the elected leader; overrides the configuration.
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1,
         default_missing_value = "true")]
     leader_elect: Option<bool>,
 
-    /// Where health, metrics and the configuration are served.
+    /// Address and port for health checks, metrics, configuration and decisions.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse(10259))]
     listen: Option<SocketAddr>,
 
-    /// Writes to the API that are under way at once.
-    #[arg(long, value_name = "N", default_value_t = Options::DEFAULT_MAX_IN_FLIGHT)]
+    /// Maximum number of API writes in flight.
+    #[arg(long, value_name = "N", default_value_t = Options::DEFAULT_MAX_IN_FLIGHT,
+        help_heading = ADVANCED)]
     max_in_flight: usize,
 }
 
-/// What the file says, or upstream's defaults. All mistakes of the file are told at once.
+/// The configuration in the file, or upstream's defaults. Reports all mistakes at once.
 pub(crate) fn configuration(file: Option<&str>) -> Result<Configuration> {
     let Some(file) = file else {
         return Ok(Configuration::default());
@@ -50,7 +59,7 @@ pub(crate) fn configuration(file: Option<&str>) -> Result<Configuration> {
     Err(checkable(file, &reading.problems))
 }
 
-/// Runs until told to stop.
+/// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut configuration = configuration(arguments.config.as_deref())?;
     if let Some(elects) = arguments.leader_elect {

@@ -22,97 +22,112 @@ use crate::backend::{self, EtcdFiles, Limits};
 use crate::data_dir::{self, Lock, Part};
 use crate::exit::Exit;
 use crate::failure::{Advise, usage};
+use crate::help::{ADVANCED, CLUSTER, SECURITY, STORAGE};
 use crate::input::read_bytes;
 use crate::kubeconfig::ADMIN;
 use crate::mistakes::mistakes;
 use crate::{admission, listen, logging, signals};
 
-/// How soon what could not be renewed is tried again.
+/// How soon a failed certificate renewal is retried.
 pub(crate) const RETRY: Duration = Duration::from_secs(60);
 
-/// Furnishing a cluster takes some.
+/// The objects that every new cluster gets need some space.
 const MIN_QUOTA: u64 = 4 * 1024 * 1024;
 
 /// Arguments of `plimsoll server`.
 #[derive(Debug, Args)]
 #[group(skip)]
+#[command(after_help = "\
+Examples:
+  # Serve on the default address and use kubectl
+  plimsoll server
+  export KUBECONFIG=/var/lib/plimsoll/admin.kubeconfig
+  # Let other machines reach the server
+  plimsoll server --listen 0.0.0.0:6443 --tls-san api.example.org
+  # Store objects in etcd
+  plimsoll server --store etcd://127.0.0.1:2379")]
 pub(crate) struct Arguments {
-    /// Where everything is kept: the store, keys and certificates, the admin's kubeconfig.
+    /// Directory for the store, keys, certificates and the admin's kubeconfig.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/plimsoll")]
     data_dir: PathBuf,
 
-    /// What objects are stored in: `redb` (a file in the data directory) or
-    /// `etcd://HOST:PORT[,HOST:PORT…]` (`etcds://` with TLS).
-    #[arg(long, value_name = "STORE", default_value = "redb", value_parser = backend::parse_choice)]
+    /// Store for API objects: `redb`, `etcd://HOST:PORT[,…]` or `etcds://HOST:PORT[,…]`.
+    ///
+    /// `redb` is a file in the data directory; `etcds` is etcd with TLS.
+    #[arg(long, value_name = "STORE", default_value = "redb", value_parser = backend::parse_choice,
+        help_heading = STORAGE)]
     store: backend::Choice,
 
-    /// How many bytes objects and their history may take in the file. Beyond that only deletes and
-    /// updates that do not grow are taken. Without it: as many as the disk has.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MIN_QUOTA..))]
+    /// Maximum size of objects and their history in the `redb` store [default: size of the disk].
+    ///
+    /// Beyond it the server accepts only deletes and updates that do not grow an object.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MIN_QUOTA..),
+        help_heading = STORAGE)]
     storage_quota_bytes: Option<u64>,
 
-    /// Encrypt objects in the store by this EncryptionConfiguration. The file is reloaded when it
-    /// changes.
-    #[arg(long, value_name = "FILE")]
+    /// EncryptionConfiguration for encryption at rest; reloaded when it changes.
+    #[arg(long, value_name = "FILE", help_heading = SECURITY)]
     encryption_provider_config: Option<PathBuf>,
 
-    /// Make new keys though the store has objects; what the lost ones signed stops working.
-    #[arg(long)]
+    /// Create new keys if they are missing although the store has objects.
+    ///
+    /// Kubeconfigs, node certificates and tokens that the lost keys signed stop working.
+    #[arg(long, help_heading = SECURITY)]
     new_authority: bool,
 
-    /// The address to listen on.
+    /// Address and port to serve the Kubernetes API on.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6443",
         value_parser = listen::parse(6443))]
     listen: SocketAddr,
 
-    /// Further host names and addresses that clients reach this server by.
+    /// Additional host name or IP address for the server's certificate; may be repeated.
     #[arg(long = "tls-san", value_name = "NAME")]
     names: Vec<String>,
 
-    /// The authority that signs etcd's certificate.
-    #[arg(long, value_name = "FILE", requires = "etcd_cert")]
+    /// CA certificate to verify etcd with.
+    #[arg(long, value_name = "FILE", requires = "etcd_cert", help_heading = STORAGE)]
     etcd_ca: Option<PathBuf>,
 
-    /// The certificate to show to etcd.
-    #[arg(long, value_name = "FILE", requires = "etcd_key")]
+    /// Client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_key", help_heading = STORAGE)]
     etcd_cert: Option<PathBuf>,
 
-    /// The key of that certificate.
-    #[arg(long, value_name = "FILE", requires = "etcd_ca")]
+    /// Private key of the client certificate for etcd.
+    #[arg(long, value_name = "FILE", requires = "etcd_ca", help_heading = STORAGE)]
     etcd_key: Option<PathBuf>,
 
     #[command(flatten)]
     audit: AuditArguments,
 
-    /// Make requests and limits of pods into what this ClusterResourceOverride(Config) says.
-    #[arg(long, value_name = "FILE")]
+    /// Override requests and limits of pods by this ClusterResourceOverride(Config).
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     cluster_resource_override: Option<String>,
 
-    /// Configure admission plugins with this AdmissionConfiguration: PodSecurity, EventRateLimit.
-    #[arg(long, value_name = "FILE")]
+    /// AdmissionConfiguration for the plugins PodSecurity and EventRateLimit.
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     admission_control_config_file: Option<String>,
 
-    /// Let only BestEffort pods be kept away from nodes under memory pressure.
-    #[arg(long)]
+    /// Let all pods but BestEffort ones tolerate memory pressure of nodes.
+    #[arg(long, help_heading = CLUSTER)]
     add_memory_pressure_toleration: bool,
 
-    /// Reads that are answered at once.
-    #[arg(long, value_name = "N", default_value_t = 400)]
+    /// Maximum number of read requests in flight.
+    #[arg(long, value_name = "N", default_value_t = 400, help_heading = ADVANCED)]
     max_requests_inflight: usize,
 
-    /// Writes that are answered at once.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    /// Maximum number of mutating requests in flight.
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = ADVANCED)]
     max_mutating_requests_inflight: usize,
 }
 
 impl Arguments {
-    /// Where everything is kept.
+    /// The data directory.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 }
 
-/// Serves until told to stop.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -123,23 +138,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(Exit::Success.into())
 }
 
-/// A server that listens, before it serves.
+/// A server that listens but does not serve yet.
 pub(crate) struct Opened {
     pub(crate) server: Arc<Server>,
     pub(crate) address: SocketAddr,
     /// The admin's kubeconfig.
     pub(crate) kubeconfig: PathBuf,
-    /// The data directory, in full.
+    /// The absolute path of the data directory.
     pub(crate) directory: PathBuf,
     store: Arc<dyn Store>,
     listener: TcpListener,
     advertised: String,
-    /// Until when the admin's kubeconfig need not be written anew.
+    /// Until when the admin's kubeconfig is valid, and when to renew it.
     term: Term,
     _lock: Lock,
 }
 
-/// Opens the store and listens. Nothing is left half done if that fails.
+/// Opens the store and listens. A failure leaves nothing behind.
 pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
     let plugins = admission::read(arguments.admission_control_config_file.as_deref())?;
     let directory = data_dir::make(&arguments.data_dir)?;
@@ -148,9 +163,11 @@ pub(crate) async fn open(arguments: &Arguments) -> Result<Opened> {
         .await
         .with_context(|| format!("cannot listen on {}", arguments.listen))
         .map_err(|error| listen::advise(error, arguments.listen, "--listen"))?;
-    let address = listener.local_addr().context("cannot tell the address")?;
+    let address = listener
+        .local_addr()
+        .context("cannot determine the listen address")?;
     if arguments.storage_quota_bytes.is_some() && arguments.store != backend::Choice::Redb {
-        let error = "--storage-quota-bytes is of the embedded store";
+        let error = "--storage-quota-bytes applies to --store redb only";
         return Err(usage(error).hint("etcd has a quota of its own: etcd --quota-backend-bytes"));
     }
     let limits = Limits::of_a_server(arguments.storage_quota_bytes);
@@ -215,7 +232,7 @@ impl Opened {
 
 async fn serve_until_stopped(arguments: &Arguments) -> Result<()> {
     let opened = open(arguments).await?;
-    // Those who read that it serves may stop it at once.
+    // Signal handlers come first: a script may stop the server as soon as it prints its address.
     let stop = signals::stop_token();
     announce(opened.address, &opened.kubeconfig);
     let stopping = Arc::clone(&opened.server);
@@ -233,7 +250,7 @@ fn announce(address: SocketAddr, kubeconfig: &Path) {
     ]);
 }
 
-/// OKD's configuration means OKD's plugin; the operator's kind means the webhook of today.
+/// OKD's configuration selects OKD's plugin, the operator's kind the operator's webhook.
 fn overcommit(arguments: &Arguments) -> Result<Option<Override>> {
     let Some(file) = &arguments.cluster_resource_override else {
         return Ok(None);
@@ -253,7 +270,7 @@ fn overcommit(arguments: &Arguments) -> Result<Option<Override>> {
     }
 }
 
-/// All three or none: clap sees to that.
+/// All three or none: clap enforces it.
 fn etcd_files(arguments: &Arguments) -> Option<EtcdFiles<'_>> {
     Some(EtcdFiles {
         ca: arguments.etcd_ca.as_deref()?,
@@ -262,7 +279,7 @@ fn etcd_files(arguments: &Arguments) -> Option<EtcdFiles<'_>> {
     })
 }
 
-/// The address in the admin's kubeconfig: this machine, when the server listens everywhere.
+/// The address in the admin's kubeconfig: loopback if the server listens on all addresses.
 fn advertised(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("127.0.0.1:{}", address.port())
@@ -292,25 +309,25 @@ fn names(arguments: &Arguments, address: SocketAddr) -> Vec<String> {
     names
 }
 
-/// Writes the admin's kubeconfig anew before its certificate ends.
+/// Renews the admin's kubeconfig before its certificate expires.
 async fn keep_kubeconfig(server: Arc<Server>, advertised: String, path: PathBuf, mut term: Term) {
     loop {
         is_over(term).await;
         match write_kubeconfig(&server, &advertised, &path) {
             Ok(next) => {
                 term = next;
-                tracing::info!(path = %path.display(), "the admin's kubeconfig is renewed");
+                tracing::info!(path = %path.display(), "renewed admin kubeconfig");
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::warn!(error, "the admin's kubeconfig is not renewed");
+                tracing::warn!(error, "failed to renew admin kubeconfig");
                 tokio::time::sleep(RETRY).await;
             }
         }
     }
 }
 
-/// Returns until when it need not be written anew.
+/// Returns until when it is valid.
 fn write_kubeconfig(server: &Server, advertised: &str, path: &Path) -> Result<Term> {
     let authority = server.authority();
     let admin = authority

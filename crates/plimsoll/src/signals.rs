@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! SIGTERM and SIGINT.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ pub(crate) fn stop_token() -> CancellationToken {
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
     ) else {
-        // Without handlers the signals end the process, which is what they are for.
+        // Without handlers the signals end the process, as by default.
         return stop;
     };
     let mut signals = Signals {
@@ -59,7 +59,7 @@ pub(crate) fn stop_token() -> CancellationToken {
         tracing::info!(target: STATUS, "received {received}, stopping");
         stopping.cancel();
         let received = signals.next().await;
-        tracing::info!(target: STATUS, "received {received} again, ending at once");
+        tracing::info!(target: STATUS, "received {received} again, exiting at once");
         std::process::exit(130);
     });
     stop

@@ -1,4 +1,4 @@
-//! `plimsoll up`: a whole cluster on this machine, in one process.
+//! `plimsoll up`: a cluster on this machine, in one process.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use plimsoll_client::supervision::Weight;
 use plimsoll_control::{controllers, scheduler};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::frugality::use_huge_pages;
+use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::request::KeyedCertificate;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,12 +26,23 @@ use crate::node::{DEFAULT_DATA_DIR, DefaultConfinement, NodeArguments, refuse_un
 use crate::server::{self, Opened};
 use crate::{logging, signals};
 
-/// A cluster of one machine has no history of pods that rely on upstream's defaults.
+/// A new cluster has no pods that rely on upstream's defaults.
 const CONFINEMENT: DefaultConfinement = DefaultConfinement::Hardened;
 
 /// Arguments of `plimsoll up`: those of the server, and those of the node.
 #[derive(Debug, Args)]
 #[group(skip)]
+#[command(after_help = "\
+Examples:
+  # Run a cluster, and use kubectl in another terminal
+  plimsoll up
+  export KUBECONFIG=/var/lib/plimsoll/admin.kubeconfig
+  # Let other machines join
+  plimsoll up --listen 0.0.0.0:6443 --tls-san api.example.org
+  # Configure the node, and keep everything in one directory
+  plimsoll up --config kubelet-config.yaml --data-dir /srv/plimsoll
+  # Stop the pods of the cluster
+  plimsoll down")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     server: server::Arguments,
@@ -40,7 +51,7 @@ pub(crate) struct Arguments {
     node: NodeArguments,
 }
 
-/// Runs until told to stop; containers go on, and the next one finds them.
+/// Runs until SIGTERM or SIGINT; containers keep running, and the next start adopts them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_huge_pages(false);
     open_files::raise_limit();
@@ -53,8 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let directory = arguments.server.data_dir();
-    // Before the node keeps anything in it: made so, it is closed to other users. What the machine
-    // lacks is told first.
+    // First, so that the directory is closed to other users before the node writes to it. Preflight
+    // errors are reported before an error of the directory.
     let made = data_dir::make(directory);
     let trial = arguments
         .node
@@ -88,9 +99,9 @@ async fn run_parts(arguments: &Arguments) -> Result<()> {
         let ran = agent::run(client, options, until, registered).await;
         ran.context("the node cannot run")
     });
-    // The first part that ends takes the others with it.
+    // The first part that ends stops the others.
     let first = parts.join_next().await;
-    let is_told_to = stop.is_cancelled();
+    let was_requested = stop.is_cancelled();
     stop.cancel();
     server.stop();
     let mut outcome = flatten(first);
@@ -99,7 +110,7 @@ async fn run_parts(arguments: &Arguments) -> Result<()> {
     }
     server.supervisor().wait().await;
     outcome?;
-    if is_told_to {
+    if was_requested {
         announce_end(&directory);
     }
     Ok(())
@@ -111,7 +122,7 @@ fn flatten(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> Result<
         .context("a part of the cluster ended unexpectedly")?
 }
 
-/// Says what is left, and how to end that too.
+/// Prints that containers keep running, and the command that stops them.
 fn announce_end(directory: &Path) {
     let down = match directory == Path::new(DEFAULT_DATA_DIR) {
         true => "plimsoll down".to_owned(),
@@ -119,7 +130,7 @@ fn announce_end(directory: &Path) {
     };
     logging::announce(&[
         "the cluster has stopped; containers keep running".to_owned(),
-        format!("\"plimsoll up\" takes them over, \"{down}\" stops them"),
+        format!("\"plimsoll up\" adopts them, \"{down}\" stops them"),
     ]);
 }
 
@@ -140,7 +151,7 @@ fn node_options(arguments: &Arguments, opened: &Opened) -> Result<agent::Options
         .options(CONFINEMENT, &opened.directory, serving, ca_pem)
 }
 
-/// What the node shows to those who ask it, and until when.
+/// The node's serving certificate, and until when it is valid.
 fn serving_certificate(
     authority: &Authority,
     node: &str,
@@ -156,7 +167,7 @@ fn serving_certificate(
     Ok((keyed, term))
 }
 
-/// Gives the node its next certificate before the last one ends, until the node is gone.
+/// Renews the node's serving certificate before it expires, until the node stops.
 async fn keep_serving_certificate(
     authority: Arc<Authority>,
     node: String,
@@ -173,19 +184,19 @@ async fn keep_serving_certificate(
             Ok((next, next_term)) => {
                 term = next_term;
                 given.send_replace(next);
-                tracing::info!(node, "the node's certificate is renewed");
+                tracing::info!(node, "renewed serving certificate");
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::warn!(node, error, "the node's certificate is not renewed");
+                tracing::warn!(node, error, "failed to renew serving certificate");
                 tokio::time::sleep(server::RETRY).await;
             }
         }
     }
 }
 
-/// Has the scheduler and the controllers run for as long as the server does. One that fails is
-/// started again: the node's pods need not know.
+/// Runs the scheduler and the controllers for as long as the server runs. Restarts one that fails;
+/// the pods of the node are not affected.
 fn supervise_control_plane(server: &Arc<Server>) {
     let supervisor = server.supervisor();
     let user = User::new("system:kube-scheduler", &[]).authenticated();
@@ -197,7 +208,7 @@ fn supervise_control_plane(server: &Arc<Server>) {
         let ran = scheduler::run(client.clone(), options, stop.clone());
         async { ran.await.map_err(|error| format!("{error:#}")) }
     });
-    // Upstream gives each controller an account of its own; here they are one trusted part.
+    // Upstream gives each controller an account of its own; here they share one trusted account.
     let user = User::new("system:kube-controller-manager", &["system:masters"]).authenticated();
     let options = controllers::Options::default();
     controllers::supervise(

@@ -1,4 +1,4 @@
-//! `plimsoll version`: what this program is a build of.
+//! `plimsoll version`: version, commit and compiler of this build.
 
 use std::process::ExitCode;
 
@@ -12,6 +12,10 @@ use crate::print;
 
 /// Arguments of `plimsoll version`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Print all fields
+  plimsoll version -o json")]
 pub(crate) struct Arguments {
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
@@ -24,14 +28,14 @@ enum Format {
     Yaml,
 }
 
-/// What `kubectl version` answers under the same name.
+/// The field of the same name in `kubectl version -o json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Versions {
     client_version: Version,
 }
 
-/// Upstream's fields, and ours where a Go program has others.
+/// Upstream's fields, with Rust's in place of Go's.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Version {
@@ -80,11 +84,11 @@ impl Version {
 }
 
 /// The number in `rustc 1.95.0 (59807616e 2026-04-14)`.
-fn rust_version(told: &'static str) -> &'static str {
-    told.split(' ').nth(1).unwrap_or(told)
+fn rust_version(text: &'static str) -> &'static str {
+    text.split(' ').nth(1).unwrap_or(text)
 }
 
-/// Prints it.
+/// Prints the version.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client_version = Version::of_this_build();
     let text = match arguments.output {

@@ -1,4 +1,4 @@
-//! The way to the API server.
+//! Clients of the API server.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a process takes, from `/proc`.
+//! Resource usage of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Cost {
     }
 
     /// Resident memory of the process itself, time of a core, and, if it has helpers, what they take:
-    /// shared pages are divided by those who share them.
+    /// shared pages are divided by the processes that share them.
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     pub(crate) fn print(&self, of: &str) {
         let megabytes = |kib: u64| kib as f64 * 1024.0 / 1e6;
@@ -76,7 +76,7 @@ impl Cost {
 }
 
 /// The processes of the embedded runtime on this machine. They run from a copy of the program that
-/// containers cannot reach, so that only their words tell them.
+/// containers cannot reach, so that only their command lines identify them.
 fn helpers() -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").context("cannot list processes")? {

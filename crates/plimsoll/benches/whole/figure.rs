@@ -1,4 +1,4 @@
-//! How a result is printed: a line that people can read, and `scripts/bench` does.
+//! Output of a result: a line for people and for `scripts/bench`.
 
 use std::fmt::{self, Display};
 

@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::client::configuration;
 
-/// Where to connect, and as whom.
+/// The address and the user of a connection.
 pub(crate) struct Cluster {
     address: SocketAddr,
     config: ClientConfig,

@@ -1,4 +1,4 @@
-//! Nodes and pods that are only objects.
+//! Nodes and pods that exist only as objects.
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -123,7 +123,7 @@ pub(crate) async fn make_nodes(client: &Client, count: usize) -> Result<()> {
             let status = Patch::Merge(status);
             api.patch_status(&name, &PatchParams::default(), &status)
                 .await
-                .context("cannot tell a node's status")?;
+                .context("cannot update a node's status")?;
             anyhow::Ok(())
         }
     };

@@ -1,4 +1,4 @@
-//! What the whole costs, and how fast it is, as people run it: processes, TLS, disks, containers.
+//! Cost and speed of whole processes, as in production: TLS, disks, containers.
 //!
 //! `scripts/bench` runs it; by hand, `cargo bench -p plimsoll --bench whole -- WORD` with a word of
 //! [`WORDS`]. `PLIMSOLL_PROGRAM` names another build to measure.

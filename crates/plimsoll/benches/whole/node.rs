@@ -1,4 +1,4 @@
-//! What a node costs, as root.
+//! The cost of a node; needs root.
 //!
 //! Memory and cpu of the agent at rest with few pods and with as many as a node takes, memory of a
 //! whole `plimsoll up`, and how long a pod takes from being asked for to running. The containers
@@ -13,7 +13,7 @@ use crate::pods::Pods;
 use crate::stage::{NODE, Stage};
 use crate::times::Times;
 
-/// A node at rest is watched for so long.
+/// How long an idle node is measured.
 const AT_REST: Duration = Duration::from_secs(30);
 /// How many pods are started one after the other.
 const STARTS: usize = 50;

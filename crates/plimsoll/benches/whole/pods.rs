@@ -1,4 +1,4 @@
-//! Pods that really run, by the API.
+//! Pods that run, created through the API.
 
 use std::ops::Range;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Pods {
         Ok(())
     }
 
-    /// Starts a pod and has it go again; tells how long it took to run.
+    /// Starts a pod and deletes it; returns how long it took to run.
     pub(crate) async fn start_and_remove(&self, name: &str) -> Result<Duration> {
         let took = self.start(name).await?;
         let at_once = DeleteParams::default().grace_period(0);

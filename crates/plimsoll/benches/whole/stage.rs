@@ -1,4 +1,4 @@
-//! The processes, and what they need around them.
+//! The processes under test and their environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -111,7 +111,7 @@ impl Stage {
         command
     }
 
-    /// Settings under which the disk of this machine evicts nobody, and 110 pods fit.
+    /// Settings under which the disk of this machine causes no eviction, and 110 pods fit.
     fn tell_node(&mut self, command: &mut Command) -> Result<()> {
         let config = self.folder.0.path().join("node.yaml");
         let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\

@@ -1,10 +1,10 @@
-//! How long things took.
+//! Measured durations.
 
 use std::time::Duration;
 
 use crate::figure::{Better, print};
 
-/// Durations, of which the usual and the worst are told.
+/// Durations, of which the median and the maximum are reported.
 #[derive(Default)]
 pub(crate) struct Times(Vec<Duration>);
 

@@ -147,7 +147,7 @@ async fn make_objects(cluster: &Cluster) {
     }
 }
 
-/// All watches, begun.
+/// All watches, started.
 async fn open(cluster: &Cluster, sharing: &Sharing) -> Vec<Response<Incoming>> {
     let watch = || -> Request<Full<Bytes>> {
         let path = format!(

@@ -1,4 +1,4 @@
-//! For which machine the check is made.
+//! The machine that a check assumes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use plimsoll_node::machine::read_local_machine;
 use crate::exit::Exit;
 use crate::failure::Advise;
 
-/// What was said about the machine on the command line.
+/// The machine as given on the command line.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
     given: Option<BTreeMap<String, Quantity>>,
@@ -26,12 +26,12 @@ pub(super) struct Subject {
 pub(super) struct Resolved {
     pub(super) machine: Machine,
     pub(super) facts: MachineFacts,
-    /// Resources of which the capacity is known; others are left out of the load line.
+    /// Resources with a known capacity; the load line omits others.
     pub(super) known: Vec<ResourceName>,
     pub(super) source: &'static str,
 }
 
-const NAMES: &str = "cpu, memory, ephemeral-storage, inodes, pid, swap and hugepages-SIZE";
+const NAMES: &str = "cpu, memory, ephemeral-storage, inodes, pid, swap or hugepages-SIZE";
 
 impl Subject {
     pub(super) fn new(capacity: Option<&str>, daemons: Option<&str>) -> Result<Subject> {
@@ -50,7 +50,7 @@ impl Subject {
             .contains(&name.as_str())
                 || huge_page_size(name).is_some();
             if !is_known {
-                bail!("--capacity: unknown name {name:?}; known are {NAMES}");
+                bail!("--capacity: unknown name {name:?}; expected {NAMES}");
             }
         }
         let daemons = match daemons
@@ -60,13 +60,13 @@ impl Subject {
             None => None,
             Some(list) => match (list.get("memory"), list.len()) {
                 (Some(memory), 1) => Some(Bytes::from_quantity(memory)),
-                _ => bail!("--daemons: memory=QUANTITY is all that is asked for"),
+                _ => bail!("--daemons: only memory=QUANTITY is supported"),
             },
         };
         Ok(Subject { given, daemons })
     }
 
-    /// Memory of the given machine, or of this one; unknown where it was not among the given.
+    /// Memory of the given machine, or of this one; `None` if --capacity does not name it.
     pub(super) fn memory(&self) -> Option<Bytes> {
         match &self.given {
             Some(given) => given.get("memory").map(Bytes::from_quantity),
@@ -89,9 +89,9 @@ fn resolve_given(given: &BTreeMap<String, Quantity>, daemons: Option<Bytes>) -> 
     let bytes = |name: &str| given.get(name).map(Bytes::from_quantity);
     let count = |name: &str| given.get(name).map(Count::from_quantity);
     let cores = match given.get("cpu") {
-        Some(cpu) => cpu.as_i64().ok_or_else(|| {
-            anyhow!("--capacity: cpu={cpu} is not a whole number; machines have whole cores")
-        })?,
+        Some(cpu) => cpu
+            .as_i64()
+            .ok_or_else(|| anyhow!("--capacity: cpu={cpu} must be a whole number of cores"))?,
         None => 0,
     };
     let mut huge_pages = Vec::new();
@@ -148,7 +148,7 @@ fn resolve_local(config: &NodeConfig, daemons: Option<Bytes>) -> Result<Resolved
     })
 }
 
-/// This machine with what `--capacity` says put in place of what it has.
+/// This machine with the capacities of `--capacity` instead of its own.
 pub(crate) fn overridden_machine(text: &str, root_dir: &Path) -> Result<Machine> {
     let subject = Subject::new(Some(text), None).exit(Exit::Usage)?;
     let given = subject.given.unwrap_or_default();
@@ -178,14 +178,14 @@ fn parse_list(flag: &str, text: &str) -> Result<BTreeMap<String, Quantity>> {
     let mut list = BTreeMap::new();
     for item in text.split(',') {
         let Some((name, value)) = item.split_once('=') else {
-            bail!("{flag}: {item:?} is not NAME=QUANTITY");
+            bail!("{flag}: {item:?} must be NAME=QUANTITY");
         };
         let (name, value) = (name.trim(), value.trim());
         let quantity: Quantity = value
             .parse()
             .map_err(|error| anyhow!("{flag}: {name}={value}: {error}"))?;
         if quantity.signum() < 0 {
-            bail!("{flag}: {name}={value} is negative");
+            bail!("{flag}: {name}={value} must not be negative");
         }
         if list.insert(name.to_owned(), quantity).is_some() {
             bail!("{flag}: {name} is given twice");
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_given_is_this_machines() {
+    fn capacities_not_given_are_those_of_this_machine() {
         let machine = overridden_machine("memory=1Gi", Path::new("/")).unwrap();
         assert_eq!(machine.memory, Bytes(1 << 30));
         assert!(machine.cores >= 1);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_flag_and_the_value() {
+    fn errors_name_flag_and_value() {
         let error = |text| Subject::new(Some(text), None).unwrap_err().to_string();
         assert_eq!(
             error("memory=32GB"),
@@ -216,7 +216,7 @@ mod tests {
         );
         assert_eq!(
             error("memory"),
-            "--capacity: \"memory\" is not NAME=QUANTITY"
+            "--capacity: \"memory\" must be NAME=QUANTITY"
         );
         assert_eq!(
             error("memory=1,memory=2"),

@@ -29,8 +29,8 @@ pub(super) struct Document {
 pub(super) fn read(name: &str) -> Result<File> {
     let bytes = read_bytes(name)?;
     let parsed = document::parse(&bytes);
-    // A file without any document gets the advice of the configuration readers, which know the
-    // usual slips.
+    // For a file without documents the configuration readers have better errors: they recognise
+    // common mistakes.
     let syntax = if parsed.documents.is_empty() {
         read_file(&bytes, None).problems
     } else {

@@ -14,7 +14,7 @@ use crate::failure::usage;
 use crate::node::{DefaultConfinement, NodeArguments, subject};
 use crate::print::Table;
 
-/// The arguments of a node as if they stood on a command line of their own.
+/// The flags of a node as a command line of their own.
 #[derive(Parser)]
 struct AsNode {
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         files => {
             let count = files.len();
             return Err(usage(format!(
-                "--node takes one configuration; {count} were given"
+                "--node takes at most one configuration, got {count}"
             )));
         }
     }

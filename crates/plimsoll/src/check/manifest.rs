@@ -1,7 +1,7 @@
-//! Manifests: what pods come to, with the rules given beside them.
+//! Manifests: resources and admission of pods under the rules of the files checked with them.
 //!
-//! Documents are collected first and checked afterwards, because a LimitRange may stand below the
-//! pod it applies to, or in another file.
+//! Documents are collected first and checked afterwards, because a LimitRange may follow the pod it
+//! applies to, or be in another file.
 
 mod decode;
 mod workload;
@@ -22,10 +22,10 @@ use super::input::{Document, File};
 use super::report::{DocumentReport, FindingRow, Report};
 use workload::Workload;
 
-/// The namespace of objects that name none.
+/// The namespace of objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Everything that was given together.
+/// All manifests of one check.
 #[derive(Debug, Default)]
 pub(super) struct Set<'a> {
     namespaces: BTreeMap<String, NamespaceView>,
@@ -39,25 +39,25 @@ pub(super) struct Set<'a> {
 struct Source<'a> {
     file: &'a File,
     document: &'a Document,
-    /// Where the object stands in the document: empty, or `items[2].`.
+    /// The path of the object in the document: empty, or `items[2].`.
     base: String,
 }
 
 impl Source<'_> {
-    /// A finding at the place that its path names, or as near to it as there is something.
+    /// A finding at the position of its path, or of the nearest parent that exists.
     fn locate(&self, mut row: FindingRow) -> FindingRow {
         row.path = format!("{}{}", self.base, row.path);
         let position = self.document.tree.position_of(&row.path);
         row.at(position)
     }
 
-    /// A report with nothing to show yet but its being read.
+    /// The report of an object that was read, without details.
     fn document(&self, kind: &str) -> DocumentReport {
         DocumentReport::new(self.file, self.document, kind)
     }
 }
 
-/// An object on its way into the set.
+/// An object to add to the set.
 struct Entry<'a, 'r> {
     source: Source<'a>,
     report: &'r mut Report,
@@ -177,7 +177,7 @@ impl<'a> Set<'a> {
             .insert(name, NamespaceView::from_api(&object));
     }
 
-    /// OKD's configuration means OKD's plugin; the operator's kind means the webhook of today.
+    /// OKD's configuration selects OKD's plugin, the operator's kind the operator's webhook.
     fn add_override(&mut self, entry: &mut Entry<'a, '_>, json: &Value, compat: Option<Profile>) {
         let variant = match (json["kind"].as_str(), compat) {
             (Some("ClusterResourceOverride"), _) => Variant::Modern,

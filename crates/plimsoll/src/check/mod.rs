@@ -1,8 +1,8 @@
-//! `plimsoll check`: what configurations and manifests come to, and what is wrong with them.
+//! `plimsoll check`: mistakes in configurations and manifests, and what they result in.
 //!
 //! Reading order: `input` (files to documents), `capacity` (for which machine), `node`, `scheduler`
-//! and `manifest` (documents to reports), `machine` (whether this one can run pods), `report` (the result as data; documented in docs/check.md),
-//! `render` (the same for people).
+//! and `manifest` (documents to reports), `machine` (whether this one can run pods), `report` (the
+//! result as data; documented in docs/check.md), `render` (the result as text).
 
 mod capacity;
 mod input;
@@ -31,17 +31,27 @@ use report::Report;
 
 /// Arguments of `plimsoll check`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Check a node configuration for a machine of 32 GiB
+  plimsoll check --capacity cpu=4,memory=32Gi kubelet-config.yaml
+  # Check manifests together with the LimitRange and the Namespace that apply to them
+  plimsoll check namespace.yaml limit-range.yaml deployment.yaml
+  # Check whether this machine can run pods
+  plimsoll check --node")]
 pub(crate) struct Arguments {
-    /// Files to check, `-` for standard input: node-config.yaml, `KubeletConfiguration`,
-    /// `KubeSchedulerConfiguration`, manifests.
+    /// Files to check, `-` for standard input.
+    ///
+    /// Node configurations (`KubeletConfiguration`, OKD node-config.yaml), scheduler configurations
+    /// (`KubeSchedulerConfiguration`) and manifests.
     #[arg(required_unless_present = "node", value_name = "FILE")]
     files: Vec<String>,
 
-    /// Check whether this machine can run pods, with the configuration in FILE if one is given.
+    /// Check whether this machine can run pods, with the node configuration FILE if given.
     #[arg(long)]
     node: bool,
 
-    /// With --node: who would run containers, `embedded` or the socket of containerd or CRI-O.
+    /// With --node: container runtime, `embedded` or the socket of containerd or CRI-O.
     #[arg(
         long,
         value_name = "RUNTIME",
@@ -50,21 +60,21 @@ pub(crate) struct Arguments {
     )]
     runtime: String,
 
-    /// With --node: where the node would keep everything.
+    /// With --node: data directory of the node.
     #[arg(long, value_name = "DIR", default_value = crate::node::DEFAULT_DATA_DIR, requires = "node")]
     data_dir: std::path::PathBuf,
 
-    /// Capacity of the node, for example `cpu=4,memory=32Gi,ephemeral-storage=100Gi`; this
-    /// machine's if not given. Also inodes, pid, swap and `hugepages-SIZE`.
+    /// Capacity of the node, such as `cpu=4,memory=32Gi` [default: this machine's].
+    ///
+    /// Names are cpu, memory, ephemeral-storage, inodes, pid, swap and hugepages-SIZE.
     #[arg(long, value_name = "NAME=QUANTITY,…")]
     capacity: Option<String>,
 
-    /// Memory that daemons outside pods use, for example `memory=1Gi`; their reservation if not
-    /// given.
+    /// Memory that system daemons use, such as `memory=1Gi` [default: the reservations].
     #[arg(long, value_name = "NAME=QUANTITY")]
     daemons: Option<String>,
 
-    /// Release whose defaults and rules hold; by the kind of file if not given.
+    /// Release whose defaults and rules apply [default: by the kind of file].
     #[arg(long, value_name = "PROFILE", value_parser = parse_profile)]
     compat: Option<Profile>,
 
@@ -86,7 +96,7 @@ fn parse_profile(word: &str) -> Result<Profile, String> {
             .iter()
             .map(|profile| profile.as_str())
             .collect();
-        format!("known profiles are {}", known.join(", "))
+        format!("expected one of {}", known.join(", "))
     })
 }
 
@@ -134,7 +144,7 @@ fn make_report(arguments: &Arguments) -> Result<Report> {
         }
     }
     manifests.check(&subject, &mut report);
-    // Workloads are checked last, but shown where they stand.
+    // Workloads are checked last but shown in the order of the files.
     let place = |file: &String| arguments.files.iter().position(|given| given == file);
     report
         .documents

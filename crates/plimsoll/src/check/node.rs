@@ -86,7 +86,7 @@ fn unit_of(resource: &ResourceName) -> Unit {
     }
 }
 
-/// Rows in the order in which people think of resources.
+/// Rows with cpu, memory and ephemeral-storage first.
 fn load_line(
     allocatable: &Allocatable,
     config: &NodeConfig,
@@ -113,7 +113,7 @@ fn load_line(
         .collect()
 }
 
-/// Page sizes that the kernel knows but nobody reserved would only fill the table.
+/// Whether no huge pages of that size are reserved; such rows are left out.
 fn is_zero(allocatable: &Allocatable, name: &ResourceName) -> bool {
     let terms = allocatable.terms.get(name);
     terms.is_none_or(|terms| terms.machine.as_ref().is_none_or(Quantity::is_zero))
@@ -145,7 +145,7 @@ fn load_line_row(name: &ResourceName, terms: &Terms, soft: Option<i64>) -> Optio
     })
 }
 
-/// The soft line that lies on a resource of the load line.
+/// The soft threshold of a resource of the load line.
 fn soft_line(name: &ResourceName, lines: &[Line], facts: &MachineFacts) -> Option<i64> {
     let signal = if *name == ResourceName::MEMORY {
         Signal::MemoryAvailable

@@ -1,4 +1,4 @@
-//! A report for people.
+//! A report as text.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::report::{
     SoftCaseRow, WorkloadReport,
 };
 
-/// Nothing to show in a cell.
+/// An empty cell.
 const NONE: &str = "-";
 
 pub(super) fn render(report: &Report, palette: Palette) -> String {
@@ -205,7 +205,7 @@ fn plugin_table(profile: &ProfileRow) -> Table {
     table
 }
 
-/// Resources as columns, terms as rows: the sum is read downwards.
+/// Resources are columns and terms are rows, so that the sum reads downwards.
 fn load_line_table(rows: &[LoadLineRow]) -> Table {
     let heading = rows.iter().map(|row| row.resource.to_uppercase());
     let mut table = Table::new(std::iter::once("LOAD LINE".to_owned()).chain(heading));
@@ -248,7 +248,7 @@ fn eviction_table(rows: &[EvictionRow]) -> Table {
     table
 }
 
-/// As written; a percentage also as the amount it is.
+/// The threshold as written; a percentage also as an amount.
 fn line(row: Option<&LineRow>, unit: Unit) -> String {
     match row {
         None => NONE.to_owned(),

@@ -12,7 +12,7 @@ use crate::print::Unit;
 
 use super::input::{Document, File};
 
-/// Everything a check has to say.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -78,7 +78,7 @@ pub(super) struct DocumentReport {
 }
 
 impl DocumentReport {
-    /// A report with nothing to show yet but that the document was read.
+    /// The report of a document that was read, without details.
     pub(super) fn new(file: &File, document: &Document, kind: &str) -> DocumentReport {
         DocumentReport {
             file: file.name.clone(),
@@ -94,7 +94,7 @@ impl DocumentReport {
     }
 }
 
-/// What a node configuration comes to.
+/// What a node configuration results in.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NodeReport {
@@ -162,7 +162,7 @@ pub(super) struct SoftCaseRow {
     pub(super) verdict: &'static str,
 }
 
-/// What a pod, or the pods of a workload, come to. Cpu is in millicores, bytes in bytes.
+/// QoS class and resources of a pod or of a workload's pods. CPU is in millicores, sizes are in bytes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkloadReport {
@@ -184,7 +184,7 @@ pub(super) struct ContainerRow {
     pub(super) oom_score_adj: Option<i64>,
 }
 
-/// What admission makes of the pod, with the rules given beside it.
+/// The admission result of the pod under the rules of the files checked with it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AdmissionRow {
@@ -194,7 +194,7 @@ pub(super) struct AdmissionRow {
     pub(super) message: Option<String>,
 }
 
-/// What a scheduler's configuration comes to.
+/// The profiles of a scheduler configuration.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SchedulerReport {
@@ -264,7 +264,7 @@ impl FindingRow {
         }
     }
 
-    /// Something the kubelet, the scheduler or the API server would refuse.
+    /// A value that the kubelet, the scheduler or the API server would reject.
     pub(super) fn from_problem(file: &str, problem: &Problem) -> FindingRow {
         let rule = Rule::of(problem);
         FindingRow {

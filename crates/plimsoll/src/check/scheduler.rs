@@ -1,4 +1,4 @@
-//! Scheduler configurations: findings and what each profile comes to.
+//! Scheduler configurations: findings and the resulting profiles.
 
 use plimsoll_core::scheduling::configuration::{KIND, read_document};
 use plimsoll_core::scheduling::profile::{Argument, Profile};

@@ -13,41 +13,47 @@ use plimsoll_control::housekeeping::furniture;
 
 use crate::cluster::Cluster;
 use crate::exit::Exit;
+use crate::help::ADVANCED;
 use crate::{listen, signals};
 
 /// Arguments of `plimsoll controllers`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Run the controllers, with health and metrics on the usual port
+  plimsoll controllers --kubeconfig admin.kubeconfig --listen 127.0.0.1:10257")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     cluster: Cluster,
 
-    /// Act only while elected; others may stand by.
+    /// Run the controllers only while this process is the elected leader.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]
     leader_elect: bool,
 
-    #[command(flatten)]
-    node_lifecycle: node_lifecycle::Flags,
-
-    /// Where health is served.
+    /// Address and port for health checks and metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse(10257))]
     listen: Option<SocketAddr>,
 
-    /// The certificate by which pods know the API server, in PEM: every namespace gets it as the
-    /// ConfigMap kube-root-ca.crt. Plimsoll's own server gives it by itself.
+    /// CA certificate (PEM) to publish in each namespace as ConfigMap kube-root-ca.crt.
+    ///
+    /// Not needed with Plimsoll's own server, which publishes it itself.
     #[arg(long, value_name = "FILE")]
     root_ca_file: Option<PathBuf>,
 
-    /// Evicted pods that are kept of each owner.
-    #[arg(long, value_name = "N")]
+    /// Maximum number of evicted pods to keep per owner [default: 5].
+    #[arg(long, value_name = "N", help_heading = ADVANCED)]
     keep_evicted_pods: Option<usize>,
 
-    /// Finished pods that are kept in the whole cluster before the oldest are removed; 0 keeps all.
-    #[arg(long, value_name = "N")]
+    /// Maximum number of terminated pods before garbage collection; 0 for no limit [default: 12500].
+    #[arg(long, value_name = "N", help_heading = ADVANCED)]
     terminated_pod_gc_threshold: Option<usize>,
+
+    #[command(flatten)]
+    node_lifecycle: node_lifecycle::Flags,
 }
 
-/// Runs until told to stop.
+/// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -82,7 +88,7 @@ fn read(file: &Path) -> Result<String> {
     let is_pem = text.contains("-----BEGIN CERTIFICATE-----");
     anyhow::ensure!(
         is_pem,
-        "--root-ca-file {} has no certificate in PEM",
+        "--root-ca-file {} does not contain a PEM certificate",
         file.display()
     );
     Ok(text)

@@ -1,5 +1,5 @@
-//! The flags about nodes that fall silent. Names, units and defaults are those of upstream's
-//! kube-controller-manager, so that its documentation and habits apply.
+//! Flags of the node lifecycle controller. Names, units and defaults are those of upstream's
+//! kube-controller-manager, so that its documentation applies.
 
 use std::time::Duration;
 
@@ -7,42 +7,45 @@ use clap::Args;
 use plimsoll_control::nodes::lifecycle::Options;
 use plimsoll_core::threshold;
 
-/// How long nodes may be silent, and how fast they are given up.
+use crate::help::NODE;
+
+/// Grace periods of heartbeats, and rates of eviction from unhealthy nodes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = NODE)]
 pub(super) struct Flags {
-    /// How long a node that is starting may be silent before it counts as unhealthy [default: 1m].
+    /// Grace period for heartbeats of a starting node before it is unhealthy [default: 1m].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     node_startup_grace_period: Option<Duration>,
 
-    /// How long a running node may be silent before it counts as unhealthy; several times the
-    /// interval at which it posts its status [default: 50s].
+    /// Grace period for heartbeats of a running node before it is unhealthy [default: 50s].
+    ///
+    /// It must be several times the interval at which kubelets post node status.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     node_monitor_grace_period: Option<Duration>,
 
-    /// How often all nodes are looked at [default: 5s].
+    /// Interval between checks of all nodes [default: 5s].
     #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     node_monitor_period: Option<Duration>,
 
-    /// Nodes per second that lose their pods while their zone is healthy [default: 0.1].
+    /// Nodes per second to evict pods from in a healthy zone [default: 0.1].
     #[arg(long, value_name = "RATE", value_parser = rate)]
     node_eviction_rate: Option<f32>,
 
-    /// Nodes per second that lose their pods while their zone is unhealthy [default: 0.01].
+    /// Nodes per second to evict pods from in an unhealthy zone [default: 0.01].
     #[arg(long, value_name = "RATE", value_parser = rate)]
     secondary_node_eviction_rate: Option<f32>,
 
-    /// Nodes that a zone must have more of for the secondary rate not to be zero [default: 50].
+    /// Zone size up to which the secondary rate is 0 [default: 50].
     #[arg(long, value_name = "N")]
     large_cluster_size_threshold: Option<usize>,
 
-    /// The share of a zone's nodes, at least three, whose silence makes it unhealthy
-    /// [default: 0.55].
+    /// Fraction of unhealthy nodes, at least three, that makes a zone unhealthy [default: 0.55].
     #[arg(long, value_name = "SHARE", value_parser = rate)]
     unhealthy_zone_threshold: Option<f32>,
 }
 
 impl Flags {
-    /// The defaults with what was given.
+    /// The defaults with the given flags applied.
     pub(super) fn options(&self) -> Options {
         let mut options = Options::default();
         let (grace, rates) = (&mut options.grace, &mut options.rates);
@@ -90,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go_and_never_negative() {
+    fn durations_are_in_go_syntax_and_not_negative() {
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert_eq!(duration("-1s"), Err("expected 0s or more".to_owned()));
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_numbers_that_can_be_counted_with() {
+    fn rates_are_finite_and_not_negative() {
         assert_eq!(rate("0.1"), Ok(0.1));
         for text in ["-1", "NaN", "inf"] {
             assert_eq!(rate(text), Err("expected a number of 0 or more".to_owned()));

@@ -14,14 +14,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::sandbox::Sandbox;
 use crate::kubeconfig::ADMIN;
 
-/// How long the API may take to serve. Machines are busy at times.
+/// How long the API server may take to start, also on a busy machine.
 const SERVES_WITHIN: Duration = Duration::from_secs(60);
-/// How long it may take to stop when it is asked to.
+/// How long the process may take to stop after SIGTERM.
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a process that has closed its connections may take to end.
+/// How long a process that has closed its connections may take to exit.
 const ENDS_WITHIN: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// So many lines of its log are shown when something fails, the latest.
+/// Number of log lines shown after a failure.
 const LOG_LINES: usize = 12;
 
 /// A running cluster.
@@ -34,7 +34,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) fn start(sandbox: &Sandbox) -> Result<Cluster> {
-        let program = std::env::current_exe().context("cannot tell which file this program is")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let path = sandbox.log();
         let log =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -47,7 +47,7 @@ impl Cluster {
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(same_log)
-            // Ctrl-C is for this process, which stops the cluster in order.
+            // Ctrl-C must reach only this process, which then stops the cluster in order.
             .process_group(0);
         let child = command.spawn();
         Ok(Cluster {
@@ -57,12 +57,12 @@ impl Cluster {
         })
     }
 
-    /// The administrator's access.
+    /// The path of the admin's kubeconfig.
     pub(super) fn kubeconfig(&self) -> &std::path::Path {
         &self.kubeconfig
     }
 
-    /// A client, as soon as the API serves.
+    /// A client, once the API server is ready.
     pub(super) async fn client(&mut self) -> Result<Client> {
         let deadline = Instant::now() + SERVES_WITHIN;
         loop {
@@ -73,7 +73,9 @@ impl Cluster {
             };
             if Instant::now() >= deadline {
                 let seconds = SERVES_WITHIN.as_secs();
-                return Err(problem.context(format!("the API does not serve after {seconds} s")));
+                return Err(
+                    problem.context(format!("the API server is not ready after {seconds} s"))
+                );
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -88,19 +90,19 @@ impl Cluster {
         Ok(client)
     }
 
-    /// Fails if the process has ended.
+    /// Fails if the process has exited.
     pub(super) fn check_running(&mut self) -> Result<()> {
         match self
             .child
             .try_wait()
-            .context("cannot look at plimsoll up")?
+            .context("cannot get the status of plimsoll up")?
         {
-            Some(status) => bail!("plimsoll up has ended: {status}"),
+            Some(status) => bail!("plimsoll up has exited: {status}"),
             None => Ok(()),
         }
     }
 
-    /// The same, of a process that may be about to end: its connections are closed before.
+    /// The same for a process that may be about to exit: it closes its connections first.
     pub(super) async fn check_running_soon(&mut self) -> Result<()> {
         let deadline = Instant::now() + ENDS_WITHIN;
         while Instant::now() < deadline {
@@ -121,11 +123,11 @@ impl Cluster {
         (!tail.is_empty()).then(|| tail.concat())
     }
 
-    /// Ends the process: asks it to, and kills it if it takes too long.
+    /// Stops the process with SIGTERM, and with SIGKILL if it takes too long.
     pub(super) async fn stop(mut self) -> Result<ExitStatus> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(id) = id {
-            // Fails if it has ended already.
+            // Fails if the process has exited already.
             let _ = kill_process(id, Signal::TERM);
         }
         let deadline = Instant::now() + STOPS_WITHIN;

@@ -1,4 +1,4 @@
-//! Whether this machine can do it.
+//! Preflight checks of the demo.
 
 use anyhow::{Context, Result, bail};
 use plimsoll_core::config::read_file;
@@ -8,14 +8,14 @@ use plimsoll_node::preflight::{Level, Subject, judge, observe};
 use super::sandbox::{CONFIGURATION, NODE_MEMORY};
 use crate::node::refuse_by;
 
-/// What the cluster itself takes, and some room: the machine must not run short.
+/// Memory of the cluster itself and a margin, so that the machine does not run out of memory.
 const BESIDE_NODE: Bytes = Bytes(256 << 20);
 
-/// Fails if something is missing.
+/// Fails if the machine cannot run the demo.
 pub(super) fn refuse_unfit() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!(
-            "plimsoll demo runs containers, which takes root: sudo {} demo",
+            "plimsoll demo runs containers and needs root: sudo {} demo",
             program_name()
         );
     }
@@ -26,12 +26,12 @@ pub(super) fn refuse_unfit() -> Result<()> {
         runtime_socket: None,
     };
     let config = read_file(CONFIGURATION.as_bytes(), None).config;
-    // What a node only has less of does not change the story.
+    // Warnings about a node do not matter to the demo.
     refuse_by(judge(&observe(&subject), &config), Level::Error)?;
     check_memory()
 }
 
-/// How the program was called, so that the command in the message works.
+/// The program as invoked, so that the command in the message works.
 fn program_name() -> String {
     let name = std::env::args_os().next();
     name.map_or("plimsoll".to_owned(), |name| {
@@ -42,12 +42,12 @@ fn program_name() -> String {
 fn check_memory() -> Result<()> {
     let text = std::fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
     let Some(available) = parse_available(&text) else {
-        bail!("/proc/meminfo does not say how much memory is available");
+        bail!("/proc/meminfo has no MemAvailable");
     };
     let needed = Bytes(NODE_MEMORY.0 + BESIDE_NODE.0);
     if available < needed {
         bail!(
-            "the demo fills {} of memory, and this machine has {} available; it takes {}",
+            "the demo uses {} of memory, and this machine has {} available; {} are required",
             NODE_MEMORY.readable(),
             available.readable(),
             needed.readable()

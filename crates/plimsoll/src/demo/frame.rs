@@ -7,7 +7,7 @@ use super::sandbox::NODE;
 use crate::loadline::{Detail, Past, Report, compute, nodes, render};
 use crate::print::Terminal;
 
-/// Draws one node again and again.
+/// Draws one node repeatedly.
 pub(super) struct Frames {
     client: Client,
     past: Past,
@@ -25,7 +25,7 @@ impl Frames {
     pub(super) async fn next(&mut self, terminal: Terminal) -> Result<Vec<String>> {
         let found = nodes(&self.client, &[NODE.to_owned()]).await?;
         let mut readings = self.past.look(&self.client, found).await?;
-        let reading = readings.pop().context("the node is gone")?;
+        let reading = readings.pop().context("the node was deleted")?;
         let mut line = compute(&reading);
         line.resources.retain(|line| line.resource == "memory");
         // The first frame has no forecast, and the next will have one.

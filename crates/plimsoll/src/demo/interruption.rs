@@ -3,8 +3,7 @@
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals by which people and terminals end a program. As long as it exists, further ones do
-/// not keep the demo from removing what it has made.
+/// SIGINT, SIGTERM and SIGHUP. While it exists, further signals do not interrupt the cleanup.
 pub(super) struct Interruption {
     interrupt: Signal,
     terminate: Signal,
@@ -13,7 +12,7 @@ pub(super) struct Interruption {
 
 impl Interruption {
     pub(super) fn listen() -> Result<Interruption> {
-        let listen = |kind| signal(kind).context("cannot listen to signals");
+        let listen = |kind| signal(kind).context("cannot install signal handlers");
         Ok(Interruption {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

@@ -1,9 +1,9 @@
-//! `plimsoll demo`: a node runs short of memory, in a cluster that exists for some seconds.
+//! `plimsoll demo`: an eviction for lack of memory in a temporary cluster.
 //!
-//! Reading order: `script` (what happens), `pods` (which pods), `frame` (the load line), `eviction`
-//! (when what happened), `screen` (where it is shown); `sandbox` (what the cluster uses of the
-//! machine), `network` (which addresses are free), `fitness` (whether the machine can do it),
-//! `cluster` (`plimsoll up` as a child process), `interruption` and `removal` (the end of it).
+//! Reading order: `script` (the steps), `pods`, `frame` (the load line), `eviction` (its timing),
+//! `screen` (output); `sandbox` (names and files of the cluster), `network` (free addresses),
+//! `fitness` (preflight checks), `cluster` (`plimsoll up` as a child process), `interruption`
+//! (signals) and `removal` (cleanup).
 
 mod cluster;
 mod eviction;
@@ -34,18 +34,18 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::print::span;
 
-/// What a shell gives for a process that Ctrl-C has ended.
+/// The exit code of shells for a process ended by SIGINT.
 const INTERRUPTED: u8 = 130;
 
 /// Arguments of `plimsoll demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Keep the cluster until Ctrl-C, and print how to reach it.
+    /// Keep the cluster until Ctrl-C and print its kubeconfig.
     #[arg(long)]
     keep: bool,
 }
 
-/// Plays, and removes everything, whatever happens.
+/// Plays the demo and removes the cluster, also after a failure.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     fitness::refuse_unfit()?;
     let sandbox = Sandbox::choose()?;
@@ -58,23 +58,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 async fn play(arguments: &Arguments, sandbox: &Sandbox) -> Result<ExitCode> {
     let begun = Instant::now();
-    // From here on signals do not end the process before everything is removed.
+    // From here on a signal ends the process only after the cluster is removed.
     let mut interruption = Interruption::listen()?;
     sandbox.make_directory()?;
     let mut screen = Screen::stdout();
     let mut cluster = None;
-    let told = tokio::select! {
-        told = tell(arguments, sandbox, &mut cluster, &mut screen) => Some(told),
+    let played = tokio::select! {
+        played = steps(arguments, sandbox, &mut cluster, &mut screen) => Some(played),
         () = interruption.received() => None,
     };
-    let mut code = match told {
+    let mut code = match played {
         Some(Ok(())) => ExitCode::SUCCESS,
         Some(Err(error)) if error.is::<ReaderGone>() => ExitCode::SUCCESS,
         Some(Err(error)) => fail(error, cluster.as_mut()).await,
         None => ExitCode::from(INTERRUPTED),
     };
     let removed = removal::remove(sandbox, cluster).await;
-    // Where nothing reads any more, there is no place for it.
+    // Fails if standard output is closed.
     let _ = conclude(&mut screen, &removed, begun);
     for problem in removed.problems {
         failure::report(&anyhow::Error::msg(problem));
@@ -83,15 +83,15 @@ async fn play(arguments: &Arguments, sandbox: &Sandbox) -> Result<ExitCode> {
     Ok(code)
 }
 
-async fn tell(
+async fn steps(
     arguments: &Arguments,
     sandbox: &Sandbox,
     cluster: &mut Option<Cluster>,
     screen: &mut Screen,
 ) -> Result<()> {
     screen.write(
-        "A node runs short of memory, and its agent evicts a pod. All of this happens in\n\
-         a cluster that is made for it and removed at the end.\n",
+        "A node runs out of memory, and its agent evicts a pod. The cluster is temporary:\n\
+         the demo creates it and removes it at the end.\n",
     )?;
     sandbox.make()?;
     let cluster = cluster.insert(Cluster::start(sandbox)?);
@@ -103,12 +103,12 @@ async fn tell(
     Ok(())
 }
 
-/// Shows what went wrong, with the log of the cluster.
+/// Prints the error and the end of the cluster's log.
 async fn fail(mut error: anyhow::Error, cluster: Option<&mut Cluster>) -> ExitCode {
     let Some(cluster) = cluster else {
         return report(&error);
     };
-    // What it was asked at that moment says less than that it has ended.
+    // If the process has exited, that explains more than the failed request.
     if let Err(ended) = cluster.check_running_soon().await {
         error = ended;
     }
@@ -128,7 +128,7 @@ fn conclude(screen: &mut Screen, removed: &Removed, begun: Instant) -> Result<()
     if removed.problems.is_empty() {
         let took = span(begun.elapsed().as_secs_f64());
         screen.say(&format!(
-            "Nothing is left on this machine; all of it took {took}."
+            "Nothing is left on this machine; the demo took {took}."
         ))?;
     }
     Ok(())

@@ -1,18 +1,18 @@
-//! Addresses for pods that nothing on this machine uses.
+//! A free subnet for the pods.
 
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail};
 
-/// Private networks, and the one that is reserved for measurements, as pairs of address and length
-/// of the prefix.
+/// Private networks, and the benchmarking network of RFC 2544, as pairs of address and prefix
+/// length.
 const PRIVATE: [(Ipv4Addr, u32); 4] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 168, 0, 0), 16),
     (Ipv4Addr::new(198, 18, 0, 0), 15),
 ];
-/// The length of the prefix of a node's pods.
+/// The prefix length of a node's pod network.
 const LENGTH: u32 = 24;
 
 /// A network and its mask.
@@ -37,14 +37,14 @@ impl Network {
     }
 }
 
-/// A network to which no route leads. Where to look first depends on `seed`, so that two that look
-/// at the same time find different ones.
+/// A network without a route. The first candidate depends on `seed`, so that two demos that start at
+/// the same time find different ones.
 pub(super) fn free_subnet(seed: u32) -> Result<String> {
     let file = "/proc/net/route";
     let routes = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
     match choose(&parse_routes(&routes), seed) {
         Some(network) => Ok(format!("{}/{LENGTH}", Ipv4Addr::from(network.address))),
-        None => bail!("routes lead to all private networks: no addresses are left for pods"),
+        None => bail!("no free subnet for pods: the routing table covers all private networks"),
     }
 }
 
@@ -52,7 +52,7 @@ fn choose(routes: &[Network], seed: u32) -> Option<Network> {
     let candidates = PRIVATE.iter().flat_map(|(address, length)| {
         let count = 1_u32 << (LENGTH - length);
         let base = u32::from(*address);
-        // An odd stride visits each of them once, and neighbours in time are far apart.
+        // An odd stride visits each subnet once, and consecutive candidates are far apart.
         (0..count).map(move |step| {
             let place = seed.wrapping_add(step).wrapping_mul(0x9e37_79b1) % count;
             Network::new(base + (place << (32 - LENGTH)), LENGTH)
@@ -63,8 +63,8 @@ fn choose(routes: &[Network], seed: u32) -> Option<Network> {
     free.next()
 }
 
-/// Destinations of `/proc/net/route`, which has them as the machine stores them in memory; the
-/// default route, which leads everywhere, is left out.
+/// Destinations of `/proc/net/route`, which prints them in host byte order, without the default
+/// route.
 fn parse_routes(text: &str) -> Vec<Network> {
     let number = |field: &str| u32::from_str_radix(field, 16).ok().map(u32::from_be);
     let routes = text.lines().skip(1).filter_map(|line| {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_destinations_and_leaves_out_the_default_route() {
+    fn reads_destinations_without_the_default_route() {
         let text = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
                     eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\n\
                     eth0\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF\t0\n\
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn chooses_a_network_to_which_no_route_leads() {
+    fn chooses_a_network_without_a_route() {
         let routes = [network("10.0.0.0/8"), network("172.16.0.0/13")];
         for seed in [0, 1, 4711, u32::MAX] {
             let chosen = choose(&routes, seed).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_only_one_that_is_left_or_none() {
+    fn finds_the_last_free_subnet_or_none() {
         let mut routes = vec![
             network("10.0.0.0/8"),
             network("172.16.0.0/12"),

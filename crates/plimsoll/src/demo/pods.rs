@@ -7,32 +7,32 @@ use serde_json::{Value, json};
 
 /// The namespace of the pods.
 pub(super) const NAMESPACE: &str = "default";
-/// The pod that takes more and more.
+/// The pod that grows until it is evicted.
 pub(super) const GROWING: &str = "growing";
-/// What it takes each second: the story is neither over at once nor long.
+/// Its growth per second: fast enough for a short demo, slow enough to watch.
 const RATE: Bytes = Bytes(40 << 20);
 
 const fn mebibytes(amount: i64) -> Bytes {
     Bytes(amount << 20)
 }
 
-/// One pod of the story.
+/// One pod of the demo.
 #[derive(Debug)]
 pub(super) struct Role {
     pub(super) name: &'static str,
     pub(super) qos_class: &'static str,
-    /// What it requests, in the field `resources` of a container.
+    /// The field `resources` of its container.
     resources: fn() -> Value,
     pub(super) request: Option<Bytes>,
     pub(super) takes: Takes,
 }
 
-/// What memory a pod takes.
+/// How much memory a pod uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Takes {
-    /// So much, and no more.
+    /// A fixed amount.
     UpTo(Bytes),
-    /// So much more each second.
+    /// An amount more each second.
     EachSecond(Bytes),
 }
 
@@ -70,7 +70,7 @@ impl Role {
         serde_json::from_value(json!({
             "metadata": { "name": self.name },
             "spec": {
-                // Names are not looked up, and without a DNS server an event would say so.
+                // Without a DNS server the default policy would cause an event.
                 "dnsPolicy": "Default",
                 "automountServiceAccountToken": false,
                 "restartPolicy": "Always",
@@ -89,7 +89,7 @@ impl Takes {
     fn command(self) -> Vec<String> {
         let amount = |bytes: Bytes| format!("{}Mi", bytes.0 >> 20);
         let words = match self {
-            // All of it at once.
+            // The full amount at once.
             Takes::UpTo(limit) => ["--rate", "--start", "--limit"]
                 .map(|option| [option.to_owned(), amount(limit)])
                 .concat(),
@@ -105,7 +105,7 @@ mod tests {
     use plimsoll_core::object::pod::PodView;
 
     #[test]
-    fn pods_have_the_class_and_the_request_that_are_shown() {
+    fn pods_have_the_qos_class_shown_in_the_table() {
         for role in ROLES {
             let view = PodView::from_api(&role.pod().unwrap()).unwrap();
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Taking everything away, in the way of `plimsoll down --purge`.
+//! Cleanup, as `plimsoll down --purge` does it.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use super::cluster::Cluster;
 use super::sandbox::Sandbox;
 use crate::node::helper_command;
 
-/// What was taken away, and what could not be.
+/// What was removed, and what could not be.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
-    /// A line for each kind of things.
+    /// One line per kind of resource.
     pub(super) lines: Vec<String>,
     pub(super) problems: Vec<String>,
 }
 
-/// Removes all that the cluster has made. What fails is told, and the rest goes on.
+/// Removes everything that the cluster created. Continues after failures and reports them.
 pub(super) async fn remove(sandbox: &Sandbox, cluster: Option<Cluster>) -> Removed {
     let mut removed = Removed::default();
     if let Some(cluster) = cluster {
-        // The process first: no new one may begin while things are looked for.
+        // The process first, so that it starts nothing during the cleanup.
         match cluster.stop().await {
             Ok(_) => removed.lines.push("ended plimsoll up".to_owned()),
             Err(error) => removed.problems.push(format!("{error:#}")),
@@ -30,7 +30,7 @@ pub(super) async fn remove(sandbox: &Sandbox, cluster: Option<Cluster>) -> Remov
     if let Err(error) = sandbox.remove_cgroup() {
         removed.problems.push(format!("{error:#}"));
     }
-    // What is still mounted would lose its files.
+    // Removing the directory under a file system that is still mounted would delete its files.
     if removed.problems.is_empty() {
         let directory = sandbox.directory();
         match std::fs::remove_dir_all(directory) {
@@ -65,7 +65,7 @@ impl Removed {
                 self.problems.extend(outcome.problems);
                 self.problems.extend(outcome.left.failures());
             }
-            // The cluster had made nothing yet.
+            // The cluster had not created anything yet.
             Err(teardown::Error::NotData { .. }) => {}
             Err(error) => self.problems.push(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! What the cluster of the demo uses of the machine: names that nothing else has.
+//! Unique names of everything that the demo's cluster creates on the machine.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -12,14 +12,14 @@ use plimsoll_node::cgroup::Cgroups;
 
 use super::network;
 
-/// The memory of the node. Small, so that it is filled within seconds.
+/// The memory of the node: small, so that it fills within seconds.
 pub(super) const NODE_MEMORY: Bytes = Bytes(512 << 20);
 /// Below this the node evicts a pod.
 pub(super) const THRESHOLD: Bytes = Bytes(100 << 20);
 /// The name of the node.
 pub(super) const NODE: &str = "demo";
 
-/// The machine's disks and swap do not matter to the story: only memory has a threshold.
+/// Only memory has a threshold: the machine's disks and swap do not affect the demo.
 pub(super) const CONFIGURATION: &str = "\
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -38,20 +38,20 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Chooses names by the id of this process. Nothing is made yet.
+    /// Derives names from the id of this process. Creates nothing.
     pub(super) fn choose() -> Result<Sandbox> {
         let id = std::process::id();
         let name = format!("plimsoll-demo-{id}");
         Ok(Sandbox {
             directory: std::env::temp_dir().join(&name),
             cgroup: format!("/{name}"),
-            // Names of network cards have 15 characters at most.
+            // Names of network interfaces have at most 15 characters.
             bridge: format!("plmd{id}"),
             pod_cidr: network::free_subnet(id)?,
         })
     }
 
-    /// Everything that is kept in files.
+    /// The directory of all files.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -60,7 +60,7 @@ impl Sandbox {
         self.directory.join("data")
     }
 
-    /// What the cluster says while it runs.
+    /// The log of the cluster.
     pub(super) fn log(&self) -> PathBuf {
         self.directory.join("up.log")
     }
@@ -69,25 +69,25 @@ impl Sandbox {
         self.directory.join("node.yaml")
     }
 
-    /// Makes the directory; one that is there already belongs to something else.
+    /// Creates the directory; fails if it exists, since it then belongs to another process.
     pub(super) fn make_directory(&self) -> Result<()> {
         let made = DirBuilder::new().mode(0o700).create(&self.directory);
         made.with_context(|| {
             let directory = self.directory.display();
-            format!("cannot make the directory {directory}; TMPDIR may name another place")
+            format!("cannot create directory {directory}; set TMPDIR to use another one")
         })
     }
 
-    /// Makes what has to be there before the cluster starts.
+    /// Creates the configuration and the cgroup.
     pub(super) fn make(&self) -> Result<()> {
         let file = self.configuration_file();
         std::fs::write(&file, CONFIGURATION)
             .with_context(|| format!("cannot write {}", file.display()))?;
         let made = cgroups()?.create(&self.cgroup_path());
-        made.with_context(|| format!("cannot make the cgroup {}", self.cgroup))
+        made.with_context(|| format!("cannot create cgroup {}", self.cgroup))
     }
 
-    /// Removes the cgroup, and kills what is left in it.
+    /// Kills the processes left in the cgroup and removes it.
     pub(super) fn remove_cgroup(&self) -> Result<()> {
         let removed = cgroups()?.remove(&self.cgroup_path());
         removed.with_context(|| format!("cannot remove the cgroup {}", self.cgroup))
@@ -97,7 +97,7 @@ impl Sandbox {
         CgroupName::parse(&self.cgroup, Driver::Cgroupfs).to_path(Driver::Cgroupfs)
     }
 
-    /// Arguments of the program for a cluster in here.
+    /// The command line of `plimsoll up` for this cluster.
     pub(super) fn up(&self) -> Vec<OsString> {
         let capacity = format!("memory={}", NODE_MEMORY.0);
         let (data_dir, configuration) = (self.data_dir(), self.configuration_file());
@@ -138,7 +138,7 @@ mod tests {
     use plimsoll_core::quantity::Quantity;
 
     #[test]
-    fn the_configuration_is_right_and_has_the_threshold() {
+    fn the_configuration_is_valid_and_has_the_threshold() {
         let reading = read_file(CONFIGURATION.as_bytes(), None);
         assert!(reading.problems.is_empty(), "{:?}", reading.problems);
         let line = &reading.config.eviction_hard["memory.available"];
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bridge_has_a_name_that_the_kernel_takes() {
+    fn the_bridge_name_is_valid() {
         let sandbox = Sandbox::choose().unwrap();
         assert!(sandbox.bridge.len() <= 15, "{}", sandbox.bridge);
     }

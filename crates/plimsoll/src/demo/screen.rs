@@ -1,4 +1,4 @@
-//! Where the story is shown: text in 80 columns, and one part that is drawn again and again.
+//! Output of the demo: text in 80 columns, and one part that is redrawn in place.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::print::{self, Palette, Table, Terminal, wrap};
 const WIDEST: usize = 80;
 const INDENT: &str = "   ";
 
-/// Nothing reads what is printed any more, so that there is no use in going on.
+/// Standard output is closed, so that the demo can end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReaderGone;
 
@@ -25,7 +25,7 @@ impl std::error::Error for ReaderGone {}
 /// Standard output.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// How many lines the part has that is drawn again; none if it is not drawn, or done with.
+    /// Number of lines of the part that is redrawn; 0 if there is none.
     drawn: usize,
 }
 
@@ -34,7 +34,7 @@ impl Screen {
         Screen { drawn: 0 }
     }
 
-    /// As it is at present: people change the size of windows.
+    /// The terminal with its current size, which users may change.
     pub(super) fn terminal() -> Terminal {
         let terminal = Terminal::stdout();
         Terminal {
@@ -73,13 +73,13 @@ impl Screen {
         self.write(&lines.concat())
     }
 
-    /// Text as it is.
+    /// Writes text unchanged.
     pub(super) fn write(&mut self, text: &str) -> Result<()> {
         self.drawn = 0;
         put(text)
     }
 
-    /// Draws over what was drawn before, on a terminal; elsewhere below it.
+    /// Replaces the lines drawn before on a terminal; appends elsewhere.
     pub(super) fn draw(&mut self, lines: &[String]) -> Result<()> {
         let text = match Screen::terminal().is_interactive {
             true => over(self.drawn, lines),
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_over_as_many_lines_as_were_drawn() {
+    fn redraws_as_many_lines_as_were_drawn() {
         let lines = ["a".to_owned(), "b".to_owned()];
         assert_eq!(over(0, &lines), "\na\x1b[K\nb\x1b[K\n\x1b[J");
         assert_eq!(over(2, &lines[..1]), "\x1b[2Aa\x1b[K\n\x1b[J");

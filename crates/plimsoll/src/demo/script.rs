@@ -1,4 +1,4 @@
-//! What happens, step by step.
+//! The steps of the demo.
 
 use std::time::{Duration, Instant};
 
@@ -24,20 +24,20 @@ use crate::kubelet::Kubelet;
 use crate::next_steps::is_ready;
 use crate::print::{Table, span};
 
-/// Far more than any step takes on a machine that is not busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How soon it is noticed that the cluster has ended.
+/// Timeout of a step, far above the usual time on an idle machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How often the demo checks whether the cluster still runs.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
-/// Between two frames: on a terminal, where one replaces the other, and elsewhere.
+/// Time between two frames: on a terminal, where one replaces the other, and elsewhere.
 const REDRAW_EVERY: Duration = Duration::from_millis(500);
 const PRINT_EVERY: Duration = Duration::from_secs(2);
-/// How much later a frame is shown: one of the moment at which the pod is evicted shows neither
-/// before nor after, and until then that is known.
+/// Delay before a frame is shown: a frame from the moment of the eviction shows neither the state
+/// before nor after it, and after the delay the eviction is known.
 const FRAME_DELAY: Duration = Duration::from_millis(250);
-/// How long the node may take to write down what it has decided and done.
+/// How long the node may take to record its decision.
 const RECORDED_WITHIN: Duration = Duration::from_secs(2);
 
-/// The steps, on a cluster that has just been started.
+/// The steps, on a cluster that was just started.
 pub(super) struct Script<'a> {
     cluster: &'a mut Cluster,
     screen: &'a mut Screen,
@@ -48,7 +48,7 @@ impl<'a> Script<'a> {
         Script { cluster, screen }
     }
 
-    /// All steps.
+    /// Runs all steps.
     pub(super) async fn play(&mut self) -> Result<()> {
         let client = self.start_cluster().await?;
         self.start_pods(&client).await?;
@@ -58,7 +58,7 @@ impl<'a> Script<'a> {
         self.show_others(&client).await
     }
 
-    /// Leaves the cluster as it is until a signal comes.
+    /// Keeps the cluster until a signal arrives.
     pub(super) async fn stay(&mut self) -> Result<()> {
         self.screen.heading("The cluster stays until Ctrl-C")?;
         let kubeconfig = self.cluster.kubeconfig().display().to_string();
@@ -74,7 +74,7 @@ impl<'a> Script<'a> {
         self.screen.heading("1. A cluster")?;
         self.screen.say(&format!(
             "API server, scheduler, controllers and node agent start in one process. A cgroup \
-             of {} plays the node.",
+             of {} limits the node.",
             NODE_MEMORY.readable()
         ))?;
         let begun = Instant::now();
@@ -104,14 +104,14 @@ impl<'a> Script<'a> {
         }
         self.screen.table(&table)?;
         let begun = Instant::now();
-        // Pods are refused until their namespace has its account.
+        // The API server rejects pods until their namespace has its service account.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
         let is_there = |account: Option<&ServiceAccount>| account.is_some();
         let account = async { Ok(wait_for(accounts, "default", is_there).await) };
-        self.until("the service account is there", account).await?;
+        self.until("the service account exists", account).await?;
         let pods = pods(client);
         for role in ROLES {
-            let pod = role.pod().context("the pod is not right")?;
+            let pod = role.pod().context("invalid pod")?;
             let created = pods.create(&PostParams::default(), &pod).await;
             created.with_context(|| format!("cannot create pod {}", role.name))?;
         }
@@ -129,7 +129,7 @@ impl<'a> Script<'a> {
     async fn watch_line(&mut self, client: &Client) -> Result<Eviction> {
         self.screen.heading("3. The load line")?;
         self.screen.say(&format!(
-            "When less than {} of memory are left (H), the node evicts a pod.",
+            "When less than {} of memory is available (H), the node evicts a pod.",
             THRESHOLD.readable()
         ))?;
         let mut evicted = watch_eviction(client);
@@ -138,8 +138,8 @@ impl<'a> Script<'a> {
             true => REDRAW_EVERY,
             false => PRINT_EVERY,
         };
-        let deadline = Instant::now() + PATIENCE;
-        let (pod, told) = loop {
+        let deadline = Instant::now() + TIMEOUT;
+        let (pod, reported) = loop {
             let lines = frames.next(Screen::terminal()).await?;
             if let Ok(ended) = timeout(FRAME_DELAY, &mut evicted).await {
                 break ended??;
@@ -151,27 +151,24 @@ impl<'a> Script<'a> {
             }
             self.cluster.check_running()?;
             if Instant::now() >= deadline {
-                bail!(
-                    "pod {GROWING} is not evicted after {} s",
-                    PATIENCE.as_secs()
-                );
+                bail!("pod {GROWING} is not evicted after {} s", TIMEOUT.as_secs());
             }
         };
         let record = record(client).await;
-        Ok(Eviction::new(&pod, record.as_ref(), told))
+        Ok(Eviction::new(&pod, record.as_ref(), reported))
     }
 
     fn show_eviction(&mut self, eviction: &Eviction) -> Result<()> {
         self.screen.heading("4. The eviction")?;
         let mut text = format!("Pod {GROWING} is evicted.");
         let since = |after: Duration| format!("{} ms", after.as_millis());
-        if let (Some(decided), Some(told)) = (eviction.decided_after, eviction.told_after) {
+        if let (Some(decided), Some(reported)) = (eviction.decided_after, eviction.reported_after) {
             text += &format!(
-                " The agent decided so {} after {} had crossed the threshold, and killed \
-                 the pod's processes at once; its status was in the API after {}.",
+                " The agent decided {} after {} crossed the threshold and killed the pod's \
+                 processes at once; the status was in the API after {}.",
                 since(decided),
                 eviction.signal,
-                since(told)
+                since(reported)
             );
         }
         self.screen.say(&text)?;
@@ -196,7 +193,7 @@ impl<'a> Script<'a> {
             let (phase, restarts) = (phase(&pod).to_owned(), restarts(&pod));
             if (phase.as_str(), restarts) != ("Running", 0) {
                 bail!(
-                    "pod {} is {phase} after {restarts} restarts, though it kept to its request",
+                    "pod {} is {phase} after {restarts} restarts although it stayed within its request",
                     role.name
                 );
             }
@@ -204,21 +201,21 @@ impl<'a> Script<'a> {
         }
         self.screen.table(&table)?;
         self.screen
-            .say("They were neither evicted nor restarted: they keep to what they request.")
+            .say("They were neither evicted nor restarted: they stay within their requests.")
     }
 
     /// Waits for an event, as long as the cluster runs.
     async fn until<T>(&mut self, what: &str, event: impl Future<Output = Result<T>>) -> Result<T> {
         let mut event = std::pin::pin!(event);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Ok(happened) = timeout(CHECK_EVERY, &mut event).await {
                 return happened;
             }
             self.cluster.check_running()?;
             if Instant::now() >= deadline {
-                let seconds = PATIENCE.as_secs();
-                bail!("waited {seconds} s in vain until {what}");
+                let seconds = TIMEOUT.as_secs();
+                bail!("timed out after {seconds} s waiting until {what}");
             }
         }
     }
@@ -245,23 +242,23 @@ fn restarts(pod: &Pod) -> i32 {
         .sum()
 }
 
-/// Whether it runs, or did: the growing one may be over before anything looks.
+/// Whether the pod has started; the growing one may already be evicted.
 fn has_started(pod: Option<&Pod>) -> bool {
     pod.is_some_and(|pod| matches!(phase(pod), "Running" | "Failed"))
 }
 
-/// The growing pod, and when the API had it that it is evicted.
+/// The growing pod, and when its eviction was in the API.
 fn watch_eviction(client: &Client) -> JoinHandle<Result<(Pod, Timestamp)>> {
     let pods = pods(client);
     tokio::spawn(async move {
         let is_over = |pod: Option<&Pod>| pod.is_none_or(is_evicted);
         let pod = wait_for(pods, GROWING, is_over).await;
-        let pod = pod.with_context(|| format!("pod {GROWING} is gone"))?;
+        let pod = pod.with_context(|| format!("pod {GROWING} was deleted"))?;
         Ok((pod, Clock::system().now()))
     })
 }
 
-/// What the node wrote down about the eviction.
+/// The node's record of the eviction.
 async fn record(client: &Client) -> Option<Record> {
     let kubelet = Kubelet::new(client, NODE);
     let query = format!("pod={NAMESPACE}/{GROWING}");

@@ -1,4 +1,4 @@
-//! What `plimsoll node`, `plimsoll up` and `plimsoll check --node` are told about a node.
+//! The flags about a node of `plimsoll node`, `plimsoll up` and `plimsoll check --node`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,97 +21,98 @@ use super::eviction::EvictionArguments;
 use crate::check::overridden_machine;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
+use crate::help::{ADVANCED, NETWORKING, NODE, STORAGE};
 use crate::input::read_bytes;
 use crate::listen;
 use crate::mistakes::checkable;
 
-/// The hidden word by which this binary becomes a helper of its own runtime.
+/// The hidden first argument that runs this binary as a helper of the embedded runtime.
 pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
 
-/// The hidden word by which it becomes the process that walks over directories.
+/// The hidden first argument that runs this binary as the process that walks over directories.
 pub(crate) const DISK_WALKER: &str = "disk-walker";
 
-/// Where everything is kept unless something else is said.
+/// The default data directory.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
 
 /// Arguments about a node.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// A KubeletConfiguration or an OKD node-config.yaml.
+    /// KubeletConfiguration or OKD node-config.yaml.
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
 
-    /// The name of the node; the machine's host name if not given.
+    /// Name of the node [default: host name].
     #[arg(long, value_name = "NAME", alias = "hostname-override")]
     node_name: Option<String>,
 
-    /// The address of the node; the one it listens on, or the one that leads to the network, if not
-    /// given.
-    #[arg(long, value_name = "ADDRESS")]
+    /// IP address of the node [default: the listen address or the address of the default route].
+    #[arg(long, value_name = "ADDRESS", help_heading = NODE)]
     node_ip: Option<IpAddr>,
 
     /// Labels of the node.
-    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', help_heading = NODE)]
     node_labels: Vec<String>,
 
-    /// Taints of the node when it registers.
-    #[arg(long, value_name = "KEY=VALUE:EFFECT,…", value_delimiter = ',')]
+    /// Taints to register the node with.
+    #[arg(long, value_name = "KEY=VALUE:EFFECT,…", value_delimiter = ',', help_heading = NODE)]
     register_with_taints: Vec<String>,
 
-    /// Who runs containers: `embedded`, or the socket of containerd or CRI-O.
-    #[arg(long, value_name = "RUNTIME", default_value = "embedded")]
+    /// Container runtime: `embedded`, or the socket of containerd or CRI-O.
+    #[arg(long, value_name = "RUNTIME", default_value = "embedded", help_heading = NODE)]
     runtime: String,
 
-    /// Where logs, commands and figures of pods are asked for.
+    /// Address and port of the kubelet API: logs, exec, port-forward, metrics.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10250",
-        value_parser = listen::parse(10250))]
+        value_parser = listen::parse(10250), help_heading = NETWORKING)]
     kubelet_listen: SocketAddr,
 
-    /// Where health is served on this machine, without TLS; `off` for nowhere.
+    /// Address and port of the health endpoint, without TLS; `off` to disable.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:10248",
-        value_parser = parse_healthz)]
+        value_parser = parse_healthz, help_heading = NETWORKING)]
     healthz_listen: Healthz,
 
-    /// The cgroup below which all pods run, if the configuration names none.
-    #[arg(long, value_name = "CGROUP")]
+    /// Parent cgroup of all pods; overrides cgroupRoot.
+    #[arg(long, value_name = "CGROUP", help_heading = NODE)]
     cgroup_root: Option<String>,
 
-    /// Manifests of static pods, if the configuration names no directory.
-    #[arg(long, value_name = "DIR")]
+    /// Directory of static pod manifests; overrides staticPodPath.
+    #[arg(long, value_name = "DIR", help_heading = NODE)]
     pod_manifest_path: Option<PathBuf>,
 
-    /// What the node has, where that is not what the machine has: `cpu=2,memory=1Gi`.
-    #[arg(long, value_name = "NAME=QUANTITY,…")]
+    /// Capacity of the node if it differs from the machine's, such as `cpu=2,memory=1Gi`.
+    #[arg(long, value_name = "NAME=QUANTITY,…", help_heading = NODE)]
     capacity: Option<String>,
 
-    /// Addresses of pods where no network plugin is configured (embedded runtime).
-    #[arg(long, value_name = "CIDR", default_value = "10.88.0.0/16")]
+    /// Pod network if no CNI plugin is configured (embedded runtime).
+    #[arg(long, value_name = "CIDR", default_value = "10.88.0.0/16", help_heading = NETWORKING)]
     pod_cidr: String,
 
-    /// The bridge that joins pods where no network plugin is configured (embedded runtime). Agents
-    /// side by side on one machine each have one of their own.
-    #[arg(long, value_name = "NAME", default_value = "plimsoll0", value_parser = parse_bridge)]
+    /// Bridge of the pod network if no CNI plugin is configured (embedded runtime).
+    ///
+    /// Each agent on a machine needs a bridge of its own.
+    #[arg(long, value_name = "NAME", default_value = "plimsoll0", value_parser = parse_bridge,
+        help_heading = NETWORKING)]
     bridge: String,
 
-    /// Where network plugins are configured (embedded runtime).
-    #[arg(long, value_name = "DIR", default_value = "/etc/cni/net.d")]
+    /// Directory of CNI configurations (embedded runtime).
+    #[arg(long, value_name = "DIR", default_value = "/etc/cni/net.d", help_heading = NETWORKING)]
     cni_conf_dir: PathBuf,
 
-    /// Where network plugins are (embedded runtime).
-    #[arg(long, value_name = "DIR", default_value = "/opt/cni/bin")]
+    /// Directory of CNI plugins (embedded runtime).
+    #[arg(long, value_name = "DIR", default_value = "/opt/cni/bin", help_heading = NETWORKING)]
     cni_bin_dir: PathBuf,
 
-    /// Registries to be spoken to without TLS (embedded runtime); those on this machine always are.
-    #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',')]
+    /// Registries to use without TLS, besides those on loopback addresses (embedded runtime).
+    #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',', help_heading = NETWORKING)]
     insecure_registry: Vec<String>,
 
-    /// How much one image may unpack to, as a quantity (embedded runtime); half of the disk that
-    /// holds images if not given.
-    #[arg(long, value_name = "QUANTITY", value_parser = parse_image_size)]
+    /// Maximum unpacked size of an image (embedded runtime) [default: half of the image disk].
+    #[arg(long, value_name = "QUANTITY", value_parser = parse_image_size, help_heading = STORAGE)]
     max_image_size: Option<u64>,
 
-    /// Leave kernel settings (vm.overcommit_memory and others) as they are.
-    #[arg(long)]
+    /// Do not change kernel settings such as vm.overcommit_memory.
+    #[arg(long, help_heading = ADVANCED)]
     keep_kernel_settings: bool,
 
     #[command(flatten)]
@@ -122,7 +123,7 @@ pub(crate) struct NodeArguments {
 }
 
 impl NodeArguments {
-    /// The configuration with what the command line adds. All mistakes are told at once.
+    /// The configuration with the flags applied. Reports all mistakes at once.
     fn node_config(&self, confinement: DefaultConfinement) -> Result<NodeConfig> {
         let mut config = match &self.config {
             None => NodeConfig::defaults(Profile::Kubernetes136),
@@ -163,7 +164,7 @@ impl NodeArguments {
         Ok(config)
     }
 
-    /// Everything an agent is told. `serving` and `client_ca_pem` depend on how it joins.
+    /// The agent's options. `serving` and `client_ca_pem` depend on how the node joins.
     pub(crate) fn options(
         &self,
         confinement: DefaultConfinement,
@@ -197,15 +198,13 @@ impl NodeArguments {
         let name = self.node_name.clone().unwrap_or_else(hostname);
         let name = name.trim().to_lowercase();
         if let Some(problem) = check_dns_subdomain(&name).first() {
-            return Err(
-                usage(format!("the node cannot be called {name:?}: {problem}"))
-                    .hint("give another name with --node-name"),
-            );
+            return Err(usage(format!("invalid node name {name:?}: {problem}"))
+                .hint("give another name with --node-name"));
         }
         Ok(name)
     }
 
-    /// The names and addresses by which others reach the node.
+    /// The host names and addresses of the node.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         let mut names = vec![self.node_name()?, hostname(), self.main_ip().to_string()];
         names.push(Ipv4Addr::LOCALHOST.to_string());
@@ -213,7 +212,7 @@ impl NodeArguments {
         Ok(names)
     }
 
-    /// Where others reach the node: what it was told, or what it listens on, or what leads out.
+    /// The node's address: `--node-ip`, else the listen address, else that of the default route.
     fn main_ip(&self) -> IpAddr {
         let listened = Some(self.kubelet_listen.ip()).filter(|ip| !ip.is_unspecified());
         self.node_ip.or(listened).unwrap_or_else(main_address)
@@ -238,17 +237,17 @@ impl NodeArguments {
     }
 }
 
-/// The command by which this binary becomes a helper of its own runtime.
+/// The command that runs this binary as a helper of the embedded runtime.
 pub(crate) fn helper_command() -> Result<Vec<OsString>> {
     own_command(RUNTIME_HELPER)
 }
 
 fn own_command(word: &str) -> Result<Vec<OsString>> {
-    let program = std::env::current_exe().context("cannot tell which file this program is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(vec![program.into(), OsString::from(word)])
 }
 
-/// Where health is served, if anywhere.
+/// The address of the health endpoint; `None` if it is off.
 #[derive(Clone, Copy, Debug)]
 struct Healthz(Option<SocketAddr>);
 
@@ -261,7 +260,7 @@ fn parse_healthz(text: &str) -> Result<Healthz, String> {
     Ok(Healthz(Some(address)))
 }
 
-/// What one image may unpack to.
+/// The maximum unpacked size of an image.
 pub(crate) fn image_size(bytes: Option<u64>) -> MaxImageSize {
     bytes.map_or(MaxImageSize::default(), MaxImageSize::Bytes)
 }
@@ -270,11 +269,11 @@ pub(crate) fn parse_image_size(text: &str) -> Result<u64, String> {
     let quantity: Quantity = text.parse().map_err(|error| format!("{error}"))?;
     match u64::try_from(quantity.value()) {
         Ok(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err("the size of an image is above zero, as 20Gi".to_owned()),
+        _ => Err("must be greater than 0, such as 20Gi".to_owned()),
     }
 }
 
-/// The kernel's rules for the name of a network link, and `%`, which it would fill in.
+/// Checks the kernel's rules for names of network links; the kernel would expand `%`.
 fn parse_bridge(text: &str) -> Result<String, String> {
     const MOST: usize = 15;
     let is_allowed = |c: char| c.is_ascii_graphic() && !['/', ':', '%'].contains(&c);
@@ -293,7 +292,7 @@ fn parse_bridge(text: &str) -> Result<String, String> {
     ))
 }
 
-/// What is to be looked at before such an agent starts.
+/// What the preflight checks of such an agent cover.
 pub(crate) fn subject(options: &Options) -> Subject {
     let directories = &options.directories;
     let mut listens = vec![("kubelet", options.listen)];
@@ -313,8 +312,8 @@ pub(crate) fn subject(options: &Options) -> Subject {
     }
 }
 
-/// A data directory of one's own keeps everything in it; otherwise things are where people look
-/// for them.
+/// A custom data directory holds everything; with the default one, logs are at the kubelet's
+/// usual paths.
 fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
     let data_dir = absolute(data_dir)?;
     let is_default = data_dir == Path::new(DEFAULT_DATA_DIR);
@@ -341,16 +340,16 @@ fn directories(data_dir: &Path, config: &NodeConfig) -> Result<Directories> {
 }
 
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("no directory {}", path.display()))
+    std::path::absolute(path).with_context(|| format!("invalid directory {}", path.display()))
 }
 
-/// The machine that `--capacity` describes; what it leaves out is this machine's.
+/// The machine that `--capacity` describes; resources not named are those of this machine.
 fn machine(text: &str, config: &NodeConfig) -> Result<Machine> {
     overridden_machine(text, Path::new(config.root_dir.as_str()))
 }
 
-/// The address of this machine that others would reach it by. Connecting a UDP socket sends
-/// nothing; it only asks the routing table.
+/// The source address of this machine's default route. Connecting a UDP socket sends nothing; it
+/// only consults the routing table.
 fn main_address() -> IpAddr {
     let ask = || {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
@@ -366,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bridge_has_a_name_that_the_kernel_takes() {
+    fn bridge_names_follow_the_rules_of_the_kernel() {
         for name in ["plimsoll0", "a", "br-0.1", "0123456789abcde"] {
             assert_eq!(parse_bridge(name).as_deref(), Ok(name));
         }

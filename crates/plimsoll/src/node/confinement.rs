@@ -1,16 +1,18 @@
-//! How pods are confined that do not say themselves.
+//! Defaults for pods that set neither a seccomp profile nor a process limit.
 
 use clap::Args;
 use plimsoll_core::config::{NodeConfig, Origin, Setting};
 use plimsoll_core::resources::Count;
 
+use crate::help::SECURITY;
+
 /// The field that `--seccomp-default` sets.
 const SECCOMP_DEFAULT: &str = "seccompDefault";
 
-/// Processes of a pod on a hardened node: far more than services have, far fewer than a node.
+/// Process limit of a pod on a hardened node: far above what services need, far below kernel.pid_max.
 const HARDENED_MAX_PIDS: i64 = 4096;
 
-/// What holds where neither the configuration nor an argument says.
+/// The defaults if neither the configuration nor a flag sets a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DefaultConfinement {
     /// As upstream: pods are not confined.
@@ -20,9 +22,11 @@ pub(crate) enum DefaultConfinement {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = SECURITY)]
 pub(super) struct ConfinementArguments {
-    /// Confine containers that ask for no seccomp profile with the runtime's own (seccompDefault).
-    /// On by default with `plimsoll up`, off as upstream with `plimsoll node`.
+    /// Use RuntimeDefault for containers without a seccomp profile (seccompDefault).
+    ///
+    /// Default: true with `plimsoll up`; false, as upstream, with `plimsoll node`.
     #[arg(
         long,
         value_name = "BOOL",
@@ -32,14 +36,15 @@ pub(super) struct ConfinementArguments {
     )]
     seccomp_default: Option<bool>,
 
-    /// How many processes a pod may have (podPidsLimit); 0 for no limit but the node's. 4096 by
-    /// default with `plimsoll up`, no limit as upstream with `plimsoll node`.
+    /// Maximum number of processes per pod (podPidsLimit); 0 for no limit.
+    ///
+    /// Default: 4096 with `plimsoll up`; no limit, as upstream, with `plimsoll node`.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i64).range(0..))]
     pod_max_pids: Option<i64>,
 }
 
 impl ConfinementArguments {
-    /// Puts into the configuration what arguments say, and the defaults where nothing does.
+    /// Applies the flags to the configuration, and the defaults where neither sets a value.
     pub(super) fn apply(&self, default: DefaultConfinement, config: &mut NodeConfig) {
         let is_hardened = default == DefaultConfinement::Hardened;
         let filter = match self.seccomp_default {
@@ -71,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// What a node is told by arguments and by a file that may say the same.
+    /// The configuration from flags and from a file that may set the same fields.
     fn configured(arguments: &[&str], file: &str, default: DefaultConfinement) -> NodeConfig {
         #[derive(clap::Parser)]
         struct Command {
@@ -89,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_confined_by_default_only_where_that_is_the_default() {
+    fn flags_override_the_file_and_the_file_overrides_defaults() {
         use DefaultConfinement::{Hardened, Upstream};
         for (arguments, file, confinement, filter, pids) in [
             (&[][..], "", Upstream, None, None),

@@ -1,4 +1,4 @@
-//! What a node is told about evicting pods, beyond what its configuration has words for.
+//! Flags about eviction that a KubeletConfiguration has no fields for.
 
 use clap::Args;
 use plimsoll_core::eviction::MemorySource;
@@ -8,35 +8,44 @@ use plimsoll_node::agent::EvictionChoice;
 use plimsoll_node::eviction::Waking;
 use plimsoll_node::eviction::protect::Protection;
 
+use crate::help::EVICTION;
+
 /// Arguments about eviction.
 #[derive(Debug, Args)]
+#[command(next_help_heading = EVICTION)]
 pub(super) struct EvictionArguments {
-    /// Look for shortage every ten seconds only, as a kubelet does; for comparison.
+    /// Check for pressure only every 10s, as a kubelet does.
     #[arg(long)]
     poll_only: bool,
 
-    /// Give evicted pods their grace even where the node runs dry before it is over, as a kubelet
-    /// does.
+    /// Always give evicted pods their grace period, as a kubelet does.
+    ///
+    /// By default the agent kills a pod at once if memory would run out during the grace period.
     #[arg(long)]
     always_give_grace: bool,
 
-    /// Evict a pod in every pass even where all pods together hold less memory than is short, as a
-    /// kubelet does, instead of backing off.
+    /// Keep evicting pods when that cannot relieve memory pressure, as a kubelet does.
+    ///
+    /// By default the agent evicts one pod and backs off if all pods together hold less memory than
+    /// is missing.
     #[arg(long)]
     disable_eviction_back_off: bool,
 
-    /// Where memory.available comes from: `workingSet`, as a kubelet's, calls active page cache
-    /// used; `memAvailable` is what the kernel could hand out; `swapAware` adds free swap.
+    /// Source of memory.available: `workingSet`, `memAvailable` or `swapAware`.
+    ///
+    /// `workingSet` counts active page cache as used, as a kubelet does; `memAvailable` is the
+    /// kernel's estimate of what it can allocate; `swapAware` adds free swap.
     #[arg(long, value_name = "SOURCE", default_value = "workingSet", value_parser = memory_source)]
     memory_signal: MemorySource,
 
-    /// What the agent's own cgroup keeps however short memory is (memory.min, cgroup v2); 0 for
-    /// nothing.
+    /// Memory to protect for the agent's cgroup (memory.min, cgroup v2); 0 to disable.
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi")]
     agent_memory_min: Quantity,
 
-    /// Do not protect the agent from running out of memory: neither its code, nor its cgroup, nor
-    /// its place among those the kernel kills first.
+    /// Do not protect the agent from memory pressure.
+    ///
+    /// By default the agent locks its code in memory, sets memory.min of its cgroup, and lowers its
+    /// oom_score_adj.
     #[arg(long)]
     unprotected: bool,
 }
@@ -66,6 +75,6 @@ impl EvictionArguments {
 fn memory_source(name: &str) -> Result<MemorySource, String> {
     MemorySource::from_name(name).ok_or_else(|| {
         let names = MemorySource::ALL.map(MemorySource::as_str);
-        format!("one of {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }

@@ -15,7 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use plimsoll_client::open_files;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_node::agent::{self, Serving};
-use plimsoll_node::frugality::use_huge_pages;
+use plimsoll_node::huge_pages::use_huge_pages;
 use plimsoll_node::identity::exchange::ClientExchange;
 use plimsoll_node::identity::join::{Invitation, join};
 use plimsoll_node::identity::kubeconfig::{Kept, write_private};
@@ -25,6 +25,7 @@ use plimsoll_node::identity::renewal::{Validity, keep_client_certificate};
 use crate::data_dir::{self, Part};
 use crate::exit::Exit;
 use crate::failure::{Advise, usage};
+use crate::help::CLUSTER;
 use crate::{logging, signals};
 pub(crate) use arguments::{
     DEFAULT_DATA_DIR, DISK_WALKER, NodeArguments, RUNTIME_HELPER, absolute, helper_command,
@@ -33,51 +34,62 @@ pub(crate) use arguments::{
 pub(crate) use confinement::DefaultConfinement;
 pub(crate) use preflight::{refuse_by, refuse_unfit};
 
-/// A node may join any cluster, whose pods expect what upstream gives them.
+/// A node may join any cluster, and pods of any cluster expect upstream's defaults.
 const CONFINEMENT: DefaultConfinement = DefaultConfinement::Upstream;
 
 /// Arguments of `plimsoll node`.
 #[derive(Debug, Args)]
 #[group(skip)]
+#[command(after_help = "\
+Examples:
+  # Join a cluster; plimsoll token create prints the command
+  plimsoll node --join https://10.0.0.1:6443 --token abcdef.0123456789abcdef \\
+      --discovery-token-ca-cert-hash sha256:…
+  # Start the node again later
+  plimsoll node
+  # Use containerd, and any Kubernetes API server
+  plimsoll node --kubeconfig kubelet.kubeconfig --runtime unix:///run/containerd/containerd.sock")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    node: NodeArguments,
-
-    /// Where everything is kept.
+    /// Directory for keys, certificates, images and pod data.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 
-    /// The kubeconfig by which the node acts, of any Kubernetes API server.
-    #[arg(long, value_name = "FILE", conflicts_with = "join")]
+    #[command(flatten)]
+    node: NodeArguments,
+
+    /// Kubeconfig of the node, for any Kubernetes API server.
+    #[arg(long, value_name = "FILE", conflicts_with = "join", help_heading = CLUSTER)]
     kubeconfig: Option<PathBuf>,
 
-    /// Join the cluster at this address; `plimsoll token create` prints the whole command.
-    #[arg(long, value_name = "URL", requires = "token")]
+    /// API server of the cluster to join; `plimsoll token create` prints the whole command.
+    #[arg(long, value_name = "URL", requires = "token", help_heading = CLUSTER)]
     join: Option<http::Uri>,
 
-    /// The token to join with.
-    #[arg(long, value_name = "TOKEN", requires = "join")]
+    /// Bootstrap token to join with.
+    #[arg(long, value_name = "TOKEN", requires = "join", help_heading = CLUSTER)]
     token: Option<String>,
 
-    /// The pin of the cluster's certificate authority.
+    /// Hash of the cluster's CA public key, to verify the API server.
     #[arg(
         long,
         value_name = "sha256:…",
         value_delimiter = ',',
-        requires = "join"
+        requires = "join",
+        help_heading = CLUSTER
     )]
     discovery_token_ca_cert_hash: Vec<Pin>,
 
-    /// Join without a pin, believing whoever answers.
+    /// Join without verifying the API server.
     #[arg(
         long,
         requires = "join",
-        conflicts_with = "discovery_token_ca_cert_hash"
+        conflicts_with = "discovery_token_ca_cert_hash",
+        help_heading = CLUSTER
     )]
     discovery_token_unsafe_skip_ca_verification: bool,
 }
 
-/// Runs until told to stop; containers go on.
+/// Runs until SIGTERM or SIGINT; containers keep running.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     use_huge_pages(false);
     open_files::raise_limit();
@@ -90,10 +102,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 async fn run_until_stopped(arguments: &Arguments) -> Result<ExitCode> {
     let data_dir = arguments::absolute(&arguments.data_dir)?;
-    // Before the node keeps anything in it: made so, it is closed to other users. What the machine
-    // lacks is told first.
+    // First, so that the directory is closed to other users before the node writes to it. Preflight
+    // errors are reported before an error of the directory.
     let made = data_dir::make(&data_dir);
-    // Looked at before joining, so that a machine that cannot be a node does not become one.
+    // Checked before joining, so that a machine that cannot be a node does not register.
     let trial = arguments
         .node
         .options(CONFINEMENT, &data_dir, Serving::SelfSigned, None)?;
@@ -112,7 +124,7 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
     let file = Kubeconfig::read_from(&kubeconfig)
         .with_context(|| format!("cannot read {}", kubeconfig.display()))?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-    let config = config.with_context(|| format!("{} cannot be used", kubeconfig.display()))?;
+    let config = config.with_context(|| format!("cannot use {}", kubeconfig.display()))?;
     let authority = config.root_cert.as_ref().map(|certificates| {
         let pems = certificates.iter().map(|der| crate::token::pem(der));
         pems.collect::<String>()
@@ -122,9 +134,9 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
         .options(CONFINEMENT, data_dir, serving, authority)?;
     let stop = signals::stop_token();
     let exchange = ClientExchange::new(move || kube::Client::try_from(config.clone()));
-    let exchange = exchange.context("cannot talk to the cluster")?;
+    let exchange = exchange.context("cannot create an API client")?;
     let client = exchange.client();
-    // A kubeconfig that was given is somebody else's to keep.
+    // The user maintains a kubeconfig given with --kubeconfig.
     if arguments.kubeconfig.is_none() && renews_certificates(&options.config) {
         let name = options.node_name.clone();
         tokio::spawn(keep_client_certificate(
@@ -142,15 +154,15 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
 
 /// `rotateCertificates`, which kubeadm sets for nodes that join.
 fn renews_certificates(config: &NodeConfig) -> bool {
-    let told = config.carried.get("rotateCertificates");
-    told.is_none_or(|setting| setting.value != false)
+    let rotation = config.carried.get("rotateCertificates");
+    rotation.is_none_or(|setting| setting.value != false)
 }
 
 fn announce(name: &str) {
     logging::announce(&[format!("node {name} is registered")]);
 }
 
-/// The kubeconfig of a node that has joined, now or before.
+/// The kubeconfig of the node; joins the cluster if there is none yet.
 async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
     let path = data_dir.join("node.kubeconfig");
     if path.exists() {
@@ -160,7 +172,7 @@ async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
         match is_over {
             false => return Ok(path),
             true if arguments.join.is_none() => bail!(
-                "the certificate in {} has ended; join again with --join and --token",
+                "the certificate in {} has expired; join again with --join and --token",
                 path.display()
             ),
             true => {}
@@ -175,10 +187,11 @@ async fn joined(arguments: &Arguments, data_dir: &Path) -> Result<PathBuf> {
     let is_pinned = !arguments.discovery_token_ca_cert_hash.is_empty();
     if !is_pinned && !arguments.discovery_token_unsafe_skip_ca_verification {
         return Err(usage(
-            "--discovery-token-ca-cert-hash is missing; without it any server could answer for the \
-             cluster",
+            "--discovery-token-ca-cert-hash is missing; without it the API server cannot be verified",
         )
-        .hint("give --discovery-token-unsafe-skip-ca-verification if that is fine"));
+        .hint(
+            "pass --discovery-token-unsafe-skip-ca-verification to join without verification",
+        ));
     }
     let invitation = Invitation {
         server: server.clone(),

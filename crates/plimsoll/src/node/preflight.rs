@@ -1,4 +1,4 @@
-//! Why a machine cannot run pods, printed before anything is begun.
+//! Preflight checks, reported before the node starts anything.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::subject;
 use crate::data_dir::{self, Part};
 use crate::failure::{self, Advise};
 
-/// Prints what is less than perfect about the machine; fails if it cannot be a node.
+/// Prints warnings about the machine; fails if it cannot be a node.
 pub(crate) fn refuse_unfit(options: &Options, data_dir: &Path) -> Result<()> {
-    // A node that runs already has the ports too; naming it explains more than the ports do.
+    // A running node also holds the ports; naming that process explains more than the ports do.
     data_dir::refuse_used(data_dir, Part::Node)?;
     refuse_by(
         judge(&observe(&subject(options)), &options.config),
@@ -29,7 +29,7 @@ pub(crate) fn refuse_by(findings: Vec<Finding>, least: Level) -> Result<()> {
     {
         match finding.level {
             Level::Fine => {}
-            Level::Warning => failure::warn(&told(&finding), &finding.remedy),
+            Level::Warning => failure::warn(&summary(&finding), &finding.remedy),
             Level::Error => errors.push(finding),
         }
     }
@@ -37,11 +37,11 @@ pub(crate) fn refuse_by(findings: Vec<Finding>, least: Level) -> Result<()> {
         return Ok(());
     };
     for finding in errors {
-        failure::report(&anyhow!(told(&finding)).hint(finding.remedy));
+        failure::report(&anyhow!(summary(&finding)).hint(finding.remedy));
     }
-    Err(anyhow!(told(&last)).hint(last.remedy))
+    Err(anyhow!(summary(&last)).hint(last.remedy))
 }
 
-fn told(finding: &Finding) -> String {
+fn summary(finding: &Finding) -> String {
     format!("{}: {}", finding.subject, finding.state)
 }

@@ -1,4 +1,4 @@
-//! Amounts of resources, as people read them.
+//! Human-readable amounts of resources.
 
 use plimsoll_core::resources::{Bytes, Count, Millicores};
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The amount in the words of the unit.
+    /// The exact amount with its unit.
     pub(crate) fn amount(self, value: i64) -> String {
         match self {
             Unit::Millicores => Millicores(value).to_string(),
@@ -22,7 +22,7 @@ impl Unit {
         }
     }
 
-    /// The amount with three digits at most, where the exact one would only be noise.
+    /// The amount rounded down to at most three digits.
     pub(crate) fn about(self, value: i64) -> String {
         let exact = self.amount(value);
         let Some((number, unit)) = exact.split_once(' ') else {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_exact_or_short() {
+    fn amounts_are_exact_or_rounded() {
         assert_eq!(Unit::Bytes.amount(31_033_655_296), "28.902 Gi");
         assert_eq!(Unit::Bytes.about(31_033_655_296), "28.9 Gi");
         assert_eq!(Unit::Bytes.about(1_099_511_627), "1.02 Gi");

@@ -1,4 +1,4 @@
-//! Colour, where it helps and is wanted.
+//! Colour on terminals.
 
 use std::io::IsTerminal;
 
@@ -12,12 +12,12 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// For what is printed.
+    /// For standard output.
     pub(crate) fn for_stdout() -> Colour {
         Colour::on(&std::io::stdout())
     }
 
-    /// For what is logged.
+    /// For standard error.
     pub(crate) fn for_stderr() -> Colour {
         Colour::on(&std::io::stderr())
     }
@@ -33,7 +33,7 @@ impl Colour {
     }
 }
 
-/// Dresses words in colour, or leaves them alone.
+/// Colours text, or leaves it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette(pub(crate) Colour);
 
@@ -44,33 +44,33 @@ impl Palette {
             Level::Warning => "1;33",
             Level::Info => "1;36",
         };
-        self.dress(level.as_str(), code)
+        self.paint(level.as_str(), code)
     }
 
     pub(crate) fn heading(self, text: &str) -> String {
-        self.dress(text, "1")
+        self.paint(text, "1")
     }
 
     pub(crate) fn faint(self, text: &str) -> String {
-        self.dress(text, "2")
+        self.paint(text, "2")
     }
 
-    /// All is well.
+    /// Colour of normal values.
     pub(crate) fn calm(self, text: &str) -> String {
-        self.dress(text, "32")
+        self.paint(text, "32")
     }
 
-    /// Worth an eye.
+    /// Colour of values near a threshold.
     pub(crate) fn near(self, text: &str) -> String {
-        self.dress(text, "33")
+        self.paint(text, "33")
     }
 
-    /// Something has to be done.
+    /// Colour of values beyond a threshold.
     pub(crate) fn alarming(self, text: &str) -> String {
-        self.dress(text, "1;31")
+        self.paint(text, "1;31")
     }
 
-    fn dress(self, text: &str, code: &str) -> String {
+    fn paint(self, text: &str, code: &str) -> String {
         match self.0 {
             Colour::On => format!("\x1b[{code}m{text}\x1b[0m"),
             Colour::Off => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Printing for people: aligned tables, amounts, lengths of time, and colour only on a terminal.
+//! Human-readable output: aligned tables, amounts, durations, and colour on terminals.
 
 mod alternate_screen;
 mod amount;

@@ -1,7 +1,7 @@
-//! Text in the width of a screen.
+//! Wrapping of text.
 
-/// Breaks a text at blanks into lines of at most `width` characters; longer words stay whole, and so
-/// do numbers with their units.
+/// Wraps a text at whitespace into lines of at most `width` characters; longer words stay whole, and
+/// numbers stay with their units.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -19,7 +19,7 @@ fn is_unit(word: &str) -> bool {
     matches!(word, "B" | "Ki" | "Mi" | "Gi" | "Ti" | "s")
 }
 
-/// Puts parts on lines of at most `width` characters, `gap` between them; parts stay whole.
+/// Joins parts with `gap` into lines of at most `width` characters; parts stay whole.
 pub(crate) fn join_wrapped(parts: &[String], gap: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

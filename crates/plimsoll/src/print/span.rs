@@ -1,7 +1,6 @@
-//! Lengths of time, as people say them.
+//! Human-readable durations.
 
-/// The length of time in its two largest units: `4m 10s`, `2h 5m`, `3d`. Beyond a month only that
-/// is said.
+/// The duration in its two largest units: `4m 10s`, `2h 5m`, `3d`; `more than a month` beyond that.
 pub(crate) fn span(seconds: f64) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_two_largest_units_are_said() {
+    fn durations_have_their_two_largest_units() {
         let cases = [
             (-1.0, "0.0s"),
             (0.05, "less than 0.1s"),

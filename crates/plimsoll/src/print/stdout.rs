@@ -1,11 +1,11 @@
-//! Where answers go.
+//! Writing to standard output.
 
 use std::io::Write;
 
 use anyhow::{Context, Result};
 
-/// Writes a command's answer. A reader that goes away early, such as `head`, is no error: the
-/// answer is then whether anybody still reads.
+/// Writes a command's output. Returns whether standard output is still open: a reader that closes it
+/// early, such as `head`, is not an error.
 pub(crate) fn write(text: &str) -> Result<bool> {
     let mut stdout = std::io::stdout();
     let written = stdout
@@ -14,7 +14,7 @@ pub(crate) fn write(text: &str) -> Result<bool> {
     match written {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         written => {
-            written.context("cannot write the answer")?;
+            written.context("cannot write to standard output")?;
             Ok(true)
         }
     }

@@ -1,25 +1,25 @@
-//! What the screen is like.
+//! Properties of the terminal.
 
 use std::io::IsTerminal;
 
 use super::Colour;
 
-/// The screen that something is printed on.
+/// The terminal, or what stands in for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terminal {
     /// In characters.
     pub(crate) width: usize,
     /// In lines.
     pub(crate) height: usize,
-    /// Whether it has more than ASCII.
+    /// Whether the locale is UTF-8.
     pub(crate) is_unicode: bool,
-    /// Whether somebody looks at it.
+    /// Whether standard output is a terminal.
     pub(crate) is_interactive: bool,
     pub(crate) colour: Colour,
 }
 
 impl Terminal {
-    /// What is printed goes here.
+    /// The terminal of standard output.
     pub(crate) fn stdout() -> Terminal {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
@@ -34,7 +34,7 @@ impl Terminal {
     }
 }
 
-/// What the variable says, else what the terminal says, else what terminals usually have.
+/// The extent in the variable, else of the terminal, else the usual one.
 fn extent(variable: &str, measured: Option<u16>, usual: usize) -> usize {
     let measured = measured.filter(|extent| *extent > 0).map(usize::from);
     let stated = variable.parse().ok().filter(|extent| *extent > 0);

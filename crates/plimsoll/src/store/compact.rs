@@ -15,11 +15,15 @@ use crate::print::{self, Table};
 /// Arguments of `plimsoll store compact`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A running server forgets history by itself, and uses the space again; \
-    the file only becomes smaller here, or when the disk is full."
+    after_help = "A running server removes history by itself and reuses the space; its file \
+    shrinks only with this command, or when the disk is full.
+
+Examples:
+  # Shrink the store of the default data directory
+  plimsoll store compact"
 )]
 pub(crate) struct Arguments {
-    /// The data directory of a stopped server.
+    /// Data directory of a stopped server.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 }

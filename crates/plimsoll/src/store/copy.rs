@@ -21,11 +21,11 @@ use crate::exit::Exit;
 use crate::failure::{Advise, usage};
 use crate::print;
 
-/// Writes of one transaction, and their bytes: below what etcd takes.
+/// Maximum writes and bytes per transaction, below etcd's limits.
 const BATCH: usize = 100;
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Chunks that are read ahead.
+/// Number of chunks to read ahead.
 const AHEAD: usize = 2;
 
 /// Arguments of `plimsoll store copy`.
@@ -33,41 +33,41 @@ const AHEAD: usize = 2;
 #[command(
     after_help = "Stop the servers of both stores first. The target must have no objects.
 
-Objects keep everything, encryption included. Revisions: in a file they stay, and the store goes on far \
-beyond them, so that watches list everything again; etcd gives its own, so that clients that run, such as \
-nodes and controllers, have to be started anew.
+Objects are copied unchanged, including their encryption. A copy to a file keeps revisions, and the store \
+continues far above them, so that clients relist. etcd assigns new revisions: restart running clients such as \
+nodes and controllers afterwards.
 
 Examples:
   # Move a cluster to etcd
   plimsoll store copy --from redb:/var/lib/plimsoll --to etcd://127.0.0.1:2379
   plimsoll server --store etcd://127.0.0.1:2379
 
-  # And back
+  # Move it back
   plimsoll store copy --from etcd://127.0.0.1:2379 --to redb:/var/lib/plimsoll-new"
 )]
 pub(crate) struct Arguments {
-    /// The store to read: `redb:DIR` or `etcd://HOST:PORT[,HOST:PORT…]` (`etcds://` with TLS).
+    /// Store to read: `redb:DIR`, `etcd://HOST:PORT[,…]` or `etcds://HOST:PORT[,…]`.
     #[arg(long, value_name = "STORE", value_parser = place::parse)]
     from: Place,
 
-    /// The store to write, in the same form.
+    /// Store to write, in the same form.
     #[arg(long, value_name = "STORE", value_parser = place::parse)]
     to: Place,
 
-    /// The authority that signs etcd's certificate.
+    /// CA certificate to verify etcd with.
     #[arg(long, value_name = "FILE", requires = "etcd_cert")]
     etcd_ca: Option<PathBuf>,
 
-    /// The certificate to show to etcd.
+    /// Client certificate for etcd.
     #[arg(long, value_name = "FILE", requires = "etcd_key")]
     etcd_cert: Option<PathBuf>,
 
-    /// The key of that certificate.
+    /// Private key of the client certificate for etcd.
     #[arg(long, value_name = "FILE", requires = "etcd_ca")]
     etcd_key: Option<PathBuf>,
 }
 
-/// How much was copied.
+/// Numbers of keys.
 #[derive(Debug, Default)]
 struct Copied {
     keys: u64,
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match copied.unreadable {
         0 => Ok(Exit::Success.into()),
         count => Err(anyhow!("{count} keys cannot be read and were not copied")
-            .hint("see which ones: plimsoll store verify")),
+            .hint("list them with: plimsoll store verify")),
     }
 }
 
@@ -112,7 +112,7 @@ async fn open(place: &Place, arguments: &Arguments) -> Result<(Arc<dyn Store>, O
     match place {
         Place::Directory(directory) => {
             let (_, lock) = stopped(directory)?;
-            let limits = backend::Limits::of_a_visit();
+            let limits = backend::Limits::of_a_reader();
             let choice = backend::Choice::Redb;
             let store = backend::open(directory, &choice, None, limits).await?;
             Ok((store, Some(lock)))
@@ -131,7 +131,7 @@ async fn open(place: &Place, arguments: &Arguments) -> Result<(Arc<dyn Store>, O
                 _ => None,
             };
             let choice = backend::Choice::Etcd(members.clone());
-            let limits = backend::Limits::of_a_visit();
+            let limits = backend::Limits::of_a_reader();
             let store = backend::open(Path::new("."), &choice, files, limits).await?;
             Ok((store, None))
         }
@@ -144,11 +144,11 @@ async fn to_directory(mut snapshot: Snapshot, directory: &Path) -> Result<Copied
     let _lock = data_dir::lock(&directory, Part::Server)?;
     let target = directory.join(FILE);
     if target.exists() {
-        return Err(anyhow!("{} exists", target.display()).hint("name another directory"));
+        return Err(anyhow!("{} already exists", target.display()).hint("name another directory"));
     }
     let unfinished = directory.join("store.redb.restoring");
     if unfinished.exists() {
-        std::fs::remove_file(&unfinished).context("cannot remove what an earlier copy left")?;
+        std::fs::remove_file(&unfinished).context("cannot remove the file of an earlier copy")?;
     }
     let revision = snapshot.revision;
     let (sender, mut chunks) = mpsc::channel::<Result<Vec<SnapshotEntry>, _>>(AHEAD);
@@ -202,8 +202,9 @@ async fn to_store(mut snapshot: Snapshot, target: &dyn Store) -> Result<Copied> 
         .await
         .context("cannot read the target")?;
     if !page.entries.is_empty() {
-        return Err(anyhow!("the target has objects already")
-            .hint("copy to an empty etcd; to empty one: etcdctl del --prefix /registry/"));
+        return Err(anyhow!("the target is not empty").hint(
+            "copy to an empty etcd, or delete its objects with: etcdctl del --prefix /registry/",
+        ));
     }
     let mut copied = Copied::default();
     let mut batch = (Txn::new(), 0);
@@ -249,7 +250,7 @@ async fn commit(target: &dyn Store, txn: Txn, copied: &mut Copied) -> Result<()>
         Outcome::Committed { .. } => copied.keys += count,
         Outcome::Conflict { key, .. } => {
             bail!(
-                "another process wrote {} meanwhile",
+                "another process wrote {} during the copy",
                 String::from_utf8_lossy(&key)
             )
         }

@@ -1,4 +1,4 @@
-//! `plimsoll store`: snapshots of what a cluster stores, and care for the files of stopped servers.
+//! `plimsoll store`: snapshots of a cluster's objects, and maintenance of stopped servers' stores.
 
 mod compact;
 mod copy;
@@ -24,17 +24,17 @@ pub(crate) const FILE: &str = "store.redb";
 /// Sub-commands of `plimsoll store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Forget history and make the file of a stopped server as small as it can be.
+    /// Remove history from the store of a stopped server and shrink its file.
     Compact(compact::Arguments),
-    /// Copy all objects from one store to another: from a file to etcd, or back.
+    /// Copy all objects between the embedded store and etcd.
     Copy(copy::Arguments),
-    /// Make the store of a new data directory from a snapshot.
+    /// Restore a snapshot into a data directory.
     Restore(restore::Arguments),
-    /// Save everything that a cluster stores, as of one moment, in a file.
+    /// Save a consistent snapshot of all objects to a file.
     Snapshot(snapshot::Arguments),
-    /// Check a snapshot, and show what it holds.
+    /// Verify a snapshot and show its revision and size.
     Status(status::Arguments),
-    /// Check the file of a stopped server: structure, checksums, and every object.
+    /// Verify structure, checksums and objects of a stopped server's store.
     Verify(verify::Arguments),
 }
 
@@ -56,12 +56,12 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// The store of a stopped server, kept from being used until the lock is dropped.
+/// The store of a stopped server, and a lock that keeps servers from using it.
 fn stopped(directory: &Path) -> Result<(PathBuf, Lock)> {
     let path = directory.join(FILE);
     if !path.exists() {
         return Err(anyhow!("{} does not exist", path.display()).hint(format!(
-            "name the data directory of a server with --data-dir; the usual one is {DEFAULT_DATA_DIR}"
+            "name the data directory of a server with --data-dir; the default is {DEFAULT_DATA_DIR}"
         )));
     }
     let lock = data_dir::lock(directory, Part::Server)?;

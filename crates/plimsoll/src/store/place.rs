@@ -1,4 +1,4 @@
-//! Which store is meant: `redb:DIR` or `etcd://HOST:PORT`.
+//! The stores of `store copy`: `redb:DIR` or `etcd://HOST:PORT`.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_directory_or_members_of_etcd() {
+    fn parses_a_directory_or_etcd_members() {
         assert_eq!(parse("redb:/a"), Ok(Place::Directory("/a".into())));
         let members = vec!["http://a:1".to_owned()];
         assert_eq!(parse("etcd://a:1"), Ok(Place::Etcd(members)));

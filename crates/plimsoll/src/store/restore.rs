@@ -17,33 +17,33 @@ use crate::print;
 /// Arguments of `plimsoll store restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # A new server with the objects of a snapshot, and with the keys of the old one
+  # Start a new server with the objects of a snapshot and the keys of the old server
   plimsoll store restore backup.snapshot --data-dir /var/lib/plimsoll
   cp -a backup-pki /var/lib/plimsoll/pki
   plimsoll server")]
 pub(crate) struct Arguments {
-    /// The snapshot.
+    /// Snapshot file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The data directory to make, or to give a store.
+    /// Data directory to restore to; created if missing.
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
 
-    /// Replace the store that is in the data directory.
+    /// Replace an existing store in the data directory.
     #[arg(long)]
     force: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    // All of it is looked at before anything is written.
+    // Verify the whole snapshot before writing anything.
     status::check(&arguments.file)?;
     let directory = data_dir::make(&arguments.data_dir)?;
     let _lock = data_dir::lock(&directory, Part::Server)?;
     let target = directory.join(FILE);
     if target.exists() && !arguments.force {
-        return Err(anyhow!("{} exists", target.display())
-            .hint("name another directory, or give --force to replace the store that is there"));
+        return Err(anyhow!("{} already exists", target.display())
+            .hint("name another directory, or replace the existing store with --force"));
     }
     let unfinished = directory.join("store.redb.restoring");
     let restored = fill(&arguments.file, &unfinished);
@@ -52,18 +52,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Ok(restored)
     });
     if restored.is_err() {
-        // What is there already is as it was.
+        // An existing store is unchanged.
         let _ = fs::remove_file(&unfinished);
     }
     let (keys, revision) = restored?;
     let mut text = format!(
         "restored {keys} keys to {}\n\
-         The store goes on at revision {revision}: clients of the old one list everything again.\n",
+         The store continues at revision {revision}, so that clients of the old one relist.\n",
         target.display()
     );
     if !directory.join("pki/ca.key").exists() {
         text += &format!(
-            "Copy the keys of the old server to {} before you start this one.\n",
+            "Copy the keys of the old server to {} before you start the new one.\n",
             directory.join("pki").display()
         );
     }
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Writes the snapshot's keys to a new file.
 fn fill(snapshot: &Path, path: &Path) -> Result<(u64, Revision)> {
     if path.exists() {
-        // Of a restore that was killed.
+        // Left by a restore that was killed.
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     let mut reader = status::open(snapshot)?;

@@ -18,31 +18,31 @@ use crate::exit::Exit;
 use crate::failure::Advise;
 use crate::print;
 
-/// Where a server gives snapshots.
+/// The path of the server's snapshot endpoint.
 const PATH: &str = "/plimsoll/store/snapshot";
 
 /// Arguments of `plimsoll store snapshot`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  # Save what the cluster stores, while it runs
+  # Save a snapshot of a running cluster
   plimsoll store snapshot backup.snapshot
 
-  # The same of a stopped server; keys and certificates are not in a snapshot
+  # Save a snapshot of a stopped server; snapshots do not include keys and certificates
   plimsoll store snapshot backup.snapshot --data-dir /var/lib/plimsoll
   cp -a /var/lib/plimsoll/pki backup-pki")]
 pub(crate) struct Arguments {
-    /// The file to write; an existing one is replaced once the new one is complete.
+    /// File to write; replaced only when the snapshot is complete.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
     #[command(flatten)]
     cluster: Cluster,
 
-    /// Read the store of a stopped server instead of asking a running one.
+    /// Data directory of a stopped server to read instead of a running cluster.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
     data_dir: Option<PathBuf>,
 
-    /// Output format: `json` has the whole hash, and bytes.
+    /// Output format; `json` has the full hash and sizes in bytes.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 }
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .context("cannot start")?;
     runtime.block_on(async {
         let (path, _lock) = stopped(directory).map_err(|error| {
-            error.hint("leave out --data-dir to take a snapshot of a server that runs")
+            error.hint("omit --data-dir to take a snapshot of a running server")
         })?;
         let mut file = Unfinished::create(&arguments.file)?;
         of_file(&path, &mut file).await?;
@@ -73,11 +73,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 async fn of_cluster(cluster: &Cluster, file: &mut Unfinished) -> Result<()> {
     let client = cluster.client().await?;
     let request = http::Request::get(PATH).body(Vec::new());
-    let request = request.context("cannot ask for a snapshot")?;
+    let request = request.context("cannot create the request for a snapshot")?;
     let stream = client.request_stream(request).await;
     let mut stream = std::pin::pin!(stream.context("cannot get a snapshot")?);
     loop {
-        let piece = stream.fill_buf().await.context("the snapshot broke off")?;
+        let piece = stream
+            .fill_buf()
+            .await
+            .context("the snapshot is incomplete")?;
         if piece.is_empty() {
             return Ok(());
         }
@@ -109,21 +112,21 @@ async fn of_file(path: &Path, file: &mut Unfinished) -> Result<()> {
     store.close().await.context("cannot close the store")
 }
 
-/// Puts the file into its place if it is whole, and shows what it holds.
+/// Moves the file to its path if it is complete, and prints its status.
 fn finish(arguments: &Arguments, file: Unfinished) -> Result<()> {
-    let summary = status::check(&file.path).context("the snapshot did not arrive whole")?;
+    let summary = status::check(&file.path).context("the snapshot is incomplete")?;
     file.put_into_place(&arguments.file)?;
     print::write(&status::shown(&summary, arguments.output))?;
     match summary.unreadable {
         0 => Ok(()),
         count => Err(anyhow!(
-            "{count} keys cannot be read and are not in the snapshot, which is otherwise complete"
+            "{count} keys cannot be read and are missing from the snapshot; all others are in it"
         )
-        .hint("see which ones: stop the server, and run plimsoll store verify")),
+        .hint("to list them, stop the server and run: plimsoll store verify")),
     }
 }
 
-/// A file beside its later place, removed unless it gets there.
+/// A temporary file, removed unless it is moved to its path.
 struct Unfinished {
     path: PathBuf,
     file: File,
@@ -134,7 +137,7 @@ impl Unfinished {
         let mut path = target.as_os_str().to_owned();
         path.push(".unfinished");
         let path = PathBuf::from(path);
-        // Secrets are in it.
+        // It contains Secrets.
         let file = (OpenOptions::new().write(true).create(true))
             .truncate(true)
             .mode(0o600)
@@ -163,7 +166,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // In its place it has another name.
+        // Fails after the file was moved.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! `plimsoll store status`, and how snapshots are shown.
+//! `plimsoll store status`, and the output format of snapshots.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -19,12 +19,16 @@ const SHOWN_DIGITS: usize = 16;
 
 /// Arguments of `plimsoll store status`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Verify a snapshot
+  plimsoll store status backup.snapshot")]
 pub(crate) struct Arguments {
-    /// The snapshot.
+    /// Snapshot file.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Output format: `json` has the whole hash, and bytes.
+    /// Output format; `json` has the full hash and sizes in bytes.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 }
@@ -35,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(Exit::Success.into())
 }
 
-/// Reads a snapshot to its end. Fails if it is damaged or cut off.
+/// Reads the whole snapshot. Fails if it is damaged or truncated.
 pub(super) fn check(path: &Path) -> Result<Summary> {
     let summary = open(path)?.finish();
     summary.with_context(|| format!("cannot use {}", path.display()))

@@ -17,13 +17,20 @@ use crate::print::{self, Table};
 
 /// Arguments of `plimsoll store verify`.
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with code 1 if anything is wrong. The file is not changed.")]
+#[command(after_help = "\
+Exits with code 1 if it finds a problem. Does not change the file.
+
+Examples:
+  # Verify the store of the default data directory
+  plimsoll store verify")]
 pub(crate) struct Arguments {
-    /// The data directory of a stopped server.
+    /// Data directory of a stopped server.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 
-    /// The keys of encrypted objects. Without them, these are checked as far as checksums go.
+    /// EncryptionConfiguration with the keys of encrypted objects.
+    ///
+    /// Without it only the checksums of encrypted objects are verified.
     #[arg(long, value_name = "FILE")]
     encryption_provider_config: Option<PathBuf>,
 
@@ -39,7 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let (path, _lock) = stopped(&arguments.data_dir)?;
     let check = |key: &[u8], value: &[u8]| Keys::check_stored(keys.as_ref(), key, value);
-    let report = RedbStore::verify(&path, &check).context("cannot check the store")?;
+    let report = RedbStore::verify(&path, &check).context("cannot verify the store")?;
     let text = match arguments.output {
         Some(Format::Json) => as_json(&report),
         None => as_text(&report),

@@ -20,20 +20,24 @@ use crate::print;
 
 use super::{NAME_PREFIX, NAMESPACE, SECRET_TYPE, pem};
 
-/// Machines that show a token are in this group.
+/// The group of machines that authenticate with a token.
 const JOINING: &str = "system:bootstrappers:plimsoll:default-node-token";
 
 /// Arguments of `plimsoll token create`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Print the command that joins another machine
+  plimsoll token create --server https://10.0.0.1:6443")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) cluster: Cluster,
 
-    /// How long the token is good for; 0s for ever.
+    /// Duration before the token expires; `0s` for never.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_ttl)]
     ttl: threshold::Duration,
 
-    /// What the token is for; `plimsoll token list` shows it.
+    /// Description of the token, shown by `plimsoll token list`.
     #[arg(
         long,
         value_name = "TEXT",
@@ -42,17 +46,17 @@ pub(crate) struct Arguments {
     )]
     description: String,
 
-    /// The address that the other machine reaches the server by, if the kubeconfig has another.
+    /// Address of the API server for the joining machine [default: as in the kubeconfig].
     #[arg(long, value_name = "URL")]
     server: Option<http::Uri>,
 }
 
 fn parse_ttl(text: &str) -> Result<threshold::Duration, String> {
     let ttl = text.parse::<threshold::Duration>();
-    ttl.map_err(|_| "expected a duration such as 24h or 90m".to_owned())
+    ttl.map_err(|_| "invalid duration (try 24h, 90m)".to_owned())
 }
 
-/// Makes a token, and prints how a machine joins with it.
+/// Creates a token and prints the command to join with it.
 pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     let config = arguments.cluster.config().await?;
     let server = arguments.server.as_ref().unwrap_or(&config.cluster_url);
@@ -60,10 +64,10 @@ pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     let server = server.trim_end_matches('/');
     let authorities = config.root_cert.clone().unwrap_or_default();
     if authorities.is_empty() {
-        bail!("the kubeconfig has no certificate authority; machines could not check the server");
+        bail!("the kubeconfig has no CA certificate; machines could not verify the API server");
     }
     let ca_pem: String = authorities.iter().map(|der| pem(der)).collect();
-    let client = Client::try_from(config.clone()).context("cannot talk to the cluster")?;
+    let client = Client::try_from(config.clone()).context("cannot create an API client")?;
     let (id, secret) = (random(6), random(16));
     let token = Token {
         id: &id,
@@ -82,7 +86,7 @@ pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     ))?;
     if server.contains("//127.") || server.contains("//localhost") || server.contains("//[::1]") {
         failure::print_line(&format!(
-            "hint: {server} is this machine only; give --server the address others use"
+            "hint: {server} is reachable only from this machine; pass an external address with --server"
         ));
     }
     Ok(())
@@ -98,7 +102,7 @@ fn expiry(ttl: threshold::Duration) -> Option<String> {
     Some(at.to_api_seconds().0.to_string())
 }
 
-/// Lower-case letters and digits, as tokens are made of.
+/// Random lower-case letters and digits.
 fn random(length: usize) -> String {
     const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut bytes = vec![0; length];
@@ -115,7 +119,7 @@ fn random(length: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A token to be made.
+/// The token to create.
 struct Token<'a> {
     id: &'a str,
     secret: &'a str,
@@ -123,7 +127,7 @@ struct Token<'a> {
     description: &'a str,
 }
 
-/// The token and what has to be there for machines to use one, named and shaped as kubeadm's.
+/// The token and the objects that joining machines need, with kubeadm's names and contents.
 fn objects(server: &str, ca_pem: &str, token: &Token<'_>) -> Vec<Value> {
     let id = token.id;
     let mut data = json!({
@@ -251,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_made_of_lower_case_letters_and_digits() {
+    fn tokens_consist_of_lower_case_letters_and_digits() {
         let token = random(4096);
         assert!(
             token
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_never_expires_does_not_say_when() {
+    fn a_token_without_ttl_has_no_expiration() {
         let secret = |expiration| {
             let token = Token {
                 id: "abcdef",

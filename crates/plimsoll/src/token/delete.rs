@@ -12,8 +12,12 @@ use super::{NAME_PREFIX, secrets};
 
 /// Arguments of `plimsoll token delete`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Delete the token with the id abcdef
+  plimsoll token delete abcdef")]
 pub(crate) struct Arguments {
-    /// Tokens, whole (`abcdef.0123456789abcdef`) or by the id in front of the dot.
+    /// Tokens (`abcdef.0123456789abcdef`) or token ids (`abcdef`).
     #[arg(value_name = "TOKEN-ID|TOKEN", required = true)]
     pub(super) tokens: Vec<String>,
 
@@ -21,7 +25,7 @@ pub(crate) struct Arguments {
     pub(super) cluster: Cluster,
 }
 
-/// The ids of tokens that are given whole or by id.
+/// The ids of tokens given as tokens or as ids.
 pub(super) fn ids(tokens: &[String]) -> Result<Vec<String>> {
     let id = |token: &String| {
         let (id, secret) = match token.split_once('.') {
@@ -42,7 +46,7 @@ fn is_word(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(is_allowed)
 }
 
-/// Deletes one after the other, and ends with the first that cannot be deleted.
+/// Deletes the tokens in order; stops at the first that cannot be deleted.
 pub(super) async fn delete(arguments: &Arguments, ids: &[String]) -> Result<()> {
     let secrets = secrets(arguments.cluster.client().await?);
     for id in ids {
@@ -59,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_known_by_its_id() {
+    fn tokens_and_token_ids_are_accepted() {
         let given = ["abcdef", "012345.0123456789abcdef"].map(str::to_owned);
         assert_eq!(ids(&given).unwrap(), ["abcdef", "012345"]);
         for wrong in ["", "abcde", "ABCDEF", "abcdef.", "abcdef.0123", "abcdefg"] {

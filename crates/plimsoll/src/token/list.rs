@@ -16,7 +16,7 @@ use crate::print::{self, Table};
 
 use super::{NAME_PREFIX, SECRET_TYPE, secrets};
 
-/// What a cell holds if there is nothing to show.
+/// An empty cell.
 const NONE: &str = "<none>";
 
 /// Arguments of `plimsoll token list`.
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) cluster: Cluster,
 
-    /// Output format: `json` and `yaml` print one `BootstrapToken` after the other, as kubeadm does.
+    /// Output format; `json` and `yaml` print kubeadm's `BootstrapToken` objects.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn list(arguments: &Arguments) -> Result<()> {
 }
 
 impl Token {
-    /// The token in a secret; none in one that no token can be read from.
+    /// The token in a Secret; `None` if the Secret is not a valid token.
     fn of_secret(secret: &Secret) -> Option<Token> {
         let data: BTreeMap<&str, String> = (secret.data.iter().flatten())
             .map(|(key, value)| (key.as_str(), String::from_utf8_lossy(&value.0).into_owned()))
@@ -152,8 +152,8 @@ fn table(tokens: &[Token], now: Timestamp) -> String {
     table.lines().join("\n") + "\n"
 }
 
-/// Matches v1.36 apimachinery/pkg/util/duration, `ShortHumanDuration`: what is over by more than a
-/// second is invalid.
+/// Matches v1.36 apimachinery/pkg/util/duration, `ShortHumanDuration`: a token that expired more than
+/// a second ago is `<invalid>`.
 fn short_duration(nanos: i128) -> String {
     let seconds = nanos / 1_000_000_000;
     match seconds {
@@ -200,7 +200,7 @@ mod tests {
     ];
 
     #[test]
-    fn tokens_are_listed_as_kubeadm_lists_them() {
+    fn tokens_are_listed_as_by_kubeadm() {
         let complete = Token::of_secret(&secret("bootstrap-token-abcdef", COMPLETE)).unwrap();
         let bare = Token::of_secret(&secret("bootstrap-token-abcdef", &COMPLETE[..2])).unwrap();
         let now = Timestamp::from_rfc3339("2026-01-01T00:30:00Z").unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_no_token_is_left_out() {
+    fn secrets_that_are_not_tokens_are_skipped() {
         assert_eq!(
             Token::of_secret(&secret("bootstrap-token-abcdef", &COMPLETE[..1])),
             None
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_invalid() {
+    fn expired_ttls_are_invalid() {
         let second = 1_000_000_000;
         for (nanos, expected) in [
             (-2 * second, "<invalid>"),

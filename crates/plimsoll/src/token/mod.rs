@@ -1,6 +1,6 @@
-//! `plimsoll token`: invitations for machines that are to join as nodes.
+//! `plimsoll token`: bootstrap tokens of machines that join as nodes.
 //!
-//! Shapes and words are kubeadm's: v1.36 cmd/kubeadm/app/cmd/token.go.
+//! Output and texts are kubeadm's: v1.36 cmd/kubeadm/app/cmd/token.go.
 
 mod create;
 mod delete;
@@ -20,20 +20,20 @@ use crate::cluster;
 /// The namespace of tokens.
 const NAMESPACE: &str = "kube-system";
 
-/// What the names of tokens' secrets begin with; the token's id follows.
+/// The name prefix of tokens' Secrets; the token's id follows.
 const NAME_PREFIX: &str = "bootstrap-token-";
 
-/// The type of tokens' secrets.
+/// The type of tokens' Secrets.
 const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 
 /// Sub-commands of `plimsoll token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a token and print the command that joins another machine with it.
+    /// Create a token and print the command to join another machine.
     Create(create::Arguments),
-    /// Delete tokens, so that no machine can join with them any more.
+    /// Delete tokens.
     Delete(delete::Arguments),
-    /// List tokens, expired ones too.
+    /// List tokens, including expired ones.
     List(list::Arguments),
 }
 

@@ -19,7 +19,7 @@ fn check_json(arguments: &[&str]) -> Value {
 
 /// Every example as a person sees it. A new example gets a snapshot by itself.
 #[test]
-fn every_example_reads_well() {
+fn every_example_parses() {
     let mut files = Vec::new();
     for folder in ["examples", "examples/okd", "examples/manifests"] {
         let entries = std::fs::read_dir(root().join(folder)).expect("the folder exists");
@@ -51,21 +51,22 @@ fn a_manifest_is_compared_with_the_labels_of_its_namespace() {
     );
     let report: Value = serde_json::from_str(&run.stdout).expect("a report");
     let findings = report["findings"].as_array().expect("findings");
-    let told: Vec<(&Value, &Value)> = findings
+    let printed: Vec<(&Value, &Value)> = findings
         .iter()
         .map(|f| (&f["path"], &f["message"]))
         .collect();
     let has = |path: &str, text: &str| {
-        let mut told = told.iter();
-        told.any(|(at, message)| *at == path && message.as_str().is_some_and(|m| m.contains(text)))
+        let mut printed = printed.iter();
+        printed
+            .any(|(at, message)| *at == path && message.as_str().is_some_and(|m| m.contains(text)))
     };
     let level = "must be one of privileged, baseline, restricted";
     assert!(
         has("metadata.labels[pod-security.kubernetes.io/warn]", level),
-        "{told:?}"
+        "{printed:?}"
     );
     let violation = "violates PodSecurity \"baseline:latest\": host namespaces (hostPID=true)";
-    assert!(has("spec.template.spec", violation), "{told:?}");
+    assert!(has("spec.template.spec", violation), "{printed:?}");
     assert_eq!(run.code, Some(1));
 }
 
@@ -131,7 +132,7 @@ fn the_arithmetic_of_the_soft_line_comes_out_as_documented() {
 }
 
 #[test]
-fn json_and_yaml_say_the_same() {
+fn json_and_yaml_are_equivalent() {
     let json = check(&["-o", "json", "examples/node-config.yaml"]);
     let yaml = check(&["-o", "yaml", "examples/node-config.yaml"]);
     insta::assert_snapshot!("node_config_json", json.stdout);
@@ -140,7 +141,7 @@ fn json_and_yaml_say_the_same() {
 }
 
 #[test]
-fn exit_codes_tell_clean_from_errors_from_usage() {
+fn exit_codes_distinguish_success_errors_and_usage() {
     assert_eq!(check(&["examples/node-config.yaml"]).code, Some(0));
     assert_eq!(
         check(&["examples/manifests/daemon-set.yaml"]).code,
@@ -289,7 +290,7 @@ fn hostile_input_is_an_error_and_never_a_crash() {
     }
 }
 
-/// This machine's own capacity, whatever it is.
+/// This machine's own capacity.
 #[test]
 fn without_a_capacity_this_machine_is_taken() {
     let run = plimsoll(&["check", "-o", "json", "examples/okd/reserved.yaml"], "");

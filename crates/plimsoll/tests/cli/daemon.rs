@@ -1,4 +1,4 @@
-//! A `plimsoll` that runs until it is told to stop.
+//! A `plimsoll` process that runs until it is stopped.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Exit codes, errors, logging: what is the same for all commands.
+//! Exit codes, errors and logging common to all commands.
 
 use std::process::{Command, Stdio};
 
@@ -84,7 +84,7 @@ fn a_cluster_that_does_not_answer_ends_with_code_3() {
             "{}",
             run.stderr
         );
-        let tried = format!("hint: nothing answers at https://{address} (from {kubeconfig})");
+        let tried = format!("hint: no answer from https://{address} (from {kubeconfig})");
         assert!(run.stderr.contains(&tried), "{}", run.stderr);
     }
     for command in ["scheduler", "controllers"] {
@@ -112,8 +112,8 @@ fn the_cluster_of_this_machine_is_the_default() {
         command.arg(env!("CARGO_BIN_EXE_plimsoll")).args(arguments);
         command.env_remove("KUBECONFIG").env("HOME", "/nonexistent");
         let output = command.output().expect("unshare runs");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), told)
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), printed)
     };
     for command in [
         &["loadline"][..],
@@ -121,13 +121,13 @@ fn the_cluster_of_this_machine_is_the_default() {
         &["scheduler"],
         &["controllers"],
     ] {
-        let (code, told) = inside("", command);
-        assert_eq!(code, Some(1), "{told}");
-        let expected = "error: found no kubeconfig\n  KUBECONFIG is not set\n  \
-                        /nonexistent/.kube/config does not exist\n  this is not a pod of a cluster\n  \
+        let (code, printed) = inside("", command);
+        assert_eq!(code, Some(1), "{printed}");
+        let expected = "error: no kubeconfig found\n  KUBECONFIG is not set\n  \
+                        /nonexistent/.kube/config does not exist\n  not running in a pod\n  \
                         /var/lib/plimsoll/admin.kubeconfig does not exist\n\
                         hint: start a cluster with \"plimsoll up\", or name a kubeconfig with --kubeconfig FILE\n";
-        assert_eq!(told, expected);
+        assert_eq!(printed, expected);
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = Daemon::server(folder.path(), &[]);
@@ -138,7 +138,7 @@ fn the_cluster_of_this_machine_is_the_default() {
     );
     assert_eq!(inside(&copy, &["loadline"]), (Some(0), String::new()));
     drop(server);
-    // A user that may not read it is told so.
+    // A user without permission to read it gets an error.
     let prepare = format!("{copy} exec setpriv --reuid=65534 --regid=65534 --clear-groups");
     let mut command = Command::new("unshare");
     let script = script.replace("exec", &prepare);
@@ -154,15 +154,18 @@ fn the_cluster_of_this_machine_is_the_default() {
         .env_remove("KUBECONFIG")
         .env("HOME", "/nonexistent");
     let output = command.output().expect("unshare runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
     let expected = "error: cannot read /var/lib/plimsoll/admin.kubeconfig\n  Permission denied";
-    assert!(told.starts_with(expected), "{told}");
-    assert!(told.contains("hint: ") && told.contains("sudo"), "{told}");
+    assert!(printed.starts_with(expected), "{printed}");
+    assert!(
+        printed.contains("hint: ") && printed.contains("sudo"),
+        "{printed}"
+    );
 }
 
 #[test]
-fn a_kubeconfig_that_cannot_be_read_is_named() {
+fn unreadable_kubeconfig_is_reported() {
     let run = alone(&["loadline"], &[("KUBECONFIG", "/nowhere/config")]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let expected = "error: cannot use the kubeconfig that KUBECONFIG names\n";

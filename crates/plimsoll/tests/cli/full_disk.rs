@@ -1,4 +1,4 @@
-//! A server on a full disk: `/readyz` fails, deletes go on, and it recovers without a restart.
+//! A server on a full disk: `/readyz` fails, deletes succeed, and it recovers without a restart.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -179,7 +179,7 @@ fn a_store_that_has_filled_its_disk_takes_deletes_and_recovers() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_disk_that_something_else_has_filled_is_noticed_and_its_room_too() {
+fn disk_filled_by_other_files_is_detected_and_recovers() {
     let disk = Disk::new("32m");
     let (server, data) = started(&disk);
     let hog = disk.path().join("hog");

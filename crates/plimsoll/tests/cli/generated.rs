@@ -1,4 +1,4 @@
-//! What is made of the command definitions: completion scripts and manual pages.
+//! Files generated from the command definitions: completion scripts and manual pages.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -82,10 +82,10 @@ fn is_well_formed(page: &Path) {
         .arg(page)
         .output()
         .expect("groff runs");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && told.is_empty(),
-        "{}: {told}",
+        output.status.success() && printed.is_empty(),
+        "{}: {printed}",
         page.display()
     );
 }
@@ -141,10 +141,10 @@ fn bash_completes_commands() {
         .args(["-c", &ask])
         .output()
         .expect("bash runs");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     for name in ["create", "delete", "list"] {
         assert!(
-            told.split_whitespace().any(|word| word == name),
+            printed.split_whitespace().any(|word| word == name),
             "{output:?}"
         );
     }

@@ -58,7 +58,7 @@ fn images_are_imported_listed_and_removed() {
     assert_eq!(bench.image(&["rm", "app:1"]).stdout, "removed app:1\n");
     let again = bench.image(&["rm", "app:1"]);
     assert_eq!(again.code, Some(1));
-    assert_eq!(again.stderr, "error: no image \"app:1\" here\n");
+    assert_eq!(again.stderr, "error: image \"app:1\" not found\n");
     assert_eq!(bench.image(&["rm", id]).code, Some(0));
     assert_eq!(bench.image(&["ls"]).stdout.lines().count(), 1);
 }
@@ -105,7 +105,7 @@ fn an_archive_may_come_through_a_pipe() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_named() {
+fn failed_import_names_the_file() {
     let bench = Bench::new();
     let path = bench.path("nothing.tar");
     let run = bench.image(&["import", &path]);

@@ -1,4 +1,4 @@
-//! The command as people use it: arguments in, text and exit code out.
+//! The command line: arguments in, text and exit code out.
 
 mod check;
 mod convert;

@@ -1,5 +1,4 @@
-//! What goes wrong while a cluster is operated: each error says what happened, to which file or
-//! because of which process, and what to do.
+//! Errors of operation: each names what failed, the file or process, and what to do.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -88,12 +87,12 @@ fn refuses_an_admission_configuration_that_it_cannot_obey() {
         own.display()
     );
     fails(&plimsoll(&arguments, ""), 1, &[&place]);
-    // Nothing was begun.
+    // Nothing was started.
     assert!(!folder.path().join("data").exists());
 }
 
 #[test]
-fn a_server_takes_as_many_open_files_as_it_may_have() {
+fn server_raises_open_file_limit() {
     let folder = folder();
     let server = Daemon::server_with_open_files(folder.path(), 300);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.pid()));
@@ -190,7 +189,7 @@ fn names_an_address_that_the_machine_lacks() {
         1,
         &[
             "192.0.2.1:0",
-            "hint: 192.0.2.1 is no address of this machine",
+            "hint: 192.0.2.1 is not an address of this machine",
         ],
     );
 }
@@ -293,7 +292,7 @@ fn refuses_to_make_new_keys_for_an_old_store() {
         1,
         &[&format!("but {} is missing", keys[1])],
     );
-    // Those who mean it can go on.
+    // With the flag the server starts.
     Daemon::server(folder.path(), &["--new-authority"]).stop(Signal::TERM);
     Daemon::server(folder.path(), &[]).stop(Signal::TERM);
 }
@@ -324,7 +323,7 @@ fn mistakes_of_configurations_have_their_places() {
         assert_eq!(lines.len(), 3, "{}", run.stderr);
         let first = format!("error: {name}:3:10: maxPods: Invalid value: \"many\"");
         let second = format!("error: {name}:4:1: evictionHrad: Unknown field");
-        let hint = format!("hint: plimsoll check {name} tells more");
+        let hint = format!("hint: for details, run: plimsoll check {name}");
         fails(&run, 1, &[&first, &second, &hint]);
     }
     let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
@@ -336,7 +335,7 @@ fn mistakes_of_configurations_have_their_places() {
         1,
         &[
             &format!("error: {name}:4:"),
-            &format!("hint: plimsoll check {name}"),
+            &format!("hint: for details, run: plimsoll check {name}"),
         ],
     );
 }

@@ -1,4 +1,4 @@
-//! `plimsoll store`: snapshots, and care for the files of stopped servers.
+//! `plimsoll store`: snapshots, and maintenance of stopped servers' stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ fn a_snapshot_of_a_stopped_server_is_shown_checked_and_restored() {
         &["restore", &file, "--data-dir", &new],
         1,
         &[
-            "store.redb exists",
-            "hint: name another directory, or give --force",
+            "store.redb already exists",
+            "hint: name another directory, or replace the existing store with --force",
         ],
     );
     succeeds(&["restore", &file, "--data-dir", &new, "--force"]);
@@ -144,7 +144,7 @@ fn a_check_finds_damage_and_names_the_key() {
         &["snapshot", &backup, "--data-dir", &data],
         1,
         &[
-            "1 keys cannot be read and are not in the snapshot",
+            "1 keys cannot be read and are missing from the snapshot",
             "plimsoll store verify",
         ],
     );
@@ -166,7 +166,7 @@ fn a_store_in_use_is_left_alone() {
     fails(
         &["snapshot", &backup, "--data-dir", &data],
         1,
-        &["leave out --data-dir to take a snapshot of a server that runs"],
+        &["omit --data-dir to take a snapshot of a running server"],
     );
     drop(server);
     let nothing = path(&folder, "nothing");
@@ -398,10 +398,7 @@ fn objects_move_to_etcd_and_back() {
     fails(
         &["copy", "--from", &from, "--to", &address],
         1,
-        &[
-            "the target has objects already",
-            "hint: copy to an empty etcd",
-        ],
+        &["the target is not empty", "hint: copy to an empty etcd"],
     );
     // The keys are those of the data directory.
     let server = Daemon::server(folder.path(), &["--store", &address]);

@@ -1,4 +1,4 @@
-//! `plimsoll up` and `plimsoll node` as they are operated, without pods.
+//! Starting, joining and stopping `plimsoll up` and `plimsoll node`, without pods.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn a_cluster_is_started_joined_and_stopped() {
     assert!(log.contains("received SIGINT, stopping\n"), "{log}");
     let end = format!(
         "the cluster has stopped; containers keep running\n\
-         \"plimsoll up\" takes them over, \"plimsoll down --data-dir {data}\" stops them\n"
+         \"plimsoll up\" adopts them, \"plimsoll down --data-dir {data}\" stops them\n"
     );
     assert!(log.ends_with(&end), "{log}");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll version`, and the commit that a build knows.
+//! `plimsoll version`, and the commit in a build.
 
 use std::path::Path;
 use std::process::Command;

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_history_passes() {
+    fn consistent_history_passes() {
         let expected = Verdict {
             acknowledged: 3,
             unknown: 1,
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_write_is_found() {
+    fn lost_write_is_detected() {
         assert_found("watcher 0 ends before 8", |history| {
             history.watchers[0][0].events.pop();
             history.watchers[1][1].events.pop();
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_delete_is_found() {
+    fn lost_delete_is_detected() {
         assert_found("lost though it was acknowledged", |history| {
             history.writes[2].outcome = Outcome::Acknowledged(None);
             history.writes.truncate(4);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_in_a_watch_is_found() {
+    fn gap_in_watch_is_detected() {
         assert_found("watcher 0 does not see 3", |history| {
             history.watchers[0][0].events.remove(1);
         });
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_older_than_it_says_is_found() {
+    fn stale_list_is_detected() {
         assert_found(
             "the list of revision 6 shows a as Some((2, 1))",
             |history| {
@@ -464,35 +464,35 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_happens_twice_is_found() {
+    fn duplicate_write_is_detected() {
         assert_found("happened twice", |history| {
             history.watchers[0][0].events.push(event(9, Some(4)));
         });
     }
 
     #[test]
-    fn a_revision_of_two_changes_is_found() {
+    fn duplicate_revision_is_detected() {
         assert_found("revision 3 is of", |history| {
             history.watchers[1][0].events[1].content = Some(1);
         });
     }
 
     #[test]
-    fn a_refused_write_that_happens_is_found() {
+    fn applied_write_after_refusal_is_detected() {
         assert_found("happened though refused", |history| {
             history.writes[1].outcome = Outcome::Refused;
         });
     }
 
     #[test]
-    fn a_write_on_another_base_is_found() {
+    fn write_on_wrong_base_is_detected() {
         assert_found("3: on top of Some(2)", |history| {
             history.writes[1].base = Some(1)
         });
     }
 
     #[test]
-    fn a_stale_read_is_found() {
+    fn stale_read_is_detected() {
         assert_found("older than revision Some(3)", |history| {
             history.reads.push(read(36, Some((2, 1))));
         });

@@ -1,4 +1,4 @@
-//! What happened in a run, as clients saw it: one entry per request and per event of a watch.
+//! The history of a run from the clients' view: one entry per request and per watch event.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

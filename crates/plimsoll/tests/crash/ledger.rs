@@ -1,4 +1,4 @@
-//! What one writer was told, and what must therefore be there.
+//! The responses to one writer, and the objects that must therefore exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const OBJECTS: usize = 5;
 /// The content of an object: a number, or nothing if it is gone.
 type Content = Option<u64>;
 
-/// One writer's objects, which nobody else writes.
+/// One writer's objects, which no other client writes.
 pub(crate) struct Ledger {
     writer: usize,
     /// What was acknowledged last.
@@ -78,7 +78,7 @@ impl Ledger {
         }
     }
 
-    /// The version of the write; a delete does not tell its own.
+    /// The version of the write; the response to a delete has none.
     async fn write(
         &self,
         api: &Api<ConfigMap>,

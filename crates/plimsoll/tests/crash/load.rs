@@ -1,4 +1,4 @@
-//! Clients that write, read and watch without pause, and note down what they learn.
+//! Clients that write, read and watch without pause, and record the responses.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

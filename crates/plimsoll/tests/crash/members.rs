@@ -1,5 +1,5 @@
 //! Three members of an etcd cluster, each with a network namespace and a disk of its own, so that each
-//! can be killed, cut off and slowed down while the others go on.
+//! can be killed, cut off and slowed down while the others keep running.
 
 use std::fs::File;
 use std::path::Path;

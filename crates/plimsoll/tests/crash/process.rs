@@ -52,8 +52,8 @@ impl Process {
 
     pub(crate) async fn wait_until_it_serves(&mut self) {
         let serving = tokio::time::timeout(READY_WITHIN, self.serving()).await;
-        let told = serving.expect("the server serves in time");
-        assert!(told.is_ok(), "the server did not start: {told:?}");
+        let printed = serving.expect("the server serves in time");
+        assert!(printed.is_ok(), "the server did not start: {printed:?}");
     }
 
     /// The administrator's, of a server that serves.

@@ -1,4 +1,4 @@
-//! A disk that stops to write for as long as a test wants.
+//! A disk whose writes a test can suspend.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

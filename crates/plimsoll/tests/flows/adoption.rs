@@ -1,4 +1,4 @@
-//! Replica sets take in pods that match, and let go of those that no longer do.
+//! Replica sets adopt pods that match, and release those that no longer do.
 
 use serde_json::json;
 

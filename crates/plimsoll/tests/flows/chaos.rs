@@ -62,7 +62,7 @@ fn kills_at_random_lose_nothing_and_bind_nothing_twice() {
     kill_at_random(&mut flow, pods / PODS_PER_KILL, &mut random);
     wait_until_rolled(&flow, "busybox:2", replicas);
 
-    let ledger = ledger.lock().expect("nobody panics");
+    let ledger = ledger.lock().expect("the lock is not poisoned");
     assert_eq!(ledger.violations(), [""; 0], "seed {seed}");
     assert!(
         ledger.bound() >= 2 * pods as usize,

@@ -1,4 +1,4 @@
-//! Daemon sets have a pod on every node, and change it node by node.
+//! Daemon sets run a pod on every node, and update them node by node.
 
 use serde_json::json;
 
@@ -41,10 +41,10 @@ fn a_daemon_set_is_rolled_and_undone() {
     flow.create(&flow.daemon_set("agent"));
     flow.kubectl(STATUS);
     flow.kubectl("set image daemonset agent main=busybox:2");
-    let told = flow.kubectl(STATUS);
+    let printed = flow.kubectl(STATUS);
     assert!(
-        told.ends_with("daemon set \"agent\" successfully rolled out\n"),
-        "{told}"
+        printed.ends_with("daemon set \"agent\" successfully rolled out\n"),
+        "{printed}"
     );
     flow.shows(IMAGES, "busybox:2 busybox:2");
     let history = flow.kubectl("rollout history daemonset agent");

@@ -1,4 +1,4 @@
-//! What goes with what: namespaces with their content, owners with what they own.
+//! Cascading deletion: namespaces with their content, owners with their dependents.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::flow::Flow;
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_deleted_namespace_is_emptied_and_goes() {
+fn deleted_namespace_is_emptied_and_removed() {
     let flow = Flow::start("namespace");
     flow.node("a");
     let doomed = format!("{}-doomed", flow.name);

@@ -1,4 +1,4 @@
-//! Nodes are tainted, cordoned, drained and given back.
+//! Nodes are tainted, cordoned, drained and uncordoned.
 
 use serde_json::json;
 
@@ -71,8 +71,11 @@ fn a_drain_moves_pods_and_leaves_those_of_daemon_sets() {
         problem.contains("cannot delete DaemonSet-managed Pods"),
         "{problem}"
     );
-    let told = flow.kubectl(&format!("drain {from} --ignore-daemonsets --timeout=60s"));
-    assert!(told.contains(&format!("node/{from} drained")), "{told}");
+    let printed = flow.kubectl(&format!("drain {from} --ignore-daemonsets --timeout=60s"));
+    assert!(
+        printed.contains(&format!("node/{from} drained")),
+        "{printed}"
+    );
 
     let left = format!(
         "get pods -o jsonpath={{.items[*].metadata.labels.app}} --field-selector=spec.nodeName={from}"

@@ -64,7 +64,7 @@ impl Flow {
             },
             "status": { "capacity": resources, "allocatable": resources },
         }));
-        // A node starts with a taint, which the controllers take away when it is ready.
+        // A node starts with a taint, which the controllers remove when it is ready.
         let taints = format!("get node {name} -o jsonpath={{.spec.taints}}");
         self.shows(&taints, "");
         name

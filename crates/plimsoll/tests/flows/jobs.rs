@@ -1,4 +1,4 @@
-//! Jobs complete, fail, are suspended, and are removed when their time is over.
+//! Jobs complete, fail, are suspended, and are removed after their TTL.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Stand-ins for kubelets: nodes that exist in the API only.
 //!
 //! Each node's Lease is renewed, pods bound to it are reported as running, and pods that are
-//! deleted are let go, as a kubelet would. What a pod's containers do is told by the first one's
+//! deleted are let go, as a kubelet would. What a pod's containers do is defined by the first one's
 //! command: `true` ends well, `false` ends badly, everything else runs for ever. The image
 //! `missing` can never be pulled.
 
@@ -91,7 +91,11 @@ impl Kubelets {
 
     /// The node is not heard of any more, and does nothing.
     pub(crate) fn silence(&self, node: &str) {
-        let work = self.alive.lock().expect("nobody panics").remove(node);
+        let work = self
+            .alive
+            .lock()
+            .expect("the lock is not poisoned")
+            .remove(node);
         work.expect("the node was alive").abort();
     }
 
@@ -110,7 +114,7 @@ impl Kubelets {
         let before = self
             .alive
             .lock()
-            .expect("nobody panics")
+            .expect("the lock is not poisoned")
             .insert(node.to_owned(), work);
         assert!(before.is_none(), "{node} was alive already");
     }
@@ -121,7 +125,7 @@ async fn beat_for_ever(client: Client, alive: Alive) {
     loop {
         beats.tick().await;
         let names: Vec<String> = {
-            let alive = alive.lock().expect("nobody panics");
+            let alive = alive.lock().expect("the lock is not poisoned");
             alive.keys().cloned().collect()
         };
         futures::stream::iter(names)
@@ -188,7 +192,7 @@ async fn look_after(client: &Client, pod: &Pod) {
     }
 }
 
-/// What a kubelet would report of a pod that it has only been told of, if that is a change.
+/// The status that a kubelet would report for a new pod, if that is a change.
 fn next_status(pod: &Pod) -> Option<Value> {
     let spec = pod.spec.as_ref()?;
     let status = pod.status.as_ref()?;

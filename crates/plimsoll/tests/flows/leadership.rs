@@ -1,4 +1,4 @@
-//! Of several schedulers one leads, and another follows when it dies.
+//! One of several schedulers leads, and another takes over when it dies.
 
 use plimsoll_testkit::process::Process;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::target::PLIMSOLL;
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_scheduler_that_stands_by_takes_over() {
+fn standby_scheduler_takes_over() {
     let mut flow = Flow::start("leadership");
     let Some(launched) = flow.target.launched() else {
         // The scheduler of another's cluster leads there.

@@ -1,4 +1,4 @@
-//! Watches every pod of a namespace and notes what must never happen.
+//! Watches every pod of a namespace and records violations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Ledger {
         let kept = Arc::clone(&ledger);
         let keeping = events.for_each(move |event| {
             if let Ok(event) = event {
-                kept.lock().expect("nobody panics").note(&event);
+                kept.lock().expect("the lock is not poisoned").note(&event);
             }
             std::future::ready(())
         });

@@ -1,4 +1,4 @@
-//! The objects of flows. Each flow changes what matters to it.
+//! Default objects of flows, which each flow modifies.
 
 use serde_json::{Value, json};
 

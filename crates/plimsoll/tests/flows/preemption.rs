@@ -1,4 +1,4 @@
-//! Important pods take the place of others.
+//! Pods with higher priority preempt others.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::flow::Flow;
 
 #[test]
 #[ignore = "tier: tools"]
-fn the_least_important_pod_makes_room() {
+fn pod_with_lowest_priority_is_preempted() {
     let flow = Flow::start("preemption");
     let node = flow.node_with("a", &json!({ "cpu": "2", "memory": "4Gi", "pods": "10" }));
     for (class, value) in [("low", 10), ("middle", 100), ("high", 1000)] {

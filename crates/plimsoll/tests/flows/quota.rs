@@ -1,4 +1,4 @@
-//! Quotas are counted, refuse what exceeds them, and are given back.
+//! Quotas are charged, reject objects beyond them, and are released.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::flow::Flow;
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_quota_is_used_up_and_given_back() {
+fn quota_is_charged_and_released() {
     let flow = Flow::start("quota");
     flow.node("a");
     flow.kubectl("create quota small --hard=pods=2,requests.cpu=1");

@@ -20,10 +20,10 @@ fn a_deployment_is_rolled_and_undone() {
     let flow = Flow::start("rollout");
     flow.node("a");
     flow.create(&flow.deployment("web", 3));
-    let told = flow.kubectl(STATUS);
+    let printed = flow.kubectl(STATUS);
     assert!(
-        told.ends_with("deployment \"web\" successfully rolled out\n"),
-        "{told}"
+        printed.ends_with("deployment \"web\" successfully rolled out\n"),
+        "{printed}"
     );
     flow.kubectl("annotate deployment web kubernetes.io/change-cause=first");
     flow.mentions("rollout history deployment web", "first");
@@ -96,7 +96,7 @@ fn a_paused_deployment_scales_but_does_not_roll() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_rollout_that_gets_nowhere_says_so() {
+fn stuck_rollout_reports_progress_deadline() {
     let flow = Flow::start("deadline");
     flow.node("a");
     let mut web = flow.deployment("web", 1);

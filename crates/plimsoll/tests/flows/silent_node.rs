@@ -1,4 +1,4 @@
-//! A node stops heart-beating: it is marked, its pods leave, and it comes back.
+//! A node stops its heartbeats: it is tainted, its pods are evicted, and it returns.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ fn pods_leave_a_silent_node_but_those_of_daemon_sets_stay() {
     });
     flow.mentions("get events -A", "is not ready");
 
-    // Nobody is there to let them go, so they stay in the API as terminating.
+    // No kubelet confirms their deletion, so they stay in the API as terminating.
     let on_silent = format!("get pods --field-selector=spec.nodeName={silent}");
     flow.until(&on_silent, "two Terminating", |shown| {
         shown.matches("Terminating").count() == 2

@@ -1,4 +1,4 @@
-//! Where flows run: on processes of ours, or on a cluster that is there already.
+//! The cluster of the flows: processes of the test, or an existing cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ impl Target {
         self.launched.as_mut()
     }
 
-    /// Whether nobody else uses it, so that what it says of "all nodes" is known.
+    /// Whether no other test uses the cluster, so that its output about "all nodes" is known.
     pub(crate) fn is_ours(&self) -> bool {
         self.launched.is_some()
     }

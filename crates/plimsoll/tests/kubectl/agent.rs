@@ -1,4 +1,4 @@
-//! Commands that a node answers: `logs`, `exec`, `top`, `debug`, and what is said without one.
+//! Commands that need a node: `logs`, `exec`, `top`, `debug`, and their errors without one.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -64,10 +64,10 @@ fn commands_run_on_the_node() {
     });
 }
 
-/// Older ones ask over SPDY, and are told in the answer.
+/// Older ones use SPDY, and get the error in the response.
 #[test]
 #[ignore = "tier: tools"]
-fn a_node_that_does_not_answer_is_told_of() {
+fn unresponsive_node_is_reported() {
     with_kubectl_from(31, |s| {
         let Some(agent) = Agent::start(s) else { return };
         let name = agent.name.clone();

@@ -55,7 +55,7 @@ fn manifests_are_created_configured_and_left_alone() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn fields_of_others_survive() {
+fn fields_of_other_managers_are_kept() {
     with_every_kubectl(|s| {
         files(s);
         s.ok("apply -f one.yaml");
@@ -92,7 +92,7 @@ fn objects_made_otherwise_are_taken_over_with_a_warning() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_is_immutable_is_refused() {
+fn changes_to_immutable_fields_are_rejected() {
     with_every_kubectl(|s| {
         files(s);
         s.ok("apply -f one.yaml");
@@ -191,7 +191,7 @@ fn objects_move_from_one_way_to_the_other() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_is_no_longer_in_the_folder_is_pruned() {
+fn objects_missing_from_the_folder_are_pruned() {
     with_every_kubectl(|s| {
         let one = |name: &str| {
             format!(

@@ -1,8 +1,8 @@
-//! Who may do what: `auth`, impersonation, tokens, strangers.
+//! Authorization: `auth`, impersonation, tokens, unauthenticated callers.
 
 use crate::session::{Session, with_every_kubectl, with_kubectl_from};
 
-/// Runs a command as the holder of nothing but a token.
+/// Runs a command with only a token.
 fn with_token(s: &Session, token: &str, command: &str) -> crate::printed::Printed {
     let config = s.unmasked("config view --raw -o json");
     let mut config: serde_json::Value = serde_json::from_str(&config).unwrap();
@@ -37,7 +37,7 @@ fn rights_are_asked_for() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn the_forbidden_is_named_exactly() {
+fn forbidden_errors_name_verb_and_resource() {
     with_every_kubectl(|s| {
         s.run("get pods -A --as=alice").fails(
             "Error from server (Forbidden): pods is forbidden: User \"alice\" cannot list \
@@ -59,7 +59,7 @@ fn the_forbidden_is_named_exactly() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn nobody_grants_more_than_they_have() {
+fn users_cannot_grant_more_than_they_have() {
     with_every_kubectl(|s| {
         s.ok("create rolebinding adm --clusterrole=admin --user=alice");
         s.run("create role r --verb=delete --resource=nodes --as=alice")
@@ -100,7 +100,7 @@ fn roles_are_reconciled() {
 /// `whoami` is of 1.27 in this form.
 #[test]
 #[ignore = "tier: tools"]
-fn users_learn_who_they_are() {
+fn whoami_prints_the_user() {
     with_kubectl_from(27, |s| {
         s.run("auth whoami --as=alice --as-group=devs").says(
             "ATTRIBUTE  VALUE\n\
@@ -144,7 +144,7 @@ fn accounts_act_with_their_tokens() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn strangers_are_turned_away() {
+fn unauthenticated_requests_are_rejected() {
     with_every_kubectl(|s| {
         with_token(s, "no-such-token", "get pods")
             .fails("error: You must be logged in to the server (Unauthorized)");

@@ -52,7 +52,7 @@ fn every_generator_makes_its_kind() {
     });
 }
 
-/// Before 1.21 kubectl asks for versions of these kinds that are gone.
+/// Before 1.21 kubectl requests API versions of these kinds that were removed.
 #[test]
 #[ignore = "tier: tools"]
 fn generators_of_today_make_kinds_of_today() {
@@ -73,7 +73,7 @@ fn generators_of_today_make_kinds_of_today() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_is_not_served_is_said_to_be_missing() {
+fn unknown_resource_types_are_reported() {
     with_kubectl_from(21, |s| {
         s.run("create ingress i --rule=a.example/=svc:80").fails(
             "error: failed to create ingress: the server could not find the requested resource (post ingresses.networking.k8s.io)",

@@ -79,7 +79,7 @@ fn pods_on_a_node_are_given_their_time() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn cascades_leave_their_wish_to_the_collector() {
+fn cascading_deletes_set_finalizers_for_the_collector() {
     with_every_kubectl(|s| {
         for (policy, finalizers) in [
             ("orphan", "[\"orphan\"]"),

@@ -1,4 +1,4 @@
-//! What the cluster says of itself: `version`, `api-resources`, `explain`, `cluster-info`.
+//! Discovery: `version`, `api-resources`, `explain`, `cluster-info`.
 
 use crate::session::{with_every_kubectl, with_kubectl_from};
 
@@ -108,7 +108,7 @@ fn explanations_name_the_values_of_a_field() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn the_cluster_tells_where_it_is() {
+fn cluster_info_prints_the_server() {
     with_every_kubectl(|s| {
         s.run("cluster-info")
             .mentions(&["is running at", "https://"]);

@@ -1,4 +1,4 @@
-//! `drain`: evictions, budgets, and what is in the way.
+//! `drain`: evictions, budgets, and pods that block it.
 
 use crate::session::{Session, with_every_kubectl, with_kubectl_from};
 
@@ -46,7 +46,7 @@ fn an_empty_node_is_drained_at_once() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn pods_that_nobody_would_replace_are_in_the_way() {
+fn unmanaged_pods_block_a_drain() {
     with_every_kubectl(|s| {
         let node = node(s);
         pod(s, &node, "bare", "");

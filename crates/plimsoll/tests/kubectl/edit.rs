@@ -33,7 +33,7 @@ fn no_change_is_no_request() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_cannot_be_stored_is_kept_for_the_next_try() {
+fn edit_keeps_rejected_changes() {
     with_every_kubectl(|s| {
         s.ok("create deployment web --image=x:1");
         let printed = edit(s, "s/replicas:.*/replicas:\\ -1/");

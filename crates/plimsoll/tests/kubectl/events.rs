@@ -69,7 +69,7 @@ fn descriptions_end_with_events() {
 /// The command is of 1.26.
 #[test]
 #[ignore = "tier: tools"]
-fn the_command_tells_events_of_one_object() {
+fn events_command_filters_by_object() {
     with_kubectl_from(26, |s| {
         events(s);
         s.run("events --for pod/p --types=Warning")

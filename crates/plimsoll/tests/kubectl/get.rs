@@ -9,7 +9,7 @@ fn pods(session: &Session) {
 
 #[test]
 #[ignore = "tier: tools"]
-fn nothing_is_said_to_be_nothing() {
+fn empty_lists_print_no_resources_found() {
     with_every_kubectl(|s| {
         s.run("get pods")
             .remarks("No resources found in NS namespace.");

@@ -1,5 +1,5 @@
-//! What no command of kubectl shows, but every other client meets. Sent through `kubectl proxy`'s
-//! own way of asking, `--raw`, and plain HTTP to a `kubectl proxy`.
+//! HTTP behaviour that no kubectl command shows but other clients use, sent with `--raw` and through
+//! `kubectl proxy`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ struct Answer {
     body: String,
 }
 
-/// A `kubectl proxy`, which adds who we are and nothing else.
+/// A `kubectl proxy`, which adds only the credentials.
 struct Proxy<'a> {
     _running: Running<'a>,
     port: u16,
@@ -79,7 +79,7 @@ const JSON: &str = "Content-Type: application/json";
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_cannot_be_taken_or_given_is_said_by_code() {
+fn unsupported_media_types_return_their_status_codes() {
     with_kubectl_from(21, |s| {
         let proxy = Proxy::start(s);
         let pods = "/api/v1/namespaces/$NS/pods";

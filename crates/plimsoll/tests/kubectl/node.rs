@@ -27,7 +27,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::session::Session;
 
-/// An agent that answers from what it is asked, and its Node object. It ends when dropped.
+/// An agent that answers kubelet requests, and its Node object. It ends when dropped.
 pub(crate) struct Agent {
     pub(crate) name: String,
     _runtime: Runtime,
@@ -35,7 +35,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// Starts an agent and makes its node known, with one running pod `p` on it. `None` if the
-    /// cluster is not ours: nobody else's authority signs for us.
+    /// cluster is not ours: another cluster's authority does not sign for this test.
     pub(crate) fn start(s: &Session) -> Option<Agent> {
         let certificates = s.target.certificates()?;
         let now = SystemTime::now()

@@ -62,7 +62,7 @@ fn taints_come_change_and_go() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn cordons_are_put_up_and_taken_down() {
+fn nodes_are_cordoned_and_uncordoned() {
     with_every_kubectl(|s| {
         let name = node(s);
         s.run(&format!("cordon {name}"))

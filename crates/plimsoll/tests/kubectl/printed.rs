@@ -1,4 +1,4 @@
-//! What a command printed, and how it is compared.
+//! The output of a command, and its comparison.
 
 /// What a command left behind, with everything that differs from run to run named instead.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn normalised(text: &str, namespace: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A cell without what nobody can know beforehand.
+/// A cell without values that cannot be known beforehand.
 fn masked(cell: &str) -> String {
     let words = cell.split(' ').map(|word| {
         let bare = word.trim_matches(|c| matches!(c, '"' | ',' | '\'' | ';'));
@@ -111,7 +111,7 @@ fn is_uid(word: &str) -> bool {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_named() {
+fn unstable_output_is_masked() {
     let text = "web   0/1     2m10s\n  id: 6f1d2c3b-0000-4000-8000-0123456789ab  at x-1\n";
     assert_eq!(normalised(text, "x-1"), "web  0/1  AGE\n  id: UID  at NS");
     assert_eq!(normalised("110", "x"), "110");

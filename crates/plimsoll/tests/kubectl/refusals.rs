@@ -1,4 +1,4 @@
-//! What is said when something is wrong, and the exit code.
+//! Error messages and exit codes.
 
 use crate::session::{with_every_kubectl, with_kubectl_from};
 
@@ -7,7 +7,7 @@ const SERVER_CHECKS_FIELDS: u32 = 25;
 
 #[test]
 #[ignore = "tier: tools"]
-fn unknown_things_are_not_found() {
+fn unknown_objects_return_not_found() {
     with_every_kubectl(|s| {
         s.run("get nodes nope")
             .fails("Error from server (NotFound): nodes \"nope\" not found");
@@ -69,7 +69,7 @@ fn invalid_objects_are_refused_with_every_reason() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn unknown_fields_are_refused_or_told() {
+fn unknown_fields_are_rejected_or_warned_about() {
     with_kubectl_from(SERVER_CHECKS_FIELDS, |s| {
         s.file(
             "cm.yaml",
@@ -109,7 +109,7 @@ fn old_kubectls_find_unknown_fields_themselves() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_is_there_is_not_made_again() {
+fn existing_objects_are_not_created_again() {
     with_every_kubectl(|s| {
         s.ok("create configmap c");
         s.run("create configmap c")
@@ -135,7 +135,7 @@ fn namespaces_of_the_system_stay() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_namespace_that_goes_takes_nothing_in() {
+fn terminating_namespace_rejects_creates() {
     with_every_kubectl(|s| {
         s.ok("delete namespace $NS --wait=false");
         s.run("get namespace $NS --no-headers")

@@ -47,7 +47,7 @@ fn status_waits_for_the_controller() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn history_is_told_and_undone() {
+fn rollout_history_and_undo_work() {
     with_every_kubectl(|s| {
         at_revision_two(s);
         s.run("rollout history deploy/web")

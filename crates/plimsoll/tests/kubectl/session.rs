@@ -1,4 +1,4 @@
-//! One kubectl at work in a namespace of its own.
+//! A kubectl session in a namespace of its own.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -123,7 +123,7 @@ impl Session {
         self.printed(command, finished(process, command))
     }
 
-    /// Runs a command that must succeed, whatever it says.
+    /// Runs a command that must succeed, with any output.
     #[track_caller]
     pub(crate) fn ok(&self, command: &str) -> String {
         let printed = self.run(command);
@@ -148,7 +148,7 @@ impl Session {
         }
     }
 
-    /// Starts a command that goes on; what it prints and logs is collected.
+    /// Starts a command that keeps running, and collects its output.
     pub(crate) fn start(&self, command: &str) -> Running<'_> {
         let log = self.folder.path().join("running.out");
         let file = std::fs::File::create(&log).expect("a file");
@@ -252,7 +252,7 @@ impl Drop for Session {
     }
 }
 
-/// A command that goes on until it is dropped.
+/// A command that runs until it is dropped.
 pub(crate) struct Running<'a> {
     session: &'a Session,
     process: Child,

@@ -1,4 +1,4 @@
-//! The cluster that the commands go to.
+//! The cluster under test.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Server {
             .expect("plimsoll starts");
         let server = Server { process, data };
         let deadline = Instant::now() + READY_WITHIN;
-        // The address is told once the server answers.
+        // The address is printed once the server is ready.
         while !std::fs::read_to_string(&log).is_ok_and(|log| log.contains("KUBECONFIG")) {
             let log = std::fs::read_to_string(&log).unwrap_or_default();
             assert!(Instant::now() < deadline, "the server did not start: {log}");

@@ -22,7 +22,7 @@ fn conditions_are_waited_for() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn the_end_is_waited_for() {
+fn wait_for_delete_works() {
     with_every_kubectl(|s| {
         s.ok("create configmap c");
         s.run("wait cm/c --for=delete --timeout=1s")
@@ -49,7 +49,7 @@ fn fields_are_waited_for() {
 /// Of 1.31.
 #[test]
 #[ignore = "tier: tools"]
-fn the_beginning_is_waited_for() {
+fn wait_for_create_works() {
     with_kubectl_from(31, |s| {
         let waiting = s.start("wait cm/late --for=create --timeout=20s");
         s.ok("create configmap late");

@@ -4,7 +4,7 @@ use crate::session::with_every_kubectl;
 
 #[test]
 #[ignore = "tier: tools"]
-fn changes_are_told_as_they_come() {
+fn watch_streams_changes() {
     with_every_kubectl(|s| {
         s.ok("run first --image=x --restart=Never");
         let watch = s.start("get pods --watch --output-watch-events");
@@ -29,7 +29,7 @@ fn changes_are_told_as_they_come() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn what_stops_matching_is_gone_for_the_watcher() {
+fn objects_that_stop_matching_are_deleted_from_the_watch() {
     with_every_kubectl(|s| {
         s.ok("run p --image=x --labels=app=web --restart=Never");
         let watch = s.start("get pods --watch-only -l app=web --output-watch-events -v=6");
@@ -43,7 +43,7 @@ fn what_stops_matching_is_gone_for_the_watcher() {
 
 #[test]
 #[ignore = "tier: tools"]
-fn a_watch_ends_when_it_was_told_to() {
+fn watch_ends_at_its_timeout() {
     with_every_kubectl(|s| {
         s.ok("create configmap c");
         s.run("get --raw '/api/v1/namespaces/$NS/configmaps?watch=1&timeoutSeconds=1&fieldSelector=metadata.name=c'")

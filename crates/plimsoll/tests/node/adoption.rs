@@ -1,4 +1,4 @@
-//! An agent that is gone takes no container with it, and the next one finds them all.
+//! Containers survive the agent, and the next agent adopts them all.
 
 use plimsoll_testkit::cgroup::processes;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn survives(cluster: &mut Cluster, end: fn(&mut Cluster)) {
     // Its output is still taken down.
     cluster.kubectl("exec talking -- touch /go");
     cluster.shows("logs talking", "before\nafter\n");
-    // Whoever starts something twice has had the time for it by now.
+    // Enough time for an agent to start a container twice.
     assert_eq!(running(cluster, &["quiet"]), before);
     assert_eq!(ids(cluster), ids_before);
     let sandboxes = cluster.kubectl("get events --field-selector reason=SandboxChanged -o name");

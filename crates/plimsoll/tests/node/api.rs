@@ -31,7 +31,7 @@ impl Api {
 
     /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
     /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
-    /// `NotFound` if that is why. Who has written which field is left out: where a test prints what it
+    /// `NotFound` if that is why. Managed fields are left out: where a test prints what it
     /// got, the status is what matters.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
         let path = match object.split_once(' ') {

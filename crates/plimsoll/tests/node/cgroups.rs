@@ -1,4 +1,4 @@
-//! What the kernel is told about pods, read back from its files.
+//! Cgroup settings of pods, read back from the kernel's files.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +32,7 @@ struct Values {
     memory: Option<u64>,
 }
 
-/// Who wrote it; with v2 that decides how shares become a weight.
+/// The component that wrote it; with v2 that decides how shares become a weight.
 #[derive(Clone, Copy)]
 enum Writer {
     Agent,
@@ -253,7 +253,7 @@ fn tiers_and_kubepods(cluster: &Cluster) {
     assert_eq!(best_effort, expected(2, None, None, Writer::Agent));
 }
 
-/// The memory of the node in bytes, which it tells in KiB.
+/// The memory of the node in bytes, which it reports in KiB.
 fn memory_of(node: &Value) -> u64 {
     let memory = node["status"]["capacity"]["memory"].as_str();
     let memory = memory.and_then(|text| text.strip_suffix("Ki"));
@@ -283,7 +283,7 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
     }
     let guaranteed = json!({ "limits": { "cpu": "200m", "memory": "16Mi" } });
     let pod = cluster.run(&pod("guaranteed", &[sized("main", &guaranteed)]));
-    // Only who has CAP_SYS_RESOURCE may go below what it has itself.
+    // Only a process with CAP_SYS_RESOURCE may lower its own value.
     let wanted = match may_lower_oom_scores() {
         true => "-997".to_owned(),
         false => score_of(std::process::id()).expect("this process runs"),

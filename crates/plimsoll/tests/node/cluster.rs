@@ -29,7 +29,7 @@ pub(crate) const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 /// The name of the node.
 pub(crate) const NODE: &str = "n1";
 
-/// Who runs the containers.
+/// The container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runtime {
     /// The agent itself.
@@ -64,7 +64,7 @@ pub(crate) use on_both_runtimes;
 pub(crate) struct Cluster {
     /// The agent and everything that is one process with it.
     pub(crate) up: Process,
-    /// What it is told.
+    /// Its command line.
     pub(crate) arguments: Vec<String>,
     pub(crate) runtime: Runtime,
     containerd: Option<Containerd>,
@@ -316,7 +316,7 @@ impl Drop for Folder {
     }
 }
 
-/// A bridge with a name and a range of addresses that nobody else has. The agent makes it.
+/// A bridge with a unique name and subnet. The agent creates it.
 pub(crate) struct Bridge {
     name: String,
     addresses: Number,
@@ -344,7 +344,7 @@ impl Drop for Bridge {
     }
 }
 
-/// What every node of a test is told.
+/// The flags of every test node.
 pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) -> Vec<String> {
     let subnet = format!("10.90.{}.0/24", network.addresses.value());
     let arguments = [
@@ -365,7 +365,7 @@ pub(crate) fn node_arguments(name: &str, cgroup_root: &str, network: &Bridge) ->
     arguments.map(str::to_owned).to_vec()
 }
 
-/// A configuration under which the disk of the machine that tests run on evicts nobody.
+/// A configuration under which the disk of the test machine causes no eviction.
 pub(crate) fn calm(folder: &Path) -> [String; 2] {
     let file = folder.join("calm.yaml");
     let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\

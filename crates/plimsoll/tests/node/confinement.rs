@@ -1,4 +1,4 @@
-//! How pods are confined by default, and what of their wishes a node refuses instead of forgetting it.
+//! Default confinement of pods, and requests that a node rejects instead of ignoring them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, NODE, Runtime, configured};
 use crate::manifest::{WAIT, container, pod};
 
-/// A configuration under which the disk of the machine that tests run on evicts nobody.
+/// A configuration under which the disk of the test machine causes no eviction.
 fn calmly_configured(folder: &Path, mut settings: Value) -> Vec<String> {
     settings["evictionHard"] = json!({ "memory.available": "100Mi" });
     configured(folder, &settings)
@@ -27,10 +27,10 @@ fn shows_filter(name: &str) -> Value {
 /// What a pod printed, once it has.
 fn printed(cluster: &Cluster, name: &str) -> String {
     until(&format!("{name} prints its filter"), || {
-        let told = cluster.kubectl(&format!("logs {name}"));
-        match told.is_empty() {
+        let reported = cluster.kubectl(&format!("logs {name}"));
+        match reported.is_empty() {
             true => Err("nothing".to_owned()),
-            false => Ok(told.trim().to_owned()),
+            false => Ok(reported.trim().to_owned()),
         }
     })
 }
@@ -66,7 +66,7 @@ fn a_cluster_may_leave_its_pods_unconfined() {
 
 #[test]
 #[ignore = "tier: root"]
-fn what_cannot_be_enforced_is_refused_with_a_reason() {
+fn unenforceable_settings_are_rejected_with_a_reason() {
     let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
         let settings = json!({ "allowedUnsafeSysctls": ["net.core.somaxconn", "kernel.msg*"] });
         calmly_configured(folder, settings)
@@ -100,8 +100,8 @@ fn what_cannot_be_enforced_is_refused_with_a_reason() {
         cluster.create(&with(name, security));
         let failed = cluster.until_phase(name, "Failed");
         assert_eq!(failed["status"]["reason"], reason, "{failed:#}");
-        let told = failed["status"]["message"].as_str().unwrap_or_default();
-        assert!(told.contains(message), "{told}");
+        let reported = failed["status"]["message"].as_str().unwrap_or_default();
+        assert!(reported.contains(message), "{reported}");
         cluster.until_object("events default", "about it", |events| {
             let all = events["items"].as_array();
             all.into_iter()
@@ -123,8 +123,8 @@ fn what_cannot_be_enforced_is_refused_with_a_reason() {
         ("allowed", "net/core/somaxconn", "77"),
         ("allowed-by-pattern", "kernel/msgmax", "8193"),
     ] {
-        let told = cluster.kubectl(&format!("exec {name} -- cat /proc/sys/{file}"));
-        assert_eq!(told.trim(), value, "{name}");
+        let reported = cluster.kubectl(&format!("exec {name} -- cat /proc/sys/{file}"));
+        assert_eq!(reported.trim(), value, "{name}");
     }
 }
 
@@ -150,7 +150,7 @@ fn the_kubelets_pages_are_there_as_configured() {
             json!({ "enableSystemLogHandler": false, "authentication": anonymous }),
             Ok("Seccomp: 2"),
             Err("MethodNotAllowed"),
-            // Known as nobody in particular, who may not.
+            // An anonymous caller without permission.
             "Forbidden",
         ),
         (
@@ -181,9 +181,9 @@ fn the_kubelets_pages_are_there_as_configured() {
                     "{arguments}: {answer:?}"
                 ),
                 Err(why) => {
-                    let told = format!("{}{}", answer.stdout, answer.stderr);
+                    let reported = format!("{}{}", answer.stdout, answer.stderr);
                     assert!(
-                        !answer.is_fine() && told.contains(why),
+                        !answer.is_fine() && reported.contains(why),
                         "{arguments}: {answer:?}"
                     );
                 }
@@ -194,14 +194,14 @@ fn the_kubelets_pages_are_there_as_configured() {
         let address = format!("https://127.0.0.1:{port}");
         let mut command = Command::new("kubectl");
         command.args(["--kubeconfig=/dev/null", "--insecure-skip-tls-verify"]);
-        // Something that nobody takes for a proof, or it would ask for it.
+        // A value that is not a credential, or kubectl would ask for one.
         command.args(["--username=stranger", "--password=none"]);
         command.args(["--server", &address, "get", "--raw", "/pods"]);
         let output = command
             .stdin(Stdio::null())
             .output()
             .expect("kubectl starts");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains(stranger), "{settings}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(reported.contains(stranger), "{settings}: {reported}");
     }
 }

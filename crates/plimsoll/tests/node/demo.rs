@@ -1,4 +1,4 @@
-//! `plimsoll demo` as a user runs it: the story, and that nothing is left of it.
+//! `plimsoll demo` as a user runs it: its output, and that nothing is left behind.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -172,7 +172,7 @@ fn removes_everything_and_shows_the_log_when_the_cluster_ends() {
     kill_process(demo.cluster(), Signal::KILL).unwrap();
     assert_eq!(demo.wait().code(), Some(1), "{}", demo.printed());
     let complaints = demo.complaints();
-    for text in ["plimsoll up has ended", "Node demo is Ready"] {
+    for text in ["plimsoll up has exited", "Node demo is Ready"] {
         assert!(complaints.contains(text), "{complaints}");
     }
     demo.left_nothing();

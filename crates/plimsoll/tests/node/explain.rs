@@ -1,4 +1,4 @@
-//! Why a pod was evicted, told by the node that did it.
+//! Why a pod was evicted, as recorded by its node.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn plimsoll(cluster: &Cluster, columns: u32, arguments: &str) -> String {
     text
 }
 
-/// The very output, for those who run this by hand to see what it looks like.
+/// Prints the output, for manual runs.
 #[expect(clippy::print_stderr, reason = "shown with --nocapture")]
 fn show(columns: u32, arguments: &str, text: &str) {
     eprintln!("--- {columns} columns: plimsoll {arguments}\n{text}");
@@ -62,7 +62,7 @@ const HARD: &str = "evictionHard: { memory.available: 150Mi }\nsystemReserved: {
 
 #[test]
 #[ignore = "tier: root"]
-fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
+fn evicted_pod_is_explained_also_after_deletion() {
     let cluster = small_machine("400Mi", HARD);
     cluster.run(&pod(
         "calm",
@@ -94,7 +94,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
     cluster.create(&pod("hog", &[hog]));
     let hog = cluster.until_phase("hog", "Failed");
     assert_eq!(hog["status"]["reason"], "Evicted", "{hog:#}");
-    let told = [
+    let printed = [
         "POD default/hog was evicted from node n1",
         "memory.available was ",
         "below the hard threshold of 150 Mi.",
@@ -103,7 +103,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
         "All its processes were killed at once.",
     ];
     let shown = plimsoll(&cluster, 80, "explain pod hog");
-    has_all(&shown, &told);
+    has_all(&shown, &printed);
     assert!(
         shown.lines().all(|line| line.chars().count() <= 80),
         "{shown}"
@@ -149,14 +149,14 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
 
     cluster.kubectl("delete pod hog");
     cluster.is_gone("pod hog");
-    has_all(&plimsoll(&cluster, 80, "explain pod hog"), &told);
+    has_all(&plimsoll(&cluster, 80, "explain pod hog"), &printed);
     // The record outlives the agent too.
     let mut cluster = cluster;
     cluster.interrupt();
     cluster.start_again();
     until("the record is found again", || {
         let shown = plimsoll(&cluster, 80, "explain pod hog");
-        match missing(&shown, &told) {
+        match missing(&shown, &printed) {
             None => Ok(()),
             Some(part) => Err(format!("no {part:?} in:\n{shown}")),
         }
@@ -165,7 +165,7 @@ fn an_evicted_pod_is_told_why_and_so_is_who_asks_after_it_is_gone() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_container_beyond_its_limit_is_told_what_the_limit_was() {
+fn message_of_oom_killed_container_names_the_limit() {
     let cluster = small_machine("400Mi", HARD);
     let mut leaky = container("main", "exec dd if=/dev/zero of=/dev/null bs=64M count=1");
     leaky["resources"] = json!({ "limits": { "memory": "16Mi" } });
@@ -185,7 +185,7 @@ fn a_container_beyond_its_limit_is_told_what_the_limit_was() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_line_is_seen_coming() {
+fn forecast_predicts_threshold() {
     let lines = "evictionHard: { memory.available: 100Mi }\n\
                  evictionSoft: { memory.available: 300Mi }\n\
                  evictionSoftGracePeriod: { memory.available: 1m30s }\n\

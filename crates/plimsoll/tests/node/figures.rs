@@ -1,4 +1,4 @@
-//! What a node tells of itself and its pods: figures, and what happened.
+//! Metrics and events of a node and its pods.
 
 use plimsoll_testkit::waiting::until;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn usage_is_measured(cluster: &mut Cluster) {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    // That of containerd is among them where it is told from the machine.
+    // That of containerd is among them where it can be distinguished from the machine's.
     let names = match cluster.runtime {
         Runtime::Embedded => &["kubelet", "pods", "runtime"][..],
         Runtime::Containerd => &["kubelet", "pods"],

@@ -1,4 +1,4 @@
-//! Images come from a real registry.
+//! Images are pulled from a real registry.
 
 use plimsoll_testkit::images::Image;
 use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
@@ -33,7 +33,7 @@ fn an_image_is_pulled(cluster: &mut Cluster) {
     ] {
         assert!(events.contains(&part), "{part} is missing in {events}");
     }
-    // Once it is here, nobody need serve it.
+    // Once the image is on the node, no registry is needed.
     drop(registry);
     cluster.run(&with_image("again", &name));
     cluster.mentions(
@@ -70,11 +70,11 @@ fn an_image_that_is_not_there_is_told_of(cluster: &mut Cluster) {
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         waiting["reason"] == "ImagePullBackOff"
     });
-    let told = status(&pod, "main")["state"]["waiting"]["message"].as_str();
-    let told = told.expect("a message");
+    let printed = status(&pod, "main")["state"]["waiting"]["message"].as_str();
+    let printed = printed.expect("a message");
     assert!(
-        told.starts_with(&format!("Back-off pulling image \"{name}\"")),
-        "{told}"
+        printed.starts_with(&format!("Back-off pulling image \"{name}\"")),
+        "{printed}"
     );
     assert_eq!(pod["status"]["phase"], "Pending");
     let events = cluster.kubectl("events --for pod/p");
@@ -91,12 +91,12 @@ fn an_image_that_is_not_there_is_told_of(cluster: &mut Cluster) {
     never["spec"]["containers"][0]["imagePullPolicy"] = json!("Never");
     cluster.create(&never);
     let wanted = format!("Container image \"{name}\" is not present with pull policy of Never");
-    cluster.until_object("pod never", "told why", |pod| {
+    cluster.until_object("pod never", "has a reason", |pod| {
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         waiting["reason"] == "ErrImageNeverPull" && waiting["message"] == wanted
     });
     cluster.create(&with_image("invalid", "Not An Image"));
-    cluster.until_object("pod invalid", "told why", |pod| {
+    cluster.until_object("pod invalid", "has a reason", |pod| {
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         waiting["reason"] == "InvalidImageName"
     });

@@ -1,4 +1,4 @@
-//! An agent that is killed in the middle of something leaves it to the next one.
+//! The next agent completes what a killed agent was doing.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ on_both_runtimes!(
 );
 
 /// The cgroup of a burstable pod, stopped as an agent does on cgroup v1 before it kills. Goes on when
-/// dropped, so that a test that fails leaves nobody behind who cannot die.
+/// dropped, so that a failing test leaves no process behind that cannot die.
 struct Frozen {
     cgroup: String,
     file: PathBuf,
@@ -68,7 +68,7 @@ fn who_was_frozen_to_be_killed_is_not_left_so(cluster: &mut Cluster) {
         ["killed", "spared", "deleted"].map(|name| cluster.run(&burstable(name)));
     let [of_killed, of_spared, of_deleted] =
         [&killed, &spared, &deleted].map(|pod| Frozen::new(cluster, pod));
-    // One was to be killed and has only not been able to die; nobody had got to the others.
+    // One process was sent SIGKILL but could not die; the others were not signalled yet.
     let condemned = of_killed.processes(&killed);
     for id in &condemned {
         cgroup::kill(*id);
@@ -91,7 +91,7 @@ fn who_was_frozen_to_be_killed_is_not_left_so(cluster: &mut Cluster) {
             true => Err(format!("{} in {}", gone.state(), gone.cgroup)),
         });
     }
-    // Who had lost nothing goes on as if nothing had been.
+    // A pod without killed processes continues.
     let went_on = cluster.until_running(&json!("spared"));
     assert_eq!(of_spared.state(), "THAWED");
     assert_eq!(status(&went_on, "main"), status(&spared, "main"));

@@ -1,4 +1,4 @@
-//! How containers begin, are watched and end.
+//! Start, probes and termination of containers.
 
 use std::time::{Duration, Instant};
 
@@ -110,13 +110,13 @@ fn a_container_that_fails_is_held_back(cluster: &mut Cluster) {
     });
     let status = status(&pod, "main");
     let uid = pod["metadata"]["uid"].as_str().unwrap();
-    let told = status["state"]["waiting"]["message"].as_str().unwrap();
-    let delay = told
+    let printed = status["state"]["waiting"]["message"].as_str().unwrap();
+    let delay = printed
         .strip_prefix("back-off ")
         .and_then(|rest| rest.split(' ').next());
-    assert!(matches!(delay, Some("10s" | "20s")), "{told}");
+    assert!(matches!(delay, Some("10s" | "20s")), "{printed}");
     let rest = format!(" restarting failed container=main pod=p_default({uid})");
-    assert!(told.ends_with(&rest), "{told}");
+    assert!(printed.ends_with(&rest), "{printed}");
     let last = &status["lastState"]["terminated"];
     assert_eq!(last["exitCode"], 3, "{pod:#}");
     assert_eq!(last["reason"], "Error", "{pod:#}");
@@ -232,7 +232,7 @@ fn logs_go_soon_after_their_pod(cluster: &mut Cluster) {
     );
     cluster.run(&keeps);
     cluster.run(&talks);
-    // By name: folders of pods, and links for those who collect logs of all containers.
+    // By name: directories of pods, and links for collectors of container logs.
     let count = |pod: &str| {
         let folders = ["log/pods", "log/containers"].map(|name| cluster.data_dir().join(name));
         let entries = folders

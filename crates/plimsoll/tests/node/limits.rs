@@ -1,4 +1,4 @@
-//! Limits and requests are not only written down: they bite.
+//! Limits and requests take effect.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn who_takes_too_much_memory_is_killed_inside_its_own_limit(cluster: &mut Cluste
     let ended = &status(&hogs, "hog")["state"]["terminated"];
     assert_eq!(ended["reason"], "OOMKilled", "{ended}");
     assert_eq!(ended["exitCode"], 137, "{ended}");
-    // Nobody else was meant.
+    // No other pod was affected.
     assert_eq!(status(&hogs, "neighbour")["ready"], true, "{hogs:#}");
     assert_eq!(status(&hogs, "neighbour")["restartCount"], 0);
     cluster.mentions("get pods", "OOMKilled");

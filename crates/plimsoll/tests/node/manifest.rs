@@ -1,4 +1,4 @@
-//! The objects of tests. Each test changes what matters to it.
+//! Default objects of tests, which each test modifies.
 
 use serde_json::{Value, json};
 
@@ -16,10 +16,10 @@ pub(crate) fn sized(name: &str, resources: &Value) -> Value {
     container
 }
 
-/// A script that waits until it is told to stop, and then stops at once.
+/// A script that waits for SIGTERM and then exits at once.
 pub(crate) const WAIT: &str = "trap exit TERM; while true; do sleep 1 & wait; done";
 
-/// A pod of these containers, which is taken away quickly.
+/// A pod of these containers with a short grace period.
 pub(crate) fn pod(name: &str, containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -74,7 +74,7 @@ pub(crate) fn container_id<'a>(pod: &'a Value, container: &str) -> &'a str {
         .1
 }
 
-/// Whether a pod says that it had to go for others.
+/// Whether a pod's status reports that it was preempted for others.
 pub(crate) fn is_disrupted(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|condition| {

@@ -1,4 +1,4 @@
-//! What pods reach, and what reaches them, without a network plugin.
+//! Connectivity of pods without a network plugin.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[ignore = "tier: root"]
 fn ports_of_the_machine_lead_to_pods() {
     let mut cluster = Cluster::start(Runtime::Embedded);
-    // Below those that the kernel gives out, so that nobody gets it by chance.
+    // Below the ephemeral ports of the kernel, so that no process gets it by chance.
     let mut ports = (20_000..30_000).skip(std::process::id() as usize % 9_000);
     let port = ports
         .find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok())

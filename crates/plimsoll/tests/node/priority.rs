@@ -1,4 +1,4 @@
-//! Who goes before others when not all can stay.
+//! The order in which pods give way to more important ones.
 
 use plimsoll_testkit::cgroup::processes;
 use rustix::process::Signal;

@@ -1,4 +1,4 @@
-//! README's commands work as they are printed, one after the other, and print what is shown.
+//! README's commands work as printed, in order, and print the output shown.
 //!
 //! They run as root with the machine's `kubectl`, in mount and network namespaces of their own: the
 //! data directory, the logs, the ports and the bridge are the default ones, and are not those of
@@ -14,7 +14,7 @@ use plimsoll_testkit::vm::slowness;
 use crate::cluster::PLIMSOLL;
 use crate::transcript::{Step, blocks, compare};
 
-/// The command that goes on until it is stopped, in a terminal of its own.
+/// The command that runs until it is stopped, in a terminal of its own.
 const UP: &str = "cargo run --release -- up";
 
 /// What it says when the commands that follow may be given.

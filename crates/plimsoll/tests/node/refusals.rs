@@ -1,4 +1,4 @@
-//! What cannot work is told in plain words, before anything is begun.
+//! Preflight errors are reported before anything starts.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -61,7 +61,7 @@ impl Trial {
         assert!(!exists(&kubepods), "cgroups were made");
     }
 
-    /// Nothing was begun.
+    /// Nothing was started.
     fn is_untouched(&self) {
         self.is_without_cgroups();
         assert!(
@@ -98,7 +98,7 @@ fn only_root_runs_pods() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_port_that_is_taken_is_named() {
+fn port_in_use_is_reported() {
     let trial = Trial::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -109,7 +109,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_runtime_that_is_not_there_is_named() {
+fn missing_runtime_is_reported() {
     let trial = Trial::new();
     let socket = trial.folder.path().join("no.sock").display().to_string();
     let refusal = trial.up(&["--runtime", &format!("unix://{socket}")], |_| ());
@@ -119,7 +119,7 @@ fn a_runtime_that_is_not_there_is_named() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_data_directory_that_is_a_file_is_named() {
+fn file_as_data_directory_is_reported() {
     let trial = Trial::new();
     std::fs::write(trial.data(), "not a directory").unwrap();
     let refusal = trial.up(&[], |_| ());
@@ -129,7 +129,7 @@ fn a_data_directory_that_is_a_file_is_named() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_cgroup_root_that_is_not_there_is_named() {
+fn missing_cgroup_root_is_reported() {
     let trial = Trial::new();
     let refusal = trial.up(&["--cgroup-root", "/plimsoll-not-there"], |_| ());
     // The last one given counts, or clap refuses two.
@@ -139,7 +139,7 @@ fn a_cgroup_root_that_is_not_there_is_named() {
 
 #[test]
 #[ignore = "tier: root"]
-fn more_reserved_than_there_is_is_refused() {
+fn reservations_above_capacity_are_rejected() {
     let trial = Trial::new();
     let file = trial.folder.path().join("kubelet.yaml");
     let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
@@ -152,7 +152,7 @@ fn more_reserved_than_there_is_is_refused() {
 
 #[test]
 #[ignore = "tier: root"]
-fn a_machine_is_checked_before() {
+fn check_node_reports_an_unfit_machine() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let check = |further: &[&str]| {
         let mut command = Command::new(PLIMSOLL);
@@ -162,12 +162,12 @@ fn a_machine_is_checked_before() {
         command.args(further).output().expect("plimsoll starts")
     };
     let fine = check(&[]);
-    let told = String::from_utf8_lossy(&fine.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&fine.stdout).into_owned();
     for part in ["user", "cgroups", "swap"] {
-        assert!(told.contains(part), "{part} is missing: {told}");
+        assert!(printed.contains(part), "{part} is missing: {printed}");
     }
     let missing = check(&["--runtime", "unix:///plimsoll/no.sock"]);
     assert_eq!(missing.status.code(), Some(1), "{missing:?}");
-    let told = String::from_utf8_lossy(&missing.stdout).into_owned();
-    assert!(told.contains("/plimsoll/no.sock"), "{told}");
+    let printed = String::from_utf8_lossy(&missing.stdout).into_owned();
+    assert!(printed.contains("/plimsoll/no.sock"), "{printed}");
 }

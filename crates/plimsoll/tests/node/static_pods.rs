@@ -1,4 +1,4 @@
-//! Pods that come from files on the machine.
+//! Pods from manifest files on the machine.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn with_manifests(runtime: Runtime) -> Cluster {
 }
 
 fn write(cluster: &Cluster, manifest: &Value) {
-    // As careful people do it, so that nobody reads half a file.
+    // Renamed into place, so that the agent never reads half a file.
     let folder = cluster.folder().join("manifests");
     let half = folder.join(".half");
     std::fs::write(&half, manifest.to_string()).expect("the folder is ours");

@@ -1,4 +1,4 @@
-//! What kubectl asks of a running container: logs, commands, files, ports.
+//! kubectl with running containers: logs, exec, cp, port-forward.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -51,7 +51,7 @@ fn logs_are_shown(cluster: &mut Cluster) {
     let stamped = cluster.kubectl("logs twice -c main --timestamps --tail=1");
     let (stamp, line) = stamped.split_once(' ').expect("a time and a line");
     assert!(stamp.starts_with("20") && line == "three\n", "{stamped}");
-    // Those who collect logs find a link to each.
+    // Log collectors find a link to each.
     let id = container_id(&cluster.get("pod twice"), "main").to_owned();
     let link = format!("log/containers/twice_default_main-{id}.log");
     let log = std::fs::read_to_string(cluster.data_dir().join(link)).unwrap();
@@ -107,11 +107,11 @@ fn commands_run_in_containers(cluster: &mut Cluster) {
     let where_it_runs = cluster.kubectl("exec p -- hostname");
     assert_eq!(where_it_runs, "p\n");
     // kubectl itself wants a terminal for -t; `script` gives it one.
-    let told = terminal(cluster, "exec -it p -- sh -c \"tty; stty size; exit 5\"");
-    assert!(told.contains("/dev/pts/"), "{told}");
+    let printed = terminal(cluster, "exec -it p -- sh -c \"tty; stty size; exit 5\"");
+    assert!(printed.contains("/dev/pts/"), "{printed}");
     assert!(
-        told.contains("command terminated with exit code 5"),
-        "{told}"
+        printed.contains("command terminated with exit code 5"),
+        "{printed}"
     );
 }
 
@@ -152,7 +152,7 @@ fn containers_are_attached_to(cluster: &mut Cluster) {
     writeln!(input, "second").unwrap();
     assert_eq!(next(), "got second");
     drop(input);
-    // Who was attached once and goes away takes the input with it.
+    // A client that detaches closes the input (stdinOnce).
     cluster.until_phase("reader", "Succeeded");
     cluster.shows("logs reader", "ready\ngot first\ngot second\nover\n");
 }
@@ -178,10 +178,12 @@ fn ports_are_forwarded(cluster: &mut Cluster) {
     cluster.run(&pod("web", &[container("main", serve)]));
     let mut forwarding = Running(cluster.start_kubectl("port-forward web :8080"));
     let mut lines = BufReader::new(forwarding.0.stdout.take().unwrap()).lines();
-    let told = lines.next().expect("it tells the port").expect("text");
-    let port = told.strip_prefix("Forwarding from 127.0.0.1:");
-    let port = port.and_then(|rest| rest.split(' ').next()).expect(&told);
-    let port: u16 = port.parse().expect(&told);
+    let printed = lines.next().expect("it prints the port").expect("text");
+    let port = printed.strip_prefix("Forwarding from 127.0.0.1:");
+    let port = port
+        .and_then(|rest| rest.split(' ').next())
+        .expect(&printed);
+    let port: u16 = port.parse().expect(&printed);
     for _ in 0..3 {
         let answer = until("the pod answers", || {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|e| e.to_string())?;

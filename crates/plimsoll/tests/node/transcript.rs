@@ -1,4 +1,4 @@
-//! Commands and what they print, as documents show them in blocks marked `console`.
+//! Commands and their output in blocks of documents marked `console`.
 
 use std::fmt::Write as _;
 

@@ -13,7 +13,7 @@ use crate::hostile::RUNTIME_VARIABLE;
 /// `PLIMSOLL_VM_CASES=embedded cargo test -p plimsoll --test node -- --ignored --nocapture vm::`
 const CASES_VARIABLE: &str = "PLIMSOLL_VM_CASES";
 
-/// What the kernel's interface matters to. The others are told nothing new by another cgroup
+/// The tests that depend on the kernel's interface. The others learn nothing new from another cgroup
 /// version, and emulated cpus are slow.
 const CHOSEN: [&str; 8] = [
     "cgroups::embedded::every_cgroup_holds_what_its_pod_asks_for",
@@ -22,7 +22,7 @@ const CHOSEN: [&str; 8] = [
     "adoption::embedded::containers_outlive_an_agent_that_is_killed",
     "lifecycle::embedded::readiness_gates_a_pod",
     "streams::embedded::commands_run_in_containers",
-    "pressure::process_ids::the_pod_with_most_processes_goes_at_once",
+    "pressure::process_ids::pod_with_most_processes_is_killed_at_once",
     // The clock of the machine that runs tests cannot be set.
     "clock_of_the_server::",
 ];
@@ -61,13 +61,13 @@ fn hostile_containers_are_held(runtime: &str, machine: Machine) {
 #[test]
 #[ignore = "tier: vm"]
 fn nodes_are_the_same_on_cgroup_v2() {
-    let told = std::env::var(CASES_VARIABLE).unwrap_or_default();
-    let told: Vec<&str> = told.split_whitespace().collect();
+    let printed = std::env::var(CASES_VARIABLE).unwrap_or_default();
+    let printed: Vec<&str> = printed.split_whitespace().collect();
     let mut machine = machine()
         .tool("mkfs.ext4")
         .tool("script")
         .tool("docker-registry");
-    if told.is_empty() {
+    if printed.is_empty() {
         return machine.run_own_tests(&CHOSEN, LIMIT).unwrap();
     }
     machine = machine.containerd().tool("ip");
@@ -76,5 +76,5 @@ fn nodes_are_the_same_on_cgroup_v2() {
     if authorities.exists() {
         machine = machine.file(authorities, &authorities.to_string_lossy());
     }
-    machine.run_own_tests(&told, LIMIT).unwrap();
+    machine.run_own_tests(&printed, LIMIT).unwrap();
 }

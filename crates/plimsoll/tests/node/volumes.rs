@@ -1,4 +1,4 @@
-//! What containers find inside: files, variables, who they are, their network.
+//! What containers find inside: files, variables, user and group, network.
 
 use serde_json::{Value, json};
 
@@ -66,11 +66,11 @@ fn settings_reach_containers(cluster: &mut Cluster) {
     );
     let token = cluster.kubectl(&format!("exec p -- cat {token}/token"));
     assert_eq!(token.split('.').count(), 3, "{token}");
-    let who = cluster.kubectl(&format!(
+    let user = cluster.kubectl(&format!(
         "auth whoami --token={token} -o jsonpath={{.status.userInfo.username}}"
     ));
-    let is_known = who == "system:serviceaccount:default:default" || who == "kubernetes-admin";
-    assert!(is_known, "{who}");
+    let is_known = user == "system:serviceaccount:default:default" || user == "kubernetes-admin";
+    assert!(is_known, "{user}");
 
     // What changes is seen inside, without a restart.
     cluster.kubectl("patch configmap colours -p {\"data\":{\"sky\":\"red\"}}");
@@ -88,7 +88,7 @@ fn settings_reach_containers(cluster: &mut Cluster) {
         { "name": "X", "valueFrom": { "configMapKeyRef": { "name": "nope", "key": "x" } } },
     ]);
     cluster.create(&pod("missing", &[missing]));
-    cluster.until_object("pod missing", "told why", |pod| {
+    cluster.until_object("pod missing", "has a reason", |pod| {
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         waiting["reason"] == "CreateContainerConfigError"
             && waiting["message"] == "configmap \"nope\" not found"

@@ -1,4 +1,4 @@
-//! Many pods at once, by those who look after them.
+//! Many pods at once, created by controllers.
 
 use plimsoll_testkit::waiting::until;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Who watches the pods all the time, and remembers those that are gone.
+//! Watches the pods all the time, and remembers deleted ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Begins to watch. An API that does not answer is asked again.
+    /// Starts the watch. Retries if the API does not answer.
     pub(crate) fn keep(kubeconfig: PathBuf) -> Ledger {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let is_over = Arc::new(AtomicBool::new(false));

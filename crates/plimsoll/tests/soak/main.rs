@@ -1,28 +1,28 @@
-//! The soak: a node that is never left alone, held to the rules all the time.
+//! The soak: a node under constant load, checked against rules all the time.
 //!
 //! A real agent on a played machine of 700 MiB starts and ends pods of all kinds at random, hogs run
-//! it dry, and it is killed and started again in between. Nobody may be evicted without need, nothing
+//! it dry, and it is killed and started again in between. No pod may be evicted without need, nothing
 //! may be started twice, and whenever all pods are gone nothing of them may be left: no cgroup, mount,
 //! process, network card or file, no descriptor and no memory of the agent.
 //!
 //!     cargo test -p plimsoll --test soak -- --ignored --nocapture             # three minutes at most
 //!     PLIMSOLL_SOAK_SECONDS=3600 PLIMSOLL_SOAK_SEED=7 cargo test …            # an hour, another order
 //!
-//! Reading order: [`cast`] (the pods), [`rules`] (what holds at all times), [`ledger`] (who watches
-//! that), [`vitals`] (what may not grow), [`soak`] (the rounds).
+//! Reading order: [`workload`] (the pods), [`rules`] (what holds at all times), [`ledger`] (watches
+//! that), [`agent_usage`] (what may not grow), [`soak`] (the rounds).
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test fails by panicking, and whoever runs this for an hour wants to see how it goes"
+    reason = "a test fails by panicking, and a run of an hour prints its progress"
 )]
 
-mod cast;
+mod agent_usage;
 mod ledger;
 mod rules;
 mod rules_find;
 mod soak;
-mod vitals;
+mod workload;
 
 // The cluster is that of the tests of single nodes, which need more of it than a soak does.
 #[path = "../node/api.rs"]
@@ -38,23 +38,23 @@ use std::time::{Duration, Instant};
 
 use soak::Soak;
 
-/// How long it goes on, in seconds. If nobody says, until as much has happened as on a node in an
-/// hour, or for as long as a run of all tests can afford.
+/// The duration in seconds. By default until as much has happened as on a node in an hour, or for as
+/// long as a run of all tests can afford.
 const SECONDS_VARIABLE: &str = "PLIMSOLL_SOAK_SECONDS";
 const AFFORDABLE_SECONDS: u64 = 150;
 
 /// What happens when; the same number begins alike.
 const SEED_VARIABLE: &str = "PLIMSOLL_SOAK_SEED";
 
-/// After so long everything goes, and what is left is looked at.
+/// How often all pods are deleted and leftovers are checked.
 const BETWEEN_QUIET_POINTS: Duration = Duration::from_secs(30);
 
 #[test]
 #[ignore = "tier: root"]
-fn nothing_is_left_behind_and_nobody_goes_without_need() {
+fn nothing_is_left_behind_and_no_pod_is_evicted_without_need() {
     let seed = number(SEED_VARIABLE).unwrap_or(1);
-    let told = number(SECONDS_VARIABLE);
-    let length = Duration::from_secs(told.unwrap_or(AFFORDABLE_SECONDS));
+    let printed = number(SECONDS_VARIABLE);
+    let length = Duration::from_secs(printed.unwrap_or(AFFORDABLE_SECONDS));
     eprintln!(
         "{SEED_VARIABLE}={seed} {SECONDS_VARIABLE}={}",
         length.as_secs()
@@ -63,7 +63,7 @@ fn nothing_is_left_behind_and_nobody_goes_without_need() {
     let mut soak = Soak::start(seed);
     soak.warm_up();
     let is_over =
-        |soak: &Soak| begun.elapsed() >= length || told.is_none() && soak.has_seen_enough();
+        |soak: &Soak| begun.elapsed() >= length || printed.is_none() && soak.has_seen_enough();
     while !is_over(&soak) {
         let quiet_at = Instant::now() + BETWEEN_QUIET_POINTS;
         while Instant::now() < quiet_at && !is_over(&soak) {

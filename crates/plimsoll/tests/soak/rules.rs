@@ -1,4 +1,4 @@
-//! What holds at all times. Each rule answers with what it finds broken.
+//! Invariants. Each rule returns the violations that it finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::decision::{DecisionRecord, EvictionRecord};
 use serde_json::Value;
 
-use crate::cast::Role;
 use crate::manifest::is_disrupted;
+use crate::workload::Role;
 
 /// What a pod that is gone may still be charged for: the kernel's own records of it.
 const RESIDUE: i64 = 4 << 20;
 
-/// The beginning of what a pod is told whose agent was ended in the moment of the kill.
+/// The prefix of the message of a pod whose agent was killed at the moment of the eviction.
 const UNRECORDED: &str = "The pod was evicted by an agent that was stopped";
 
-/// The beginning of what a pod is told that was not let in.
+/// The prefix of the message of a pod that was rejected.
 const REFUSED: &str = "The node had condition: ";
 
 fn name(pod: &Value) -> &str {
@@ -116,7 +116,7 @@ pub(crate) fn of_pod(pod: &Value) -> Vec<String> {
         must(!is_restarted, "evicted and started again");
     } else if pod["status"]["phase"] == "Failed" && pod["metadata"]["deletionTimestamp"].is_null() {
         let fails = matches!(role, Role::Failure | Role::Glutton | Role::Hog);
-        must(fails, "ended, and nobody wanted it to");
+        must(fails, "ended without a reason");
     }
     if role.stays() {
         must(!is_restarted, "started again");
@@ -154,7 +154,7 @@ pub(crate) fn of_decisions<'a>(records: impl Iterator<Item = &'a Record>) -> Vec
     broken
 }
 
-/// `evicted` are those who had to go before, by uid.
+/// `evicted` are the pods evicted before, by uid.
 fn of_eviction(
     record: &Record,
     eviction: &EvictionRecord,
@@ -191,7 +191,7 @@ fn of_eviction(
     let mut others = decision.ranking.iter();
     if is_within && others.any(|other| may_go(&other.pod, other.is_exempt) && other.exceeds_request)
     {
-        broken.push("within its request, and somebody else was not".to_owned());
+        broken.push("within its request, while another pod was not".to_owned());
     }
     broken
 }
@@ -205,7 +205,7 @@ fn is_needed(decision: &DecisionRecord) -> bool {
     })
 }
 
-/// Who was evicted by the API has to be who was evicted by the records. Who was not killed at once
+/// The pods evicted according to the API must be those of the records. A pod that was not killed at once
 /// may have come to another end meanwhile: the kernel may have been first.
 pub(crate) fn of_agreement<'a>(
     pods: impl Iterator<Item = &'a Value>,
@@ -221,20 +221,24 @@ pub(crate) fn of_agreement<'a>(
     let mut broken = Vec::new();
     for pod in pods.filter(|pod| is_evicted(pod)) {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
-        let told = &pod["status"]["message"];
+        let message = &pod["status"]["message"];
         match recorded.remove(uid) {
-            None if told
+            None if message
                 .as_str()
-                .is_some_and(|told| told.starts_with(UNRECORDED)) => {}
+                .is_some_and(|message| message.starts_with(UNRECORDED)) => {}
             None => broken.push(format!("{} was evicted without a record", name(pod))),
-            Some((eviction, _)) if *told != eviction.message.as_str() => {
-                let message = &eviction.message;
-                broken.push(format!("{} was told {told}: {message:?}", name(pod)));
+            Some((eviction, _)) if *message != eviction.message.as_str() => {
+                let expected = &eviction.message;
+                broken.push(format!(
+                    "{} has the message {message}, expected {expected:?}",
+                    name(pod)
+                ));
             }
             Some(_) => {}
         }
     }
     let silent = recorded.into_values().filter(|(_, is_killed)| *is_killed);
-    broken.extend(silent.map(|(eviction, _)| format!("{} does not say so", eviction.pod)));
+    broken
+        .extend(silent.map(|(eviction, _)| format!("{} is not reported as Evicted", eviction.pod)));
     broken
 }

@@ -1,4 +1,4 @@
-//! The rules find what they are there to find.
+//! The rules detect violations.
 
 use plimsoll_core::config::{NodeConfig, Profile};
 use plimsoll_core::eviction::record::{OutcomeRecord, Record, Recorder};
@@ -12,8 +12,8 @@ use plimsoll_core::resources::Bytes;
 use plimsoll_core::threshold::DiskLayout;
 use serde_json::{Value, json};
 
-use crate::cast::Role;
 use crate::rules;
+use crate::workload::Role;
 
 const MIB: i64 = 1 << 20;
 
@@ -54,7 +54,7 @@ fn a_container_that_is_started_twice_is_found() {
 }
 
 #[test]
-fn an_end_that_is_taken_back_is_found() {
+fn reverted_termination_is_detected() {
     let ended = pod(
         Role::Hog,
         &json!({ "phase": "Failed", "reason": "Evicted" }),
@@ -75,7 +75,7 @@ fn an_end_that_is_taken_back_is_found() {
 }
 
 #[test]
-fn who_says_something_untrue_of_its_end_is_found() {
+fn wrong_termination_reason_is_detected() {
     let disrupted = json!([{
         "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet",
     }]);
@@ -110,7 +110,7 @@ fn who_says_something_untrue_of_its_end_is_found() {
     let failed = json!({ "phase": "Failed" });
     finds(
         &rules::of_pod(&pod(Role::Calm, &failed)),
-        Some("nobody wanted it to"),
+        Some("without a reason"),
     );
     finds(&rules::of_pod(&pod(Role::Failure, &failed)), None);
 }
@@ -165,14 +165,14 @@ fn candidate((name, request, used): (&str, i64, i64)) -> (Candidate, PodUsage) {
 }
 
 #[test]
-fn a_decision_that_is_right_is_left_alone() {
+fn correct_decision_passes() {
     let record = decided(&[("keeper", 40, 20), ("hog", 24, 500)], 150);
     assert_eq!(record.decision.evictions[0].pod, "default/hog");
     finds(&rules::of_decisions([&record].into_iter()), None);
 }
 
 #[test]
-fn a_decision_that_is_wrong_is_found() {
+fn wrong_decision_is_detected() {
     let right = decided(&[("keeper", 40, 20), ("hog", 24, 500)], 150);
     let changed = |change: &dyn Fn(&mut Record)| {
         let mut wrong = right.clone();
@@ -192,7 +192,7 @@ fn a_decision_that_is_wrong_is_found() {
         record.decision.evictions[0].pod = "default/keeper".to_owned();
         record.decision.ranking.reverse();
     });
-    mentions(&within, "within its request, and somebody else was not");
+    mentions(&within, "within its request, while another pod was not");
     let two = changed(&|record| {
         let one = record.decision.evictions[0].clone();
         record.decision.evictions.push(one);
@@ -201,7 +201,7 @@ fn a_decision_that_is_wrong_is_found() {
 }
 
 #[test]
-fn who_goes_before_the_last_is_gone_is_one_too_many() {
+fn eviction_before_the_last_victim_ended_is_detected() {
     let pods = [("first", 24, 400), ("second", 24, 100)];
     let first = decided(&pods, 150);
     assert_eq!(first.decision.evictions[0].pod, "default/first");
@@ -217,7 +217,7 @@ fn who_goes_before_the_last_is_gone_is_one_too_many() {
 }
 
 #[test]
-fn api_and_records_have_to_agree() {
+fn api_and_records_agree() {
     let record = decided(&[("hog", 24, 500)], 150);
     let mut evicted = pod(
         Role::Hog,
@@ -235,7 +235,7 @@ fn api_and_records_have_to_agree() {
         uid: "hog".to_owned(),
         outcome: "killed".to_owned(),
     }]);
-    finds(&agree(&[], &[&killed]), Some("does not say so"));
+    finds(&agree(&[], &[&killed]), Some("is not reported as Evicted"));
     evicted["status"]["message"] = json!("something else");
-    finds(&agree(&[evicted], &[&record]), Some("was told"));
+    finds(&agree(&[evicted], &[&record]), Some("has the message"));
 }

@@ -10,17 +10,17 @@ use plimsoll_testkit::inventory::Inventory;
 use plimsoll_testkit::waiting::{until, until_within};
 use serde_json::{Value, json};
 
-use crate::cast::{self, CONFIG_MAP, Company, OTHER_IMAGE, Role};
+use crate::agent_usage::AgentUsage;
 use crate::cluster::{Cluster, Runtime, configured};
 use crate::ledger::Ledger;
 use crate::manifest::status;
 use crate::rules;
-use crate::vitals::Vitals;
+use crate::workload::{self, CONFIG_MAP, Company, OTHER_IMAGE, Role};
 
 /// What the played machine has; its lines are at 260 and 200 MiB.
 const CAPACITY: &str = "cpu=4,memory=700Mi";
 
-/// More pods than that at once would be slow rather than telling.
+/// More pods at once would be slow and find nothing more.
 const MOST_PODS: usize = 10;
 
 /// How long what is left of deleted pods may take to go.
@@ -56,9 +56,9 @@ struct Actor {
 /// A container that runs: its id and its processes.
 type Running = (Value, BTreeSet<u32>);
 
-/// A node, what is on it, and who watches.
+/// A node, its pods, and the watchers.
 pub(crate) struct Soak {
-    // Goes first: it asks the cluster.
+    // Dropped first: it uses the cluster.
     ledger: Ledger,
     cluster: Cluster,
     random: Rng,
@@ -74,7 +74,7 @@ pub(crate) struct Soak {
     /// What was there before the first pod.
     empty: Inventory,
     /// What the agent took when it had seen everything once.
-    warm: Vitals,
+    warm: AgentUsage,
 }
 
 impl Soak {
@@ -112,7 +112,7 @@ impl Soak {
             restarts: 0,
             may_restart: false,
             empty: Inventory::default(),
-            warm: Vitals::default(),
+            warm: AgentUsage::default(),
             cluster,
         }
     }
@@ -125,7 +125,7 @@ impl Soak {
         self.hogs(1);
         self.clear();
         self.settle();
-        self.warm = self.vitals_at_rest();
+        self.warm = self.usage_at_rest();
         self.say("warm");
         self.may_restart = true;
     }
@@ -169,7 +169,7 @@ impl Soak {
     /// The last word.
     pub(crate) fn end(self) {
         let evictions = self.ledger.seen().evictions();
-        assert!(evictions > 0, "nobody was evicted: the soak tells nothing");
+        assert!(evictions > 0, "no pod was evicted: the soak proves nothing");
     }
 
     fn name(&mut self, role: Role) -> String {
@@ -187,7 +187,7 @@ impl Soak {
         let mut manifests = Vec::new();
         for role in roles {
             let name = self.name(*role);
-            manifests.push(cast::manifest(&name, *role, &mut self.random));
+            manifests.push(workload::manifest(&name, *role, &mut self.random));
             self.actors.push(Actor { name, role: *role });
         }
         self.cluster.create_all(manifests);
@@ -241,7 +241,7 @@ impl Soak {
         let mut names = Vec::new();
         for _ in 0..count {
             let name = self.name(Role::Hog);
-            manifests.push(cast::hog_manifest(&name, company, &mut self.random));
+            manifests.push(workload::hog_manifest(&name, company, &mut self.random));
             names.push(name);
         }
         self.cluster.create_all(manifests);
@@ -254,7 +254,7 @@ impl Soak {
     /// The agent is ended while a hog takes memory.
     fn unwatched_hog(&mut self) {
         let name = self.name(Role::Hog);
-        let manifest = cast::hog_manifest(&name, Company::Nobody, &mut self.random);
+        let manifest = workload::hog_manifest(&name, Company::None, &mut self.random);
         self.cluster.create(&manifest);
         let object = format!("pod {name}");
         self.cluster.until_object(&object, "on its way", |pod| {
@@ -267,7 +267,7 @@ impl Soak {
     }
 
     /// Waits for the end of a hog. One that was not watched may have been killed by the kernel, or
-    /// have ended before anybody could tell why.
+    /// have ended before its reason was visible.
     fn until_evicted(&self, name: &str, is_excused: bool) {
         let pod = self.cluster.until_phase(name, "Failed");
         self.ledger.seen().take(&pod);
@@ -392,13 +392,13 @@ impl Soak {
                 Err(format!("{left:#?}"))
             }
         });
-        if self.warm == Vitals::default() {
+        if self.warm == AgentUsage::default() {
             return;
         }
         self.remembered.retain(|made| made.elapsed() < REMEMBERED);
         let remembered = self.remembered.len();
         until_within(SETTLING, "the agent takes no more than it did", || {
-            let now = Vitals::of(self.cluster.up.id());
+            let now = AgentUsage::of(self.cluster.up.id());
             match now.is_like(&self.warm, remembered) {
                 true => Ok(()),
                 false => Err(now.beyond(&self.warm)),
@@ -407,10 +407,10 @@ impl Soak {
     }
 
     /// What the agent takes once it has let go of what it needs for a moment only.
-    fn vitals_at_rest(&self) -> Vitals {
-        let mut last = (Vitals::of(self.cluster.up.id()), Instant::now());
+    fn usage_at_rest(&self) -> AgentUsage {
+        let mut last = (AgentUsage::of(self.cluster.up.id()), Instant::now());
         until_within(SETTLING, "the agent's descriptors come to rest", || {
-            let now = Vitals::of(self.cluster.up.id());
+            let now = AgentUsage::of(self.cluster.up.id());
             if !now.is_at_rest(&last.0) {
                 last = (now.clone(), Instant::now());
             }
@@ -421,7 +421,7 @@ impl Soak {
         })
     }
 
-    /// Nothing is broken. Who watches may be a moment late: a pod may be known to be evicted before
+    /// No rule is broken. The watchers may be a moment late: a pod may be known to be evicted before
     /// the record of that is.
     fn judge(&self) {
         until_within(PATIENCE_OF_JUDGES, "all rules hold", || {
@@ -435,19 +435,19 @@ impl Soak {
     }
 
     fn say(&self, what: &str) {
-        let vitals = Vitals::of(self.cluster.up.id());
+        let usage = AgentUsage::of(self.cluster.up.id());
         let evictions = self.ledger.seen().evictions();
         let (at, age) = (
             self.begun.elapsed().as_secs(),
             self.restarted.elapsed().as_secs(),
         );
         eprintln!(
-            "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s that remembers {} pods: {vitals}",
+            "{at:>5}s {what}: {} pods, {evictions} evicted, {} restarts; agent of {age} s that remembers {} pods: {usage}",
             self.pods,
             self.restarts,
             self.remembered.len(),
         );
-        for more in vitals.more_descriptors(&self.warm) {
+        for more in usage.more_descriptors(&self.warm) {
             eprintln!("       {more}");
         }
     }

@@ -1,7 +1,7 @@
-//! The stories in `examples/stories` print what is kept beside them, and docs/stories.md shows it.
+//! The stories in `examples/stories` print their recorded output, which docs/stories.md shows.
 //!
 //! Each is a test: `tools/08-overcommit` needs kubectl, `root/02-hard-eviction` has to run
-//! containers, and `vm/stories` tells some of them again on cgroup v2.
+//! containers, and `vm/stories` runs some of them again on cgroup v2.
 //!
 //! With `UPDATE_STORIES=1` what they print is kept, and what is kept is shown; examples/stories/README.md
 //! has the commands.
@@ -17,13 +17,13 @@ use plimsoll_testkit::vm::slowness;
 
 use story::Story;
 
-/// Which stories are told, by words that are in their names; all of them if it is not set.
+/// Selects stories by parts of their names [default: all].
 const STORIES_VARIABLE: &str = "PLIMSOLL_STORIES";
 
-/// How many stories are told at once. They wait most of the time.
+/// How many stories run at once. They wait most of the time.
 const AT_ONCE: usize = 4;
 
-/// In a virtual machine they do not.
+/// The same on an emulated machine, where they use the cpu.
 const AT_ONCE_WHERE_SLOW: usize = 2;
 
 fn repository() -> PathBuf {
@@ -51,17 +51,17 @@ fn stories() -> Vec<Story> {
     stories
 }
 
-fn is_told(name: &str) -> bool {
-    let told = std::env::var(STORIES_VARIABLE);
-    told.map_or(true, |told| {
-        told.split_whitespace().any(|word| name.contains(word))
+fn is_selected(name: &str) -> bool {
+    let names = std::env::var(STORIES_VARIABLE);
+    names.map_or(true, |names| {
+        names.split_whitespace().any(|word| name.contains(word))
     })
 }
 
 fn trial(story: Story) -> Trial {
     let name = format!("{}/{}", story.needs(), story.name());
     let tier = format!("tier: {}", story.needs());
-    Trial::test(name, move || Ok(story.tell(is_updating())?))
+    Trial::test(name, move || Ok(story.run(is_updating())?))
         .with_kind(tier)
         .with_ignored_flag(true)
 }
@@ -76,7 +76,7 @@ fn the_page_shows_every_story() -> Result<(), Failed> {
     match shown == page {
         true => Ok(()),
         false => Err(format!(
-            "docs/stories.md is not what stories keep; UPDATE_STORIES=1 writes it:\n{page}"
+            "docs/stories.md is outdated; UPDATE_STORIES=1 writes it:\n{page}"
         ))?,
     }
 }
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     };
     arguments.test_threads.get_or_insert(at_once);
     let mut trials: Vec<Trial> = stories().into_iter().map(trial).collect();
-    trials.retain(|trial| is_told(trial.name()));
+    trials.retain(|trial| is_selected(trial.name()));
     trials.push(Trial::test(
         "the_page_shows_every_story",
         the_page_shows_every_story,

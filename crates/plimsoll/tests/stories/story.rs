@@ -1,4 +1,4 @@
-//! One story: a script, and what it prints.
+//! A story: a script and its output.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -69,11 +69,11 @@ impl Story {
         std::fs::read_to_string(self.output_file()).unwrap_or_default()
     }
 
-    /// Runs the script and compares, or keeps what it prints. `Err` tells what is different.
-    pub(crate) fn tell(&self, keeps: bool) -> Result<(), String> {
+    /// Runs the script and compares, or keeps what it prints. `Err` has the difference.
+    pub(crate) fn run(&self, keeps: bool) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{} does not start: {error}", self.name());
         let work = tempfile::tempdir().map_err(failed)?;
-        let told = Command::new(self.folder.join("run"))
+        let reported = Command::new(self.folder.join("run"))
             .env("PLIMSOLL", Path::new(env!("CARGO_BIN_EXE_plimsoll")))
             .env("TMPDIR", work.path())
             .stdin(Stdio::null())
@@ -81,8 +81,8 @@ impl Story {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(failed)?;
-        let place = place(work.path(), told.id());
-        let output = told.wait_with_output().map_err(failed)?;
+        let place = place(work.path(), reported.id());
+        let output = reported.wait_with_output().map_err(failed)?;
         let printed = trimmed(&String::from_utf8_lossy(&output.stdout));
         if !output.status.success() {
             let complaints = String::from_utf8_lossy(&output.stderr);
@@ -165,7 +165,7 @@ pub(crate) fn page(stories: &[Story]) -> String {
 const INTRODUCTION: &str = "\
 # Stories
 
-What happens to nodes and pods that ask for, or take, more than there is. Each story is a script in
+Scripts that show what happens when pods request or use more than a node has. Each story is a script in
 [`examples/stories`](../examples/stories) with the manifests it uses; it starts a cluster of its own, shows what happens
 with `kubectl`, and leaves nothing behind. Those that run containers need root:
 
@@ -174,7 +174,7 @@ with `kubectl`, and leaves nothing behind. Those that run containers need root:
 # examples/stories/02-hard-eviction/run
 ```
 
-Below is what they print, whether cgroups are v1 or v2. Tests run every one of them and compare, so that this page stays
+Below is their output, with cgroup v1 and v2. Tests run every one of them and compare, so that this page stays
 true; only measured amounts of memory and disk differ from run to run. `busybox`, `jq` and `kubectl` have to be installed.
 ";
 

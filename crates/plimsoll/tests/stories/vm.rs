@@ -16,19 +16,19 @@ const CHOSEN: &str = "01-reservations 02-hard-eviction 06-disk-pressure";
 /// Machines that run tests are busy, and all stories take a quarter of an hour.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// The machine's own; a story of memory has 600 MiB, and two are told at once.
+/// The machine's own; a story about memory needs 600 MiB, and two run at once.
 const MEMORY_MIB: u32 = 2048;
 
 const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
 pub(crate) fn trial() -> Trial {
     Trial::test("vm/stories", || {
-        let told = std::env::var(STORIES_VARIABLE).unwrap_or_else(|_| CHOSEN.to_owned());
+        let printed = std::env::var(STORIES_VARIABLE).unwrap_or_else(|_| CHOSEN.to_owned());
         let plimsoll = given_program().unwrap_or_else(|| PLIMSOLL.into());
         let stories = crate::stories_folder();
         let mut machine = Machine::new()
             .memory_mib(MEMORY_MIB)
-            .variable(STORIES_VARIABLE, &told)
+            .variable(STORIES_VARIABLE, &printed)
             .program(&plimsoll, PLIMSOLL)
             .folder(&stories, &stories.to_string_lossy());
         for tool in ["bash", "jq", "kubectl", "mkfs.ext4"] {

@@ -1,4 +1,4 @@
-//! A hog, and what has to come of it.
+//! A trial with a hog, and its expected outcome.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::quantity::Quantity;
 
-use crate::lead::{
-    TOLD, create_watched, let_pass, note, start_sampler, terminated, until_ended, words,
+use crate::driver::{
+    REPORTED, create_watched, let_pass, note, start_sampler, terminated, until_ended, words,
 };
 use crate::node::{NAME, Node, pod};
-use crate::outcome::{Outcome, Told, unix_nanos};
+use crate::outcome::{Outcome, Reported, unix_nanos};
 use crate::plan::{LINE_MIB, Setup, Trial};
 use crate::sampler::{Sample, Sampler};
 use crate::table;
 
-/// For so long nobody else must go.
+/// How long no other pod may be evicted.
 const AFTERMATH: Duration = Duration::from_secs(3);
-/// How long nobody takes memory, for comparison.
+/// The length of the trial without load, for comparison.
 const CALM: Duration = Duration::from_secs(20);
 /// How far a hog is from the line when it begins to grow.
 const RUN_UP: u32 = 2;
@@ -41,12 +41,12 @@ pub(crate) fn feed_hog(
     };
     let hold = fastrand::u32(0..longest);
     let prefill = LINE_MIB + lead_of_pods(&trial.setup) + i64::from(rate * RUN_UP);
-    let mut told = words(&["--rate", &rate.to_string(), "--hold", &hold.to_string()]);
-    told.extend(words(&["--prefill-to", &prefill.to_string()]));
+    let mut arguments = words(&["--rate", &rate.to_string(), "--hold", &hold.to_string()]);
+    arguments.extend(words(&["--prefill-to", &prefill.to_string()]));
     if is_polite {
-        told.push("--polite".to_owned());
+        arguments.push("--polite".to_owned());
     }
-    create_watched(node, &sampler, "hog", &pod("hog", "hog", &told, None));
+    create_watched(node, &sampler, "hog", &pod("hog", "hog", &arguments, None));
     let hog = until_ended(node, "hog");
     let_pass(AFTERMATH);
     // Before records are read, which takes cpu and is not part of the trial.
@@ -57,16 +57,16 @@ pub(crate) fn feed_hog(
         let mut evictions = record.decision.evictions.iter();
         evictions.any(|eviction| eviction.pod == "default/hog")
     });
-    let told = Told {
+    let reported = Reported {
         decided: decided.and_then(|record| Some(record.at?.as_nanos())),
         pressure: node.pressed_at(),
         evicted: node.evicted(),
         stalls,
     };
-    let outcome = Outcome::new(trial, &recording, &told);
+    let outcome = Outcome::new(trial, &recording, &reported);
     println!("{}", table::line(&outcome));
-    if outcome.told.is_some_and(|told| told > TOLD) {
-        // Who was late: the agent, or the one who watches the API?
+    if outcome.reported.is_some_and(|reported| reported > REPORTED) {
+        // Shows whether the agent was late, or the watcher of the API.
         println!("{}", node.log_of_status());
     }
     let mut problems = check(&outcome, &hog);
@@ -82,15 +82,15 @@ pub(crate) fn feed_hog(
     (outcome, problems)
 }
 
-/// Has nobody take memory, for as long as a hog takes.
+/// Runs without load, for as long as a hog takes.
 pub(crate) fn leave_alone(node: &Node, trial: Trial) -> Outcome {
     let sampler = start_sampler(node);
     let_pass(CALM);
-    let told = Told {
+    let reported = Reported {
         stalls: stalls(),
-        ..Told::default()
+        ..Reported::default()
     };
-    let outcome = Outcome::new(trial, &sampler.stop(), &told);
+    let outcome = Outcome::new(trial, &sampler.stop(), &reported);
     println!("{}", table::line(&outcome));
     outcome
 }
@@ -117,7 +117,7 @@ fn stalls() -> Vec<(i64, Duration)> {
     lines.collect()
 }
 
-/// What is not as it should be, whatever the machine.
+/// Violations that do not depend on the machine.
 fn check(outcome: &Outcome, hog: &Pod) -> Vec<String> {
     let mut problems = Vec::new();
     let mut expect = |is_so: bool, what: String| {
@@ -166,7 +166,7 @@ fn check(outcome: &Outcome, hog: &Pod) -> Vec<String> {
     problems
 }
 
-/// The event has to name who took too much of what.
+/// The event must name the pod and the resource.
 fn is_not_blamed(annotations: &BTreeMap<String, String>) -> Option<String> {
     let says = |name: &str| annotations.get(name).map(String::as_str);
     let usage = says("offending_containers_usage").and_then(|usage| usage.parse::<Quantity>().ok());

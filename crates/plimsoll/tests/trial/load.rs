@@ -1,4 +1,4 @@
-//! What runs in the pods. The role is the name that the program is called by.
+//! The program in the pods. Its role is argument zero.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -71,7 +71,7 @@ pub(crate) fn run(role: Role, words: &Words) -> ! {
 }
 
 fn take_memory(words: &Words) -> ! {
-    // Whoever is the first process of a container and has no handler ignores SIGTERM.
+    // The first process of a container ignores SIGTERM unless it has a handler.
     if words.0.iter().any(|word| word == "--polite") {
         std::thread::spawn(end_when_told);
     }

@@ -1,17 +1,17 @@
-//! The eviction trial: a node with a memory of its own, and a pod that takes all of it.
+//! The eviction trial: a virtual machine as node, and a pod that allocates all its memory.
 //!
 //! A virtual machine (cgroup v2, 2 cpus, 2 GiB) runs `plimsoll up` with a hard line at 300 MiB. Beside
 //! the hog there are a Guaranteed pod that notes down when it was kept waiting, and two small ones.
-//! What is measured is when the line was crossed, when somebody had to go, when it was dead, how far
-//! memory went down and who suffered. The same was measured with a kubelet.
+//! What is measured is when the line was crossed, when the agent chose a pod, when that was dead, how far
+//! memory went down and which pods were affected. The same was measured with a kubelet.
 //!
 //!     cargo test -p plimsoll --test trial -- --ignored                        # a short set
 //!     PLIMSOLL_TRIALS=36 cargo test --release -p plimsoll --test trial -- --ignored
 //!     PLIMSOLL_TRIALS=36 PLIMSOLL_PROGRAM=target/release/plimsoll cargo test -p plimsoll --test trial -- --ignored
 //!     PLIMSOLL_TRIALS=page-cache cargo test -p plimsoll --test trial -- --ignored
 //!
-//! This program is all of it: the test on the host (`vm`), the one who leads the trials in the guest
-//! (`lead`, with `hog`, `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).
+//! This program is all of it: the test on the host (`vm`), the driver of the trials in the guest
+//! (`driver`, with `hog`, `plan`, `node`, `sampler`, `outcome` and `table`), and what runs in the pods (`load`).
 
 #![expect(
     clippy::unwrap_used,
@@ -19,8 +19,8 @@
     reason = "a test fails by panicking, and the console of the guest is all there is to see"
 )]
 
+mod driver;
 mod hog;
-mod lead;
 mod load;
 mod mem_info;
 mod node;
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = words.collect();
     if let [first, plan, strictness] = words.as_slice()
-        && first == vm::LEAD
+        && first == vm::DRIVE
     {
-        return lead::main(plan, strictness == vm::STRICT);
+        return driver::main(plan, strictness == vm::STRICT);
     }
     let arguments = libtest_mimic::Arguments::from_args();
     libtest_mimic::run(&arguments, vec![vm::trial()]).exit_code()

@@ -1,4 +1,4 @@
-//! `/proc/meminfo`, and what a kubelet would make of it.
+//! `/proc/meminfo`, and the memory.available that a kubelet derives from it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

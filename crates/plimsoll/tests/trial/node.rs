@@ -1,4 +1,4 @@
-//! The node of a trial: `plimsoll up` in the guest, and what its API says.
+//! The node of a trial: `plimsoll up` in the guest, and its API.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -62,7 +62,7 @@ impl Node {
         let process = launch(setup);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
-            // Who watches the API must not be the one who is late.
+            // The watcher of the API must not cause the delay itself.
             .on_thread_start(become_urgent)
             .enable_all()
             .build();
@@ -88,7 +88,7 @@ impl Node {
         node
     }
 
-    /// Stops it; its pods go on.
+    /// Stops it; its pods keep running.
     pub(crate) fn stop(mut self) {
         let id = i32::try_from(self.process.id())
             .ok()
@@ -135,7 +135,7 @@ impl Node {
         self.seen().pods.get(name).cloned()
     }
 
-    /// All pods that were evicted and are still there to tell.
+    /// All evicted pods that still exist.
     pub(crate) fn evicted(&self) -> Vec<String> {
         let seen = self.seen();
         let evicted = seen.pods.iter().filter(|(_, pod)| {
@@ -181,7 +181,7 @@ impl Node {
         })
     }
 
-    /// What the agent has noted down about the status it reports.
+    /// The agent's log lines about the status it reports.
     pub(crate) fn log_of_status(&self) -> String {
         let log = log();
         let is_about = |line: &&str| line.contains("status reported") || line.contains("evicting");

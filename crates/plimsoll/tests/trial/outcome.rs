@@ -1,4 +1,4 @@
-//! What came of a trial, from what was seen.
+//! The outcome of a trial, from its recordings.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,12 +19,12 @@ pub(crate) fn unix_nanos() -> i64 {
 
 /// What the agent and the API said.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
-    /// When it was decided that the hog has to go.
+pub(crate) struct Reported {
+    /// When the agent decided to evict the hog.
     pub(crate) decided: Option<i64>,
     /// When the API said that the node is under pressure.
     pub(crate) pressure: Option<i64>,
-    /// Who was evicted, by the API.
+    /// The evicted pods, according to the API.
     pub(crate) evicted: Vec<String>,
     /// How long the Guaranteed pod was kept waiting: when, and how long.
     pub(crate) stalls: Vec<(i64, Duration)>,
@@ -56,7 +56,7 @@ impl Stall {
     }
 
     /// How long the node let it wait: all of it but the time in which the kernel held it to its own
-    /// cpu limit, since whatever takes the host's cpu is charged to who runs in an emulated machine.
+    /// cpu limit, since the emulator charges the host's cpu time to the processes of the guest.
     /// To look for memory takes cpu too, so the time for that counts in any case.
     pub(crate) fn by_node(&self) -> Duration {
         let micros = |number: i64| Duration::from_micros(u64::try_from(number).unwrap_or_default());
@@ -73,7 +73,7 @@ pub(crate) struct Outcome {
     pub(crate) decided: Option<Duration>,
     pub(crate) dead: Option<Duration>,
     /// From the decision until the API said that the node is under pressure.
-    pub(crate) told: Option<Duration>,
+    pub(crate) reported: Option<Duration>,
     pub(crate) lowest_mib: i64,
     pub(crate) oom_kills: i64,
     /// The worst that the node did to the Guaranteed pod.
@@ -89,13 +89,13 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn new(trial: Trial, recording: &Recording, told: &Told) -> Outcome {
+    pub(crate) fn new(trial: Trial, recording: &Recording, reported: &Reported) -> Outcome {
         let samples = &recording.samples;
         let signal = |index: usize| samples[index].left.min(samples[index].left_to_pods) / 1024;
         let seen = (0..samples.len()).find(|index| signal(*index) < LINE_MIB);
         let seen = seen.map(|index| samples[index].at);
         // The decision may come before the next look.
-        let crossed = seen.into_iter().chain(told.decided).min();
+        let crossed = seen.into_iter().chain(reported.decided).min();
         let since = |at: Option<i64>| Some(nanos(at? - crossed?));
         let hog = trial.load.name();
         let dead = recording.deaths.iter().find(|death| death.name == hog);
@@ -104,7 +104,7 @@ impl Outcome {
         let begun = samples.first().map_or(0, |sample| sample.at);
         // As was done with the kubelet: what the hog takes to start is not what is measured.
         let from = crossed.map_or(begun, |crossed| begun.max(crossed - RUN_UP));
-        let late = told.stalls.iter().filter(|(at, _)| *at > from);
+        let late = reported.stalls.iter().filter(|(at, _)| *at > from);
         let stalls = late.map(|(at, late)| Stall::new(samples, *at, *late));
         let stalls: Vec<Stall> = stalls.collect();
         let worst = stalls.iter().max_by_key(|stall| stall.by_node()).copied();
@@ -114,12 +114,12 @@ impl Outcome {
             .map(|(stall, crossed)| (stall.at - crossed) as f64 / 1e9);
         let gaps = samples.windows(2).map(|pair| pair[1].at - pair[0].at);
         Outcome {
-            decided: since(told.decided),
+            decided: since(reported.decided),
             dead: since(dead.map(|death| death.at)),
-            told: told
+            reported: reported
                 .pressure
-                .zip(told.decided)
-                .map(|(told, decided)| nanos(told - decided)),
+                .zip(reported.decided)
+                .map(|(reported, decided)| nanos(reported - decided)),
             lowest_mib: (0..samples.len()).map(signal).min().unwrap_or(0),
             oom_kills: last - first,
             stall: worst.unwrap_or_default(),
@@ -130,13 +130,13 @@ impl Outcome {
                 .max()
                 .unwrap_or_default(),
             bystanders_killed: recording.deaths.iter().filter(|d| d.name != hog).count(),
-            evicted: told.evicted.clone(),
+            evicted: reported.evicted.clone(),
             blind: nanos(gaps.max().unwrap_or(0)),
             trial,
         }
     }
 
-    /// Whether the hog went because of the agent, and nobody because of the kernel.
+    /// Whether the agent evicted the hog, and the kernel killed no process.
     pub(crate) fn is_clean(&self) -> bool {
         self.oom_kills == 0
             && self

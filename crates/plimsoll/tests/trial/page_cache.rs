@@ -1,4 +1,4 @@
-//! A pod that reads a large file again and again: memory that is used, and is not.
+//! A pod that reads a large file repeatedly: its page cache is reclaimable.
 
 use std::fs::File;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_testkit::waiting::until_within;
 
-use crate::lead::{create_watched, let_pass, start_sampler, until_ended};
+use crate::driver::{create_watched, let_pass, start_sampler, until_ended};
 use crate::node::{Node, pod};
 use crate::outcome::unix_nanos;
 use crate::plan::{LINE_MIB, Trial};
@@ -17,7 +17,7 @@ const FILE: &str = "/data/large";
 const SIZE: u64 = 1450 << 20;
 /// How long the page cache may take to press by a kubelet's signal.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How long nobody must go after it does.
+/// How long no pod may be evicted afterwards.
 const CALM: Duration = Duration::from_secs(10);
 
 /// Has the file read; answers what was not as it should be.
@@ -73,7 +73,7 @@ pub(crate) fn read_much(node: &Node, trial: &Trial) -> Vec<String> {
     problems
 }
 
-/// Waits until a kubelet would evict somebody.
+/// Waits until a kubelet would evict a pod.
 fn until_pressed() {
     use crate::mem_info::{MemInfo, Reread};
     let mut memory = Reread::open("/proc/meminfo").unwrap();
@@ -106,5 +106,5 @@ fn what_was_counted(record: &Record) -> Option<String> {
         })
     };
     let is_told = says("workingSet", true, true) && says("memAvailable", false, false);
-    (!is_told).then(|| format!("the record does not tell what was counted: {sources:?}"))
+    (!is_told).then(|| format!("the record does not name the source: {sources:?}"))
 }

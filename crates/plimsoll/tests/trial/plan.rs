@@ -1,4 +1,4 @@
-//! Which trials there are.
+//! The list of trials.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) struct Setup {
     /// Whether 300 MiB are reserved for the system and the agent, so that the pods' own cgroup has a
     /// line too, which is crossed first.
     pub(crate) is_reserved: bool,
-    /// Whether the agent looks every ten seconds only.
+    /// Whether the agent checks only every ten seconds.
     pub(crate) is_poll_only: bool,
     /// Where `memory.available` comes from.
     pub(crate) memory_signal: &'static str,
@@ -29,13 +29,13 @@ pub(crate) enum Load {
     Hog {
         /// In MiB per second.
         rate: u32,
-        /// Whether it ends when it is told to.
+        /// Whether it exits on SIGTERM.
         is_polite: bool,
     },
     /// The page cache of a process that reads a large file again and again.
     Reader,
-    /// Nobody: what bystanders wait for without a hog is the machine's doing.
-    Nobody,
+    /// No load: what bystanders wait for without a hog is caused by the machine.
+    None,
 }
 
 impl Load {
@@ -44,7 +44,7 @@ impl Load {
         match self {
             Load::Hog { .. } => "hog",
             Load::Reader => "reader",
-            Load::Nobody => "nobody",
+            Load::None => "none",
         }
     }
 }
@@ -57,9 +57,9 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Whether it is held to the limits: somebody takes memory, and the kernel wakes the agent.
+    /// Whether the limits apply: a pod takes memory, and the kernel wakes the agent.
     pub(crate) fn is_measured(&self) -> bool {
-        !self.setup.is_poll_only && self.load != Load::Nobody
+        !self.setup.is_poll_only && self.load != Load::None
     }
 
     /// What it is called in the table.
@@ -71,7 +71,7 @@ impl Trial {
                 format!("{rate} MiB/s{manners}")
             }
             Load::Reader => format!("page cache, {}", self.setup.memory_signal),
-            Load::Nobody => "nobody".to_owned(),
+            Load::None => "none".to_owned(),
         };
         let poll = match self.setup.is_poll_only {
             true => ", --poll-only",
@@ -149,7 +149,7 @@ pub(crate) fn stages(name: &str) -> Vec<Stage> {
     let rounds = count.div_ceil(plain.len() + RATES.len());
     let rates = RATES.map(stubborn);
     plain = plain.repeat(rounds);
-    plain.insert(0, Load::Nobody);
+    plain.insert(0, Load::None);
     let hogs = [
         stage(poll, &rates.repeat(rounds.div_ceil(4))),
         stage(reserved, &rates.repeat(rounds)),

@@ -1,7 +1,7 @@
-//! The one who looks: every 20 ms, whatever else goes on.
+//! The sampler: takes a sample every 20 ms, whatever else runs.
 //!
-//! It has a thread with real-time priority and locked memory, so that it still looks when nobody else
-//! gets anywhere. Deaths are told by the kernel.
+//! It has a thread with real-time priority and locked memory, so that it still samples when no other process
+//! runs. The kernel reports exits of processes.
 
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -61,7 +61,7 @@ struct Watched {
     process: OwnedFd,
 }
 
-/// Looks until it is told to stop.
+/// Samples until it is stopped.
 pub(crate) struct Sampler {
     stop: Arc<AtomicBool>,
     watch: Sender<Watched>,
@@ -171,7 +171,7 @@ fn look(stop: &AtomicBool, watch: &Receiver<Watched>, keeper: Option<i32>) -> Re
     recording
 }
 
-/// Waits until it is time for the next look. Who ends meanwhile is noted down at once.
+/// Waits until the next sample. Records processes that exit meanwhile at once.
 fn wait_for_deaths(watched: &mut Vec<Watched>, due: Instant, deaths: &mut Vec<Death>) {
     loop {
         let left = due.saturating_duration_since(Instant::now());

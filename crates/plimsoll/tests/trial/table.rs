@@ -1,8 +1,8 @@
-//! What the trials came to, in Markdown, beside what a kubelet came to.
+//! The results of the trials in Markdown, with those of a kubelet.
 
 use std::time::Duration;
 
-use crate::lead::processes;
+use crate::driver::processes;
 use crate::outcome::Outcome;
 use crate::plan::Load;
 
@@ -20,12 +20,12 @@ const KUBELET: [(&str, &str, &str, &str); 9] = [
     ("B, 200 MiB/s", "0 of 4", "1.8 / 1.8 / 1.9", "0.01"),
 ];
 
-/// One trial, for those who watch.
+/// One trial as a line of progress.
 pub(crate) fn line(outcome: &Outcome) -> String {
     let Outcome {
         decided,
         dead,
-        told,
+        reported,
         lowest_mib,
         oom_kills,
         stall,
@@ -35,7 +35,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
         ..
     } = outcome;
     format!(
-        "{}: decided {decided:?}, dead {dead:?}, API {told:?} after the decision, lowest \
+        "{}: decided {decided:?}, dead {dead:?}, API {reported:?} after the decision, lowest \
          {lowest_mib} MiB, {oom_kills} OOM kills, stall {:?} (at {stalled_at:.1?} s: {stall:?}), evicted {evicted:?}, sampler \
          blind for {blind:?}",
         outcome.trial.label(),
@@ -96,13 +96,13 @@ fn print_figures(outcomes: &[Outcome]) {
 
 fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let clean = outcomes.iter().filter(|one| one.is_clean()).count();
-    let clean = match outcomes.iter().all(|one| one.trial.load == Load::Nobody) {
+    let clean = match outcomes.iter().all(|one| one.trial.load == Load::None) {
         true => "-".to_owned(),
         false => clean.to_string(),
     };
     let decided = spread(outcomes.iter().filter_map(|one| one.decided));
     let dead = spread(outcomes.iter().filter_map(|one| one.dead));
-    let told = spread(outcomes.iter().filter_map(|one| one.told));
+    let reported = spread(outcomes.iter().filter_map(|one| one.reported));
     let lowest = outcomes.iter().map(|one| one.lowest_mib).min();
     let stall = outcomes.iter().map(|one| one.stall.by_node()).max();
     let latest = outcomes.iter().map(|one| one.latest).max();
@@ -117,7 +117,7 @@ fn row(label: &str, outcomes: &[&Outcome]) -> String {
     let (_, their_clean, their_dead, their_stall) = kubelet.unwrap_or(&("", "", "", ""));
     format!(
         "| {label} | {} | {clean} | {oom_kills} | {decided} | {dead} | {} MiB | {:.3} | {:.3} | {killed} | {evicted} | \
-         {told} | {their_clean} | {their_dead} | {their_stall} |",
+         {reported} | {their_clean} | {their_dead} | {their_stall} |",
         outcomes.len(),
         lowest.unwrap_or(0),
         stall.unwrap_or_default().as_secs_f64(),

@@ -1,4 +1,4 @@
-//! The host's part: a machine with everything in it.
+//! The host's part: starts the virtual machine.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use plimsoll_testkit::vm::{Machine, given_program};
 
 use crate::node::IMAGE;
 
-/// The word that has this program lead trials.
-pub(crate) const LEAD: &str = "lead";
+/// The word that makes this program drive trials.
+pub(crate) const DRIVE: &str = "drive";
 /// Whether times are held to their limits. A build without optimization, in an emulated machine, on
 /// one that has other things to do, is slow by itself; so only a release build is, or one that was
 /// given.
@@ -48,7 +48,7 @@ pub(crate) fn trial() -> Trial {
             .tool("chrt")
             .file(&archive, ARCHIVE)
             .run(
-                &[PROGRAM, LEAD, &plan, strictness],
+                &[PROGRAM, DRIVE, &plan, strictness],
                 limit,
                 &mut std::io::stdout(),
             );

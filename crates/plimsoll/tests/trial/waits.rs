@@ -1,8 +1,8 @@
-//! What a process waited for, by the kernel's account.
+//! What a process waited for, according to the kernel.
 //!
 //! A pod that is late need not be short of memory: one with a cpu limit that has used its share waits
 //! for the next period, and in an emulated machine everything that takes the host's cpu is charged to
-//! whoever runs in the guest.
+//! the processes of the guest.
 
 use crate::mem_info::{Reread, number_after};
 
@@ -27,7 +27,7 @@ impl Waits {
     }
 }
 
-/// The files of its cgroups that tell.
+/// The files of its cgroups with that information.
 pub(crate) struct Causes {
     /// A limit stands at the container and at the pod.
     limits: Vec<Reread>,

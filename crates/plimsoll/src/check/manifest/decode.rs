@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::Entry;
 
-/// The typed object. Wrong types and fields that do not exist are reported; with a wrong type
-/// there is no object.
+/// The typed object. Reports wrong types and unknown fields; returns `None` for a wrong type.
 pub(super) fn decode<T: DeserializeOwned + Serialize>(
     entry: &mut Entry<'_, '_>,
     json: &Value,
@@ -29,7 +28,7 @@ pub(super) fn decode<T: DeserializeOwned + Serialize>(
             None
         }
         Ok(object) => {
-            // What the type does not know is lost on the way back.
+            // Unknown fields are missing after the object is serialized again.
             let kept = serde_json::to_value(&object).unwrap_or_default();
             let mut problems = Vec::new();
             report_lost("", json, &kept, &mut problems);

@@ -1,4 +1,4 @@
-//! Pods, and the kinds that make pods.
+//! Pods and workloads with a pod template.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -23,13 +23,13 @@ use crate::check::report::{
 use super::decode::decode;
 use super::{Entry, Source, namespace_of};
 
-/// A pod, or what the pods of a workload look like.
+/// A pod, or the pod of a workload's template.
 #[derive(Debug)]
 pub(super) struct Workload<'a> {
     kind: String,
     pub(super) namespace: String,
     pod: Pod,
-    /// Where the pod's own fields stand in the manifest: empty, or `spec.template.`.
+    /// The path of the pod's fields in the manifest: empty, or `spec.template.`.
     prefix: &'static str,
     source: Source<'a>,
 }
@@ -105,7 +105,7 @@ impl<'a> Workload<'a> {
         report.findings.push(self.source.locate(row));
     }
 
-    /// What the namespace beside it would not take, by its labels.
+    /// Violations of the Pod Security labels of the namespace.
     fn report_pod_security(&self, namespace: &NamespaceView, report: &mut Report) {
         let plugin = PodSecurity::default();
         let policy = plugin.policy_of(&namespace.labels);
@@ -180,7 +180,7 @@ fn container_row(pod: &PodView, container: &ContainerView, memory: Option<Bytes>
     }
 }
 
-/// What admission set, one line each, in the order in which it happened.
+/// The changes of admission in order, one line each.
 fn changes(reviewed: &Review) -> Vec<String> {
     let defaulted = reviewed.defaulted.iter().map(|set| {
         format!(
@@ -212,7 +212,7 @@ fn override_line(set: &Overridden) -> String {
     )
 }
 
-/// The pod of a manifest and where its fields stand; reports what cannot be read.
+/// The pod of a manifest and the path of its fields; reports decoding errors.
 fn pod_of(entry: &mut Entry<'_, '_>, kind: &str, json: &Value) -> Option<(Pod, &'static str)> {
     const TEMPLATE: &str = "spec.template.";
     let (meta, template) = match kind {
@@ -252,7 +252,7 @@ fn pod_of(entry: &mut Entry<'_, '_>, kind: &str, json: &Value) -> Option<(Pod, &
     Some((template_pod(meta, template?), TEMPLATE))
 }
 
-/// A pod as the workload would make it, under the workload's own name.
+/// A pod as the workload would create it, under the workload's name.
 fn template_pod(owner: ObjectMeta, template: PodTemplateSpec) -> Pod {
     Pod {
         metadata: ObjectMeta {

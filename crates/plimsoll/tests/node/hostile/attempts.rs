@@ -1,4 +1,4 @@
-//! What hostile containers try. Each runs as root with the capabilities that every container has, in
+//! Attacks of hostile containers. Each runs as root with the capabilities that every container has, in
 //! a pod of its own.
 
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) enum Expected {
     Evicted,
     /// The kernel kills it inside its own limit.
     OomKilled,
-    /// It runs on, and only has to end when it is told to.
+    /// It keeps running, and must only end on SIGTERM.
     Runs,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn programs() -> [(&'static str, u32, Vec<u8>); 7] {
 /// program and succeeds unless the kernel forbids its call or does not have it for the container.
 pub(super) const PRELUDE: &str = "
 try() {
-    if told=$(eval \"$1\" 2>&1); then echo \"succeeded: $1: $told\"; else echo \"refused: $1: $told\"; fi
+    if output=$(eval \"$1\" 2>&1); then echo \"succeeded: $1: $output\"; else echo \"refused: $1: $output\"; fi
 }
 allowed() { \"$@\"; code=$?; [ $code != 1 ] && [ $code != 38 ]; }
 ";

@@ -1,5 +1,5 @@
-//! Hostile containers: what they try is refused or bounded, they end within their grace, and their
-//! neighbours do not notice. Prints a table of the attempts, by runtime and version of cgroups.
+//! Hostile containers: their attacks are refused or bounded, they end within their grace period, and
+//! other pods are not affected. Prints a table of the attempts, by runtime and version of cgroups.
 
 mod attempts;
 mod program;
@@ -169,14 +169,14 @@ fn neighbour() -> Value {
     pod("neighbour", &[main])
 }
 
-/// Whether the neighbour goes on counting, with all its memory, and was never started anew.
+/// Whether the other pod continues to count, with all its memory, without a restart.
 fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
     let beat = || -> Result<u64, String> {
-        let told = cluster.try_kubectl("exec neighbour -- cat /tmp/beat");
-        let mut words = told.stdout.split_whitespace();
+        let reported = cluster.try_kubectl("exec neighbour -- cat /tmp/beat");
+        let mut words = reported.stdout.split_whitespace();
         match (words.next().map(str::parse), words.next()) {
             (Some(Ok(count)), Some("8000000")) => Ok(count),
-            _ => Err(format!("{told:?}")),
+            _ => Err(format!("{reported:?}")),
         }
     };
     let first = until("the neighbour counts", beat);
@@ -210,9 +210,9 @@ fn outcome(cluster: &Cluster, attempt: &Attempt) -> Ended {
         Expected::Runs => runs(cluster, &name),
     };
     // Whatever else it has to show, nothing that it tried may have worked.
-    let told = logs(cluster, &name);
-    match told.contains("succeeded") || told.contains(SECRET) {
-        true => Err(told),
+    let reported = logs(cluster, &name);
+    match reported.contains("succeeded") || reported.contains(SECRET) {
+        true => Err(reported),
         false => ended,
     }
 }
@@ -226,10 +226,10 @@ fn logs(cluster: &Cluster, name: &str) -> String {
 /// Waits until a pod's script is through; gives what it printed.
 fn is_done(cluster: &Cluster, name: &str) -> String {
     until(&format!("{name} is done"), || {
-        let told = logs(cluster, name);
-        match told.lines().any(|line| line == "done") {
-            true => Ok(told),
-            false => Err(told),
+        let reported = logs(cluster, name);
+        match reported.lines().any(|line| line == "done") {
+            true => Ok(reported),
+            false => Err(reported),
         }
     })
 }
@@ -266,20 +266,24 @@ fn is_not_started(cluster: &Cluster, attempt: &Attempt) -> Ended {
 }
 
 fn refused(cluster: &Cluster, name: &str) -> Ended {
-    let told = is_done(cluster, name);
-    let count = told.lines().filter(|line| line.starts_with("refused: "));
+    let reported = is_done(cluster, name);
+    let count = reported
+        .lines()
+        .filter(|line| line.starts_with("refused: "));
     match count.count() {
-        0 => Err(told),
+        0 => Err(reported),
         count => Ok(format!("refused ({count})")),
     }
 }
 
 fn bounded(cluster: &Cluster, name: &str, most: u64) -> Ended {
-    let told = is_done(cluster, name);
-    let bound = told.lines().find_map(|line| line.strip_prefix("bound "));
+    let reported = is_done(cluster, name);
+    let bound = reported
+        .lines()
+        .find_map(|line| line.strip_prefix("bound "));
     match bound.map(str::parse::<u64>) {
         Some(Ok(bound)) if (1..=most).contains(&bound) => Ok(format!("bounded ({bound} MiB)")),
-        _ => Err(told),
+        _ => Err(reported),
     }
 }
 
@@ -304,7 +308,7 @@ fn processes(cluster: &Cluster, name: &str) -> Ended {
     }
 }
 
-/// A pod that goes on until it is deleted; two of them are frozen first.
+/// A pod that runs until it is deleted; two of them are frozen first.
 fn runs(cluster: &Cluster, name: &str) -> Ended {
     if name == "deaf" {
         return has(cluster, name, "running", |pod| {
@@ -341,9 +345,9 @@ fn runs(cluster: &Cluster, name: &str) -> Ended {
         }
         "log-link-race" => {
             for _ in 0..20 {
-                let told = cluster.try_kubectl(&format!("logs {name}"));
-                if format!("{told:?}").contains(SECRET) {
-                    return Err(format!("{told:?}"));
+                let reported = cluster.try_kubectl(&format!("logs {name}"));
+                if format!("{reported:?}").contains(SECRET) {
+                    return Err(format!("{reported:?}"));
                 }
             }
         }

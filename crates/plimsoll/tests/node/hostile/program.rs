@@ -1,4 +1,4 @@
-//! Programs that make one system call, for images: busybox has no word for most of them.
+//! Programs that make one system call, for images: busybox has no applet for most of them.
 
 /// Ends with 0 if the call succeeds, with the number of the error if not.
 pub(super) fn call(number: u32, arguments: [i32; 4]) -> Vec<u8> {

@@ -9,7 +9,7 @@ use super::{NODE_EVENTS, condition, configured, holder, is_disrupted, with_scrat
 use crate::cluster::{Cluster, NODE, Runtime, containerd_place, data_dir};
 use crate::manifest::{WAIT, container, pod};
 
-/// An image that nobody uses.
+/// An unused image.
 const UNUSED: &str = "plimsoll.test/unused:1";
 
 const PRESSURE: (&str, &str) = ("DiskPressure", "node.kubernetes.io/disk-pressure");
@@ -80,7 +80,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
         has_image(node, UNUSED)
     });
 
-    // What nobody needs is enough.
+    // Removing unused images is enough.
     disk.leave_bytes(line - 4 * MIB);
     let node = cluster.until_pressed(PRESSURE.0, PRESSURE.1, true);
     let pressed = condition(&node, PRESSURE.0);
@@ -124,11 +124,11 @@ fn makes_files(count: u32) -> String {
 
 #[test]
 #[ignore = "tier: root"]
-fn who_wrote_just_before_the_line_was_crossed_goes() {
+fn pod_that_wrote_last_is_evicted() {
     let line = 40 * MIB;
     let (cluster, disk) = start(Runtime::Embedded, &json!({ "nodefs.available": "40Mi" }));
     cluster.run_holder(&holder("early", 10), 10);
-    // So many files that looking at them is not worth it every second, unless somebody has to go.
+    // So many files that they are not measured every second, unless a pod must be evicted.
     cluster.run_until_known(
         &with_scratch("late", &makes_files(1200)),
         "inodesUsed",
@@ -143,7 +143,7 @@ fn who_wrote_just_before_the_line_was_crossed_goes() {
 
 #[test]
 #[ignore = "tier: root"]
-fn who_makes_too_many_files_goes() {
+fn pod_with_most_files_is_evicted_for_inodes() {
     let (cluster, mut disk) = start(Runtime::Embedded, &json!({ "nodefs.inodesFree": "600" }));
     cluster.run_until_known(&with_scratch("few", &makes_files(10)), "inodesUsed", 10);
     cluster.run_until_known(&with_scratch("many", &makes_files(300)), "inodesUsed", 300);

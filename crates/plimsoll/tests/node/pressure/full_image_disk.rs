@@ -13,7 +13,7 @@ const UNUSED: &str = "plimsoll.test/unused:1";
 /// With the embedded runtime, writable layers lie beside the images.
 #[test]
 #[ignore = "tier: root"]
-fn a_full_image_disk_costs_who_wrote_into_its_container() {
+fn full_image_disk_evicts_pod_with_largest_writable_layer() {
     let mut disk = None;
     let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
         let images = data_dir(folder).join("images");
@@ -43,7 +43,7 @@ fn a_full_image_disk_costs_who_wrote_into_its_container() {
 /// With containerd on the machine's disk and pods on a small one, images would not help.
 #[test]
 #[ignore = "tier: root"]
-fn a_full_pod_disk_leaves_images_alone() {
+fn full_pod_disk_removes_no_images() {
     let mut disk = None;
     let cluster = Cluster::start_with(Runtime::Containerd, |folder| {
         disk = Some(Disk::mount(folder, &data_dir(folder), 96, 4096));

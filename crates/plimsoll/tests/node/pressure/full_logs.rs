@@ -1,4 +1,4 @@
-//! Logs of running containers are rotated, and nobody who reads them notices.
+//! Logs of running containers are rotated, and readers do not notice.
 
 use plimsoll_testkit::waiting::until;
 use serde_json::json;

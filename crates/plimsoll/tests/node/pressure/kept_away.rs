@@ -1,4 +1,4 @@
-//! Pressure keeps pods away, and they come back when it is over.
+//! Pressure keeps pods away until it ends.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::manifest::{WAIT, container, pod, sized};
 
 const PRESSURE: (&str, &str) = ("MemoryPressure", "node.kubernetes.io/memory-pressure");
 
-/// A node of 600 MiB that is pressed below 500 MiB, but evicts nobody for that.
+/// A node of 600 MiB that is pressed below 500 MiB, but evicts no pod for that.
 fn start(further: &[&str]) -> Cluster {
     let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
         let settings = json!({

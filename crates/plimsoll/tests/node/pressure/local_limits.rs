@@ -1,4 +1,4 @@
-//! Pods that outgrow what they may hold on disk, on a node that has plenty.
+//! Pods beyond their limits of local storage, on a node with free disk space.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use crate::manifest::{WAIT, container, pod};
 
 on_both_runtimes!(
     each_limit_costs_exactly_its_pod,
-    a_directory_in_memory_is_full_and_costs_nobody,
+    full_memory_volume_evicts_no_pod,
 );
 
-/// How long after a pod has outgrown its limit it may take until its end is told. Writable layers
+/// How long after a pod exceeds its limit its end may be reported. Writable layers
 /// are known to containerd as often as it measures them: each second in tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Writes three MiB when told to, and waits.
+/// Writes three MiB on request, and waits.
 fn on_demand(path: &str) -> String {
     format!(
         "while [ ! -e /tmp/go ]; do sleep 0.1; done; dd if=/dev/zero of={path} bs=1M count=3; {WAIT}"
@@ -90,7 +90,7 @@ fn each_limit_costs_exactly_its_pod(cluster: &mut Cluster) {
     assert_eq!(node["spec"]["taints"], Value::Null);
 }
 
-fn a_directory_in_memory_is_full_and_costs_nobody(cluster: &mut Cluster) {
+fn full_memory_volume_evicts_no_pod(cluster: &mut Cluster) {
     let script = "dd if=/dev/zero of=/scratch/f bs=1M count=4 2>&1 | grep -o 'No space left.*'";
     let mut full = with_scratch("full", &format!("{script}; {WAIT}"));
     full["spec"]["volumes"][0]["emptyDir"] = json!({ "medium": "Memory", "sizeLimit": "2Mi" });

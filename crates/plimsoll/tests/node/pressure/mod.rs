@@ -1,4 +1,4 @@
-//! Nodes that run short, and pods that take too much.
+//! Nodes under pressure, and the pods that cause it.
 //!
 //! What runs short is small and the test's own: a file system in a file ([`disk`]), or a number of
 //! processes that a cgroup is said to have.
@@ -85,13 +85,13 @@ impl Cluster {
             let conditions = pod["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|condition| {
-                let told = condition["message"].as_str().unwrap_or_default();
-                condition["type"] == "PodScheduled" && told.contains("untolerated taint")
+                let printed = condition["message"].as_str().unwrap_or_default();
+                condition["type"] == "PodScheduled" && printed.contains("untolerated taint")
             })
         });
     }
 
-    /// Runs a pod and waits until the node knows of what it holds, which decides who is evicted.
+    /// Runs a pod and waits until the node has measured its usage, which decides the eviction.
     fn run_holder(&self, pod: &Value, mebibytes: u64) {
         self.run_until_known(pod, "usedBytes", mebibytes << 20);
     }

@@ -1,4 +1,4 @@
-//! A node that runs short of process ids.
+//! A node under process id pressure.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ const CAPACITY: &str = "pid=200";
 
 #[test]
 #[ignore = "tier: root"]
-fn the_pod_with_most_processes_goes_at_once() {
+fn pod_with_most_processes_is_killed_at_once() {
     let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
         let settings = json!({
             "evictionHard": { "pid.available": "100" },
@@ -32,7 +32,7 @@ fn the_pod_with_most_processes_goes_at_once() {
     assert!(is_disrupted(&many), "{many:#}");
     cluster.until_pressed("PIDPressure", "node.kubernetes.io/pid-pressure", false);
     cluster.run_on(&["few"]);
-    for told in ["NodeHasInsufficientPID", "Attempting to reclaim pids"] {
-        cluster.mentions(NODE_EVENTS, told);
+    for printed in ["NodeHasInsufficientPID", "Attempting to reclaim pids"] {
+        cluster.mentions(NODE_EVENTS, printed);
     }
 }

@@ -1,4 +1,4 @@
-//! A node whose disk counts what each directory holds.
+//! A node whose file system has project quotas.
 
 use std::path::Path;
 use std::process::Command;
@@ -64,27 +64,27 @@ fn until_summary_agrees(cluster: &Cluster, pod: &str, volume: &str) {
         let summary: Value = serde_json::from_str(&summary).unwrap_or_default();
         let mut pods = summary["pods"].as_array().into_iter().flatten();
         let pod = pods.find(|found| found["podRef"]["name"] == pod);
-        let told = pod.map(|pod| &pod["volume"][0]["usedBytes"]);
+        let printed = pod.map(|pod| &pod["volume"][0]["usedBytes"]);
         let inodes = pod.and_then(|pod| pod["volume"][0]["inodesUsed"].as_u64());
-        let told = told.and_then(Value::as_u64).unwrap_or_default();
+        let printed = printed.and_then(Value::as_u64).unwrap_or_default();
         let du = du(volume);
-        match told == du && inodes >= Some(402) {
+        match printed == du && inodes >= Some(402) {
             true => Ok(()),
-            false => Err(format!("{told} and {inodes:?}, but du says {du}")),
+            false => Err(format!("{printed} and {inodes:?}, but du says {du}")),
         }
     });
 }
 
 fn du(path: &str) -> u64 {
-    let told = output(Command::new("du").args(["-sk", path]));
-    let kibibytes = told.split_whitespace().next().unwrap_or_default();
+    let printed = output(Command::new("du").args(["-sk", path]));
+    let kibibytes = printed.split_whitespace().next().unwrap_or_default();
     kibibytes.parse::<u64>().expect("a number") * 1024
 }
 
 /// The project of a directory, as `lsattr` has it: `1048577 -----… directory`.
 fn project_of(path: &str) -> String {
-    let told = output(Command::new("lsattr").args(["-p", "-d", path]));
-    let project = told.split_whitespace().next().unwrap_or_default();
+    let printed = output(Command::new("lsattr").args(["-p", "-d", path]));
+    let project = printed.split_whitespace().next().unwrap_or_default();
     project.to_owned()
 }
 

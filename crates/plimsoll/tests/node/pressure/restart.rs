@@ -1,4 +1,4 @@
-//! An agent that is killed while pods that it has evicted have time left.
+//! An agent that is killed during the grace period of evicted pods.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ const CAPACITY: &str = "pid=200";
 /// How long a pod that does not listen is given.
 const GRACE: Duration = Duration::from_secs(12);
 
-/// A pod that runs one script when the file of its name is there, and another when told to end.
+/// A pod that runs one script when the file of its name exists, and another on SIGTERM.
 fn on_demand(folder: &Path, name: &str, script: &str, at_end: &str) -> Value {
     let wait = "while true; do sleep 1 & wait; done";
-    let waits_for = |file: &str| format!("while [ ! -e /told/{file} ]; do sleep 0.1; done");
+    let waits_for = |file: &str| format!("while [ ! -e /signals/{file} ]; do sleep 0.1; done");
     let (begins, ends) = (waits_for(name), at_end.replace("WAIT", &waits_for("end")));
     let script = format!("trap '{ends}' TERM; {begins}; {script}; {wait}");
     let mut pod = with_scratch(name, &script);
     let spec = &mut pod["spec"];
     spec["terminationGracePeriodSeconds"] = json!(GRACE.as_secs());
     let volumes = spec["volumes"].as_array_mut().unwrap();
-    volumes.push(json!({ "name": "told", "hostPath": { "path": folder } }));
+    volumes.push(json!({ "name": "signals", "hostPath": { "path": folder } }));
     let mounts = spec["containers"][0]["volumeMounts"].as_array_mut();
     mounts
         .unwrap()
-        .push(json!({ "name": "told", "mountPath": "/told" }));
+        .push(json!({ "name": "signals", "mountPath": "/signals" }));
     pod
 }
 
@@ -47,9 +47,9 @@ fn against<'a>(decisions: &'a Value, uid: &'a Value) -> impl Iterator<Item = &'a
 }
 
 /// Has a pod begin, and waits until the agent has decided that it must go, and has written that down.
-fn until_decided(cluster: &Cluster, told: &Path, pod: &Value) {
+fn until_decided(cluster: &Cluster, signals: &Path, pod: &Value) {
     let (name, uid) = (&pod["metadata"]["name"], &pod["metadata"]["uid"]);
-    std::fs::write(told.join(name.as_str().unwrap()), "").unwrap();
+    std::fs::write(signals.join(name.as_str().unwrap()), "").unwrap();
     until("there is a decision against it", || {
         let decisions = written(cluster);
         let is_graceful = |record: &Value| record["outcomes"][0]["outcome"] == "graceful";
@@ -70,8 +70,8 @@ fn written(cluster: &Cluster) -> Value {
 }
 
 /// Kills the agent once it has decided that a pod must go, and is on its way.
-fn kill_while_evicting(cluster: &mut Cluster, told: &Path, pod: &Value) {
-    until_decided(cluster, told, pod);
+fn kill_while_evicting(cluster: &mut Cluster, signals: &Path, pod: &Value) {
+    until_decided(cluster, signals, pod);
     let name = pod["metadata"]["name"].as_str().unwrap();
     cluster.mentions(&format!("events --for pod/{name}"), "Stopping container");
     let now = cluster.get(&format!("pod {name}"));
@@ -117,10 +117,10 @@ fn evicted(cluster: &Cluster, name: &str, exit_code: i32, is_for_others: bool) -
 
 #[test]
 #[ignore = "tier: root"]
-fn who_has_time_left_is_evicted_all_the_same() {
-    let mut told = PathBuf::new();
+fn pod_with_grace_left_is_evicted_after_restart() {
+    let mut signals = PathBuf::new();
     let mut cluster = Cluster::start_with(Runtime::Embedded, |folder| {
-        told = folder.join("told");
+        signals = folder.join("signals");
         let settings = json!({
             "evictionHard": { "memory.available": "100Mi" },
             "evictionSoft": { "pid.available": "100" },
@@ -129,17 +129,17 @@ fn who_has_time_left_is_evicted_all_the_same() {
             "evictionPressureTransitionPeriod": "1s",
         });
         let mut arguments = configured(folder, &settings);
-        // The processes come faster than anybody could end in time.
+        // The processes start faster than they could be killed in time.
         let options = ["--capacity", CAPACITY, "--always-give-grace"];
         arguments.extend(options.map(str::to_owned));
         arguments
     });
-    std::fs::create_dir(&told).unwrap();
+    std::fs::create_dir(&signals).unwrap();
     let forks = "i=0; while [ $i -lt 120 ]; do sleep 600 & i=$((i+1)); done";
-    let polite = on_demand(&told, "polite", forks, "WAIT; exit 0");
-    let deaf = on_demand(&told, "deaf", forks, "");
+    let polite = on_demand(&signals, "polite", forks, "WAIT; exit 0");
+    let deaf = on_demand(&signals, "deaf", forks, "");
     let mut large = on_demand(
-        &told,
+        &signals,
         "large",
         "dd if=/dev/zero of=/scratch/f bs=1M count=3",
         "",
@@ -148,9 +148,9 @@ fn who_has_time_left_is_evicted_all_the_same() {
     let [polite, deaf, large] = [polite, deaf, large].map(|pod| cluster.run(&pod));
     let short = "The node was low on resource: pids. Threshold quantity: 100, available: ";
 
-    // It ends well while nobody sees it.
-    kill_while_evicting(&mut cluster, &told, &polite);
-    std::fs::write(told.join("end"), "").unwrap();
+    // It exits successfully while no agent runs.
+    kill_while_evicting(&mut cluster, &signals, &polite);
+    std::fs::write(signals.join("end"), "").unwrap();
     let uid = polite["metadata"]["uid"].as_str().unwrap();
     let of_pod = format!("{}/kubepods/besteffort/pod{uid}", cluster.cgroup_root());
     let of_container = format!("{of_pod}/{}", container_id(&polite, "main"));
@@ -163,7 +163,7 @@ fn who_has_time_left_is_evicted_all_the_same() {
     assert!(message.starts_with(short), "{message}");
 
     // It has what is left of its time, and no more.
-    kill_while_evicting(&mut cluster, &told, &deaf);
+    kill_while_evicting(&mut cluster, &signals, &deaf);
     let killed = Instant::now();
     until("half of its time is over", || match killed.elapsed() {
         away if away >= GRACE / 2 => Ok(()),
@@ -177,8 +177,8 @@ fn who_has_time_left_is_evicted_all_the_same() {
     let least = GRACE - Duration::from_secs(1);
     assert!(took >= least && took < GRACE + GRACE / 3, "{took:?}");
 
-    // Who breaks its own limit is given a second, so that it may be over before or after.
-    until_decided(&cluster, &told, &large);
+    // A pod beyond its own limit gets one second, so that it may end before or after.
+    until_decided(&cluster, &signals, &large);
     cluster.kill();
     cluster.start_again();
     let message = evicted(&cluster, "large", 137, false);

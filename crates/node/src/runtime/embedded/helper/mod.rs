@@ -54,7 +54,7 @@ const OOM_SCORE_ADJ: &str = "-998";
 pub fn helper_main() -> ExitCode {
     binary::protect();
     // The agent does without; its containers are not to inherit that.
-    crate::frugality::use_huge_pages(true);
+    crate::huge_pages::use_huge_pages(true);
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

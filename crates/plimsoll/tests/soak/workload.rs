@@ -1,4 +1,4 @@
-//! The pods of a soak, and what each of them is there for.
+//! The pods of a soak, and the purpose of each.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ const ROLE_LABEL: &str = "role";
 /// What a pod is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Waits, and ends when told to.
+    /// Waits, and exits on SIGTERM.
     Calm,
     /// Waits, and does not listen.
     Stubborn,
@@ -51,7 +51,7 @@ impl Role {
         Role::Hog,
     ];
 
-    /// Anybody but a hog, those that stay twice as often.
+    /// Any role but a hog, with those that stay twice as often.
     pub(crate) fn any(random: &mut Rng) -> Role {
         match random.u8(0..10) {
             0..=1 => Role::Calm,
@@ -97,11 +97,11 @@ pub(crate) fn manifest(name: &str, role: Role, random: &mut Rng) -> Value {
     shaped(name, role, &script, random)
 }
 
-/// Who is there when a hog takes memory.
+/// The pods on the node when a hog takes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Company {
-    /// Perhaps nobody, not even the agent.
-    Nobody,
+    /// Possibly none, not even the agent.
+    None,
     /// The agent, and no other hog.
     Agent,
     /// The agent and other hogs.
@@ -149,7 +149,7 @@ fn shaped(name: &str, role: Role, script: &str, random: &mut Rng) -> Value {
     pod
 }
 
-/// A script that takes memory: as fast as the machine can where nobody is held to be faster, otherwise
+/// A script that takes memory: as fast as the machine can where no limit applies, otherwise
 /// so fast that an agent without optimization on a busy machine is.
 fn hog(random: &mut Rng, company: Company) -> String {
     let bite = random.u8(2..=8);
@@ -159,13 +159,13 @@ fn hog(random: &mut Rng, company: Company) -> String {
         "mkfifo /memory/p; (while true; do head -c {bite}m /dev/zero; sleep 0.02; done > /memory/p) & \
          exec tail -c 2000m < /memory/p"
     );
-    // Takes it process by process: each fills its buffer and waits for somebody to read it.
+    // Takes it process by process: each fills its buffer and waits for a reader.
     let spreads = format!(
         "mkfifo /memory/p; exec 3<>/memory/p; while true; do \
          dd if=/dev/zero bs={bite}M count=1 >&3 2>/dev/null & sleep 0.02; done"
     );
     let kinds = match company {
-        Company::Nobody => 0..2,
+        Company::None => 0..2,
         Company::Hogs => 1..5,
         Company::Agent => 1..6,
     };

@@ -1,4 +1,4 @@
-//! What the agent itself takes.
+//! Resource usage of the agent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ const MORE_DESCRIPTORS: usize = 6;
 
 /// Of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Vitals {
+pub(crate) struct AgentUsage {
     /// Its own memory; code that has run is kept in memory by intent.
     pub(crate) memory_mebibytes: u64,
     pub(crate) threads: u64,
@@ -21,8 +21,8 @@ pub(crate) struct Vitals {
     pub(crate) descriptors: BTreeMap<String, usize>,
 }
 
-impl Vitals {
-    pub(crate) fn of(process: u32) -> Vitals {
+impl AgentUsage {
+    pub(crate) fn of(process: u32) -> AgentUsage {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -37,11 +37,11 @@ impl Vitals {
                 continue;
             };
             let link = link.to_string_lossy().into_owned();
-            // Numbers of sockets and pipes tell nobody anything.
+            // Numbers of sockets and pipes carry no information.
             let kind = link.split(":[").next().unwrap_or_default().to_owned();
             *descriptors.entry(kind).or_default() += 1;
         }
-        Vitals {
+        AgentUsage {
             memory_mebibytes: number("RssAnon:") / 1024,
             threads: number("Threads:"),
             descriptors,
@@ -53,9 +53,9 @@ impl Vitals {
     }
 
     /// Whether it holds the same files as before. Clients come and go at any time.
-    pub(crate) fn is_at_rest(&self, before: &Vitals) -> bool {
-        let held = |vitals: &Vitals| {
-            let mut held = vitals.descriptors.clone();
+    pub(crate) fn is_at_rest(&self, before: &AgentUsage) -> bool {
+        let held = |usage: &AgentUsage| {
+            let mut held = usage.descriptors.clone();
             held.remove("socket");
             held
         };
@@ -63,14 +63,14 @@ impl Vitals {
     }
 
     /// Whether that is hardly more than another, of an agent that remembers so many pods more.
-    pub(crate) fn is_like(&self, warm: &Vitals, pods: usize) -> bool {
+    pub(crate) fn is_like(&self, warm: &AgentUsage, pods: usize) -> bool {
         let remembered = pods as u64 * MORE_KIBIBYTES_PER_POD / 1024;
         self.memory_mebibytes <= warm.memory_mebibytes + MORE_MEBIBYTES + remembered
             && self.open() <= warm.open() + MORE_DESCRIPTORS
     }
 
     /// Of which descriptors there are more.
-    pub(crate) fn more_descriptors(&self, warm: &Vitals) -> Vec<String> {
+    pub(crate) fn more_descriptors(&self, warm: &AgentUsage) -> Vec<String> {
         let more = self.descriptors.iter().filter_map(|(kind, count)| {
             let known = warm.descriptors.get(kind).copied().unwrap_or_default();
             (*count > known).then(|| format!("descriptor {kind}: {known} became {count}"))
@@ -79,13 +79,13 @@ impl Vitals {
     }
 
     /// How that is more than another.
-    pub(crate) fn beyond(&self, warm: &Vitals) -> String {
+    pub(crate) fn beyond(&self, warm: &AgentUsage) -> String {
         let more = self.more_descriptors(warm).join("\n");
         format!("{warm} became {self}\n{more}")
     }
 }
 
-impl fmt::Display for Vitals {
+impl fmt::Display for AgentUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (memory, threads) = (self.memory_mebibytes, self.threads);
         write!(

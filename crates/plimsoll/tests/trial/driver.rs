@@ -1,4 +1,4 @@
-//! Leads the trials, in the guest.
+//! Runs the trials in the guest.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,8 +23,8 @@ const STARVATION: Duration = Duration::from_secs(180);
 /// How long after the line was crossed the hog is dead, in the middle and at most.
 const DEAD_MEDIAN: Duration = Duration::from_millis(300);
 const DEAD: Duration = Duration::from_millis(500);
-/// How long after the decision the API tells of the pressure.
-pub(crate) const TOLD: Duration = Duration::from_millis(200);
+/// How long after the decision the API reports the pressure.
+pub(crate) const REPORTED: Duration = Duration::from_millis(200);
 /// How long the node may keep the Guaranteed pod waiting.
 const STALL: Duration = Duration::from_millis(50);
 
@@ -48,7 +48,7 @@ pub(crate) fn main(plan: &str, is_strict: bool) -> ExitCode {
                     found
                 }
                 Load::Reader => page_cache::read_much(&node, &trial),
-                Load::Nobody => {
+                Load::None => {
                     outcomes.push(leave_alone(&node, trial));
                     Vec::new()
                 }
@@ -85,7 +85,7 @@ fn prepare() {
     let mut import = Command::new(PLIMSOLL);
     let imported = import.args(["image", "import", ARCHIVE]).output().unwrap();
     assert!(imported.status.success(), "{IMAGE}: {imported:?}");
-    // This one has to go on when nobody else does.
+    // This process must run when no other does.
     fs::write("/proc/self/oom_score_adj", "-1000").unwrap();
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT).unwrap();
 }
@@ -94,7 +94,7 @@ pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Those who must not suffer. What went on over a restart of the agent is there already.
+/// The pods that must not be affected. Those kept over a restart of the agent exist already.
 fn start_bystanders(node: &Node) {
     let keeper = words(&["--mib", "200", "--log", &note("keeper")]);
     let mut all = vec![("keeper", pod("keeper", "keeper", &keeper, Some("256Mi")))];
@@ -127,7 +127,7 @@ pub(crate) fn processes(name: &str) -> Vec<i32> {
     numbers.filter(is_called).collect()
 }
 
-/// A sampler that watches everybody, once the page cache is as it is on a node that was just
+/// A sampler of all processes, once the page cache is as it is on a node that was just
 /// started.
 pub(crate) fn start_sampler(node: &Node) -> Sampler {
     node.until_calm();
@@ -151,7 +151,7 @@ pub(crate) fn create_watched(node: &Node, sampler: &Sampler, name: &str, pod: &s
     sampler.watch(name, pid);
 }
 
-/// Waits until a pod has ended and all is told of its end.
+/// Waits until a pod has ended and its end is reported.
 pub(crate) fn until_ended(node: &Node, name: &str) -> Pod {
     until_within(STARVATION, &format!("{name} has ended"), || {
         let pod = node.pod(name).unwrap_or_default();
@@ -186,11 +186,13 @@ fn too_slow(outcomes: &[Outcome]) -> Vec<String> {
     let mut dead: Vec<Duration> = watched.iter().filter_map(|one| one.dead).collect();
     dead.sort();
     let median = dead.get(dead.len() / 2).copied();
-    let told = watched.iter().map(|one| one.told.unwrap_or(Duration::MAX));
+    let reported = watched
+        .iter()
+        .map(|one| one.reported.unwrap_or(Duration::MAX));
     let limits = [
         ("dead, median", median, DEAD_MEDIAN),
         ("dead, longest", dead.last().copied(), DEAD),
-        ("told by the API, longest", told.max(), TOLD),
+        ("reported by the API, longest", reported.max(), REPORTED),
         (
             "stall, longest",
             watched.iter().map(|one| one.stall.by_node()).max(),

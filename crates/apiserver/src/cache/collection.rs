@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::event::Event;
-use super::extract::Wanted;
+use super::extract::SelectorPaths;
 use super::object::{Object, Unreadable};
 use super::{ROOT, watcher::Watcher};
 use crate::kinds::Kind;
 use crate::store::{Change, Revision};
 
-/// Changes that are kept for watchers that come late or read slowly.
+/// Changes that are kept for watchers that start late or read slowly.
 const MAX_EVENTS: usize = 65_536;
 
-/// How long they are kept: as long as the store keeps its history. Who comes later reads a list first.
+/// How long they are kept: as long as the store keeps its history. Later watchers list first.
 const KEPT_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes that are kept for them: superseded objects, and the lines that watchers get. The latest
@@ -32,18 +32,18 @@ pub struct Collection {
     kind: &'static Kind,
     /// `/registry/<storage>/`.
     prefix: String,
-    wanted: Wanted,
+    wanted: SelectorPaths,
     state: RwLock<State>,
-    /// Grows with every change, be it of something unreadable, for watchers to wait on.
+    /// Incremented by every change, also of an undecodable object, for watchers to wait on.
     changes: watch::Sender<u64>,
-    /// How often stored bytes could not be read as an object.
+    /// How often stored bytes could not be decoded.
     decode_errors: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
-    /// What is stored and cannot be read. Lists and watches leave it out.
+    /// Stored objects that cannot be decoded. Lists and watches leave them out.
     unreadable: BTreeMap<Arc<str>, Revision>,
     events: VecDeque<Arc<Event>>,
     /// Number of the first event in `events`, counted from the start of the process.
@@ -53,7 +53,7 @@ struct State {
     event_bytes: usize,
 }
 
-/// What the store has of a kind.
+/// The stored objects of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) objects: Vec<Arc<Object>>,
@@ -76,7 +76,7 @@ impl Collection {
         Collection {
             kind,
             prefix: format!("{ROOT}{storage}/"),
-            wanted: Wanted::of_storage(storage),
+            wanted: SelectorPaths::of_storage(storage),
             state: RwLock::default(),
             changes: watch::Sender::new(0),
             decode_errors: AtomicU64::new(0),
@@ -93,8 +93,8 @@ impl Collection {
         &self.prefix
     }
 
-    /// Reads what the store has under a key of this kind. What cannot be read is named in the log
-    /// and counted, every time that it is met.
+    /// Decodes the stored object of a key of this kind. A failure is logged and counted, every time
+    /// that it is met.
     pub(crate) fn read(
         &self,
         key: Arc<str>,
@@ -110,7 +110,7 @@ impl Collection {
         object
     }
 
-    /// How often stored bytes could not be read as an object.
+    /// How often stored bytes could not be decoded.
     pub(crate) fn decode_errors(&self) -> u64 {
         self.decode_errors.load(Ordering::Relaxed)
     }
@@ -128,12 +128,12 @@ impl Collection {
         self.state().objects.get(key).cloned()
     }
 
-    /// The revision of what is stored under a key and cannot be read.
+    /// The revision of a stored object that cannot be decoded.
     pub fn unreadable(&self, key: &str) -> Option<Revision> {
         self.state().unreadable.get(key).copied()
     }
 
-    /// What is stored under keys that begin with `prefix` and cannot be read.
+    /// The stored objects under `prefix` that cannot be decoded.
     pub fn unreadable_keys(&self, prefix: &str) -> Vec<Arc<str>> {
         let state = self.state();
         let keys = state.unreadable.keys();
@@ -172,7 +172,7 @@ impl Collection {
     }
 
     /// Replaces everything: the first load, or a load after the feed was interrupted. Watchers that
-    /// were following have lost their place and are told so.
+    /// were following have lost their position and get an error.
     pub(super) fn load(&self, loaded: Loaded, revision: Revision) {
         let mut state = self.state_mut();
         let objects = loaded.objects.into_iter();
@@ -187,8 +187,8 @@ impl Collection {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Applies changes in order. An object that can no longer be read is gone: this is what a
-    /// server shows that starts anew, and a role that cannot be read grants nothing.
+    /// Applies changes in order. An object that can no longer be decoded counts as deleted: this is
+    /// the state that a new server would load, and a role that cannot be decoded grants nothing.
     pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
         let changes = changes.into_iter().map(|(key, change)| {
             let revision = change.revision;
@@ -218,9 +218,9 @@ impl Collection {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Forgets changes that nobody has asked for in time.
+    /// Forgets changes that no watcher has read in time.
     pub(super) fn forget_old(&self, now: Instant) {
-        // Most of the time there are none, and readers are not to wait for that.
+        // Most of the time there are none, and readers should not wait for this.
         if self.state().has_old(now) {
             self.state_mut().forget_old(now);
         }
@@ -272,7 +272,7 @@ impl Collection {
         Some(events.cloned().collect())
     }
 
-    /// How many follow the changes.
+    /// How many watchers follow the changes.
     pub(super) fn watchers(&self) -> usize {
         self.changes.receiver_count()
     }
@@ -310,7 +310,7 @@ impl State {
             Some(object) => self.objects.insert(key, Arc::clone(object)),
             None => match self.objects.remove(&key) {
                 Some(gone) => Some(gone),
-                // Deleted before it was ever seen: nothing to tell.
+                // Deleted before it was ever added: no event.
                 None => return,
             },
         };
@@ -333,7 +333,7 @@ impl State {
         while self.has_old(now) {
             self.forget_oldest();
         }
-        // What was room for a burst is given back.
+        // Gives back memory after a burst.
         if self.events.capacity() > 4 * self.events.len().max(MIN_EVENTS) {
             self.events.shrink_to(2 * self.events.len());
         }

@@ -1,4 +1,4 @@
-//! How an object is written down, in the store and to clients.
+//! The encoding of an object, in the store and to clients.
 //!
 //! `kind`, `apiVersion` and `metadata` come first, as upstream writes them. That makes it possible
 //! to add the revision, or to leave out the type inside of a list, without parsing the object.

@@ -12,10 +12,10 @@ use plimsoll_client::supervision::survive_panics;
 /// Objects that are read at once when everything is loaded.
 const PAGE: usize = 2000;
 
-/// How long to wait before the store is asked again after a failure.
+/// How long to wait after the store failed.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How often an idle cache asks how far the store is: others may write beside the keys that are
+/// How often an idle cache reads the store's revision: other writers may change keys that are not
 /// followed.
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -80,7 +80,7 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
     }
 }
 
-/// Loads everything as soon as the store can be read; nothing if it is closed or the cache dropped.
+/// Reloads as soon as the store can be read; `None` if it is closed or the cache dropped.
 async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
     loop {
         tokio::time::sleep(RETRY).await;
@@ -159,7 +159,7 @@ async fn watch_after(store: &dyn Store, revision: Revision) -> Result<Watch, Err
     store.watch(request).await
 }
 
-/// The collection that a key belongs to, and the key within it. Keys of others are left alone.
+/// The collection of a key, and the key within it. Other keys are ignored.
 fn place<'a>(cache: &'a Cache, key: &[u8]) -> Option<(&'a Arc<Collection>, Arc<str>)> {
     let key = std::str::from_utf8(key).ok()?;
     let (collection, start) = cache.collection_of_key(key)?;

@@ -1,4 +1,4 @@
-//! A configuration that is changed takes effect without a restart.
+//! Reloading a changed configuration without a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::{EncryptedStore, Keys};
 
-/// How often the file is looked at.
+/// How often the file is checked.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Reads the file again whenever its content is another than `text`, for as long as the store
-/// is in use. A configuration with mistakes changes nothing.
+/// Reloads the file whenever its content differs from `text`, for as long as the store
+/// is in use. An invalid configuration changes nothing.
 pub fn follow(store: &Arc<EncryptedStore>, path: PathBuf, mut text: String) {
     let store = Arc::downgrade(store);
     tokio::spawn(async move {

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
 
-/// A text, or bytes, and what they are recognised by.
+/// A text, or bytes, with an ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What is sent.
+    /// The content.
     pub body: Bytes,
     /// Its hash in hexadecimal digits.
     pub hash: String,

@@ -1,4 +1,4 @@
-//! Answers that do not come from a node.
+//! Responses of the API server in place of a node's.
 
 use http::{Response, StatusCode, header};
 use plimsoll_core::problem::{Problem, quoted};
@@ -7,10 +7,10 @@ use crate::body::{Body, full};
 use crate::kinds;
 use crate::status::{Details, Status};
 
-/// Why a request is not handed on. In a box, as it is much larger than what it stands in for.
+/// Why a request is not forwarded. Boxed, as it is much larger than the results around it.
 pub type Refusal = Box<Status>;
 
-/// The status as an answer.
+/// The status as a response.
 pub(super) fn refusal(status: &Status) -> Response<Body> {
     let mut answer = Response::new(full(status.to_json().to_string()));
     *answer.status_mut() =
@@ -20,34 +20,34 @@ pub(super) fn refusal(status: &Status) -> Response<Body> {
     answer
 }
 
-/// 400: the request makes no sense.
+/// 400: the request is invalid.
 pub(super) fn bad_request(message: impl Into<String>) -> Refusal {
     Box::new(Status::bad_request(message))
 }
 
-/// 500 without a reason: an error that upstream hands on as it is.
+/// 500 without a reason: an error that upstream passes through.
 pub(super) fn unexpected(message: impl Into<String>) -> Refusal {
     Box::new(Status::unexpected(message))
 }
 
-/// 503: a server on a node does not answer.
+/// 503: a server on a node does not respond.
 pub(super) fn unreachable(error: &str) -> Refusal {
     let message = format!("error trying to reach service: {error}");
     Box::new(Status::service_unavailable(message))
 }
 
-/// 404: the pod's node is gone.
+/// 404: the pod's node does not exist.
 pub(super) fn no_such_node(name: &str) -> Refusal {
     let nodes = kinds::by_resource("", "v1", "nodes").expect("nodes are served");
     Box::new(Status::not_found(nodes, name))
 }
 
-/// 422: log options that contradict themselves.
+/// 422: contradictory log options.
 pub(super) fn invalid_log_options(pod: &str, problems: &[Problem]) -> Refusal {
     Box::new(Status::invalid_kind("", "PodLogOptions", pod, problems))
 }
 
-/// How a node's refusal to show logs is told.
+/// How a node's error response to a log request is reported.
 ///
 /// Matches v1.36 apiserver/pkg/registry/generic/rest/response_checker.go and
 /// apimachinery/pkg/api/errors/errors.go `NewGenericServerResponse`.

@@ -1,4 +1,4 @@
-//! Which container of a pod is meant.
+//! Choosing the container of a request.
 //!
 //! Matches v1.36 pkg/registry/core/pod/strategy.go `validateContainer`. The annotation
 //! `kubectl.kubernetes.io/default-container` is kubectl's business: it sends the name.

@@ -1,4 +1,4 @@
-//! Where a node is reached.
+//! The addresses of nodes.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::answer::{Refusal, bad_request, unexpected};
 
-/// The port of a kubelet that does not say.
+/// The port of a kubelet that does not report one.
 const DEFAULT_PORT: u16 = 10250;
 
-/// Which of a node's addresses is taken, best first. Upstream's default has `Hostname` before
+/// The preference among a node's addresses. Upstream's default has `Hostname` before
 /// `InternalIP`; addresses come first here, so that no name needs to resolve.
 pub const PREFERRED_ADDRESS_TYPES: [&str; 5] = [
     "InternalIP",
@@ -41,7 +41,7 @@ impl fmt::Display for NodeEndpoint {
     }
 }
 
-/// Where the agent of `node` listens: the first address of the most preferred type.
+/// The endpoint of the agent of `node`: the first address of the most preferred type.
 ///
 /// Matches v1.36 pkg/kubelet/client/kubelet_client.go `GetConnectionInfo`.
 pub fn endpoint_of(node: &Value, preferred: &[impl AsRef<str>]) -> Result<NodeEndpoint, Refusal> {
@@ -86,7 +86,7 @@ pub struct NodeTarget<'a> {
 }
 
 impl<'a> NodeTarget<'a> {
-    /// Reads the part of the path after `nodes/`.
+    /// Parses the part of the path after `nodes/`.
     pub fn parse(text: &'a str) -> Result<NodeTarget<'a>, Refusal> {
         let parts: Vec<&str> = text.split(':').collect();
         let target = match parts[..] {
@@ -104,8 +104,8 @@ impl<'a> NodeTarget<'a> {
     }
 }
 
-/// Whether a proxied request may go there. Loopback and link-local addresses are the API server's
-/// own neighbourhood, which a node object must not open.
+/// Whether requests may be proxied to the address. Loopback and link-local addresses are the API
+/// server's own, which a node object must not open.
 ///
 /// Matches Go's `net.IP.IsGlobalUnicast`.
 pub(super) fn is_global_unicast(address: IpAddr) -> bool {

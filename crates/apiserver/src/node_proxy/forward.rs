@@ -1,4 +1,4 @@
-//! `nodes/NAME/proxy`: a node's own paths.
+//! `nodes/NAME/proxy`: a node's own HTTP endpoints.
 //!
 //! Matches v1.36 pkg/registry/core/node/strategy.go `ResourceLocation` and
 //! apimachinery/pkg/util/proxy (upgradeaware.go, transport.go), apart from links in HTML pages,
@@ -17,7 +17,7 @@ use super::stream::dialing_failed;
 use crate::body::{Body, empty};
 use crate::http::query::parse_u16;
 
-/// A node does not say who else may read its answers.
+/// Removed from responses: a node does not decide which other sites may read them.
 const CORS: [&str; 4] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",
@@ -28,10 +28,10 @@ const CORS: [&str; 4] = [
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 impl NodeConnector {
-    /// Hands any request on to a server of a node. `target` is the part of the address after
+    /// Forwards any request to a server of a node. `target` is the part of the path after
     /// `nodes/`, `path` the part after `proxy`, still escaped; both are of `request`'s own path.
     ///
-    /// Unlike upstream, other ports over TLS have to show a certificate of the authority, too.
+    /// Unlike upstream, other ports over TLS need a certificate of the cluster's CA, too.
     pub async fn node_proxy(
         &self,
         request: Request<Body>,
@@ -100,7 +100,7 @@ impl NodeConnector {
     }
 }
 
-/// Addresses that are not proxied to, and names without any, are the request's fault.
+/// Addresses that are not proxied to, and names without any, are the caller's error.
 fn not_allowed(error: &DialError) -> Option<Refusal> {
     match error {
         DialError::NotAllowed => Some(bad_request(error.to_string())),
@@ -151,11 +151,11 @@ fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, Re
     Ok(forward)
 }
 
-/// How a node's redirections to itself become redirections to the proxy.
+/// Rewrites a node's redirects to itself into redirects to the proxy.
 struct Rewrite {
-    /// What stands before the node's own path: `/api/v1/nodes/N/proxy`.
+    /// The prefix of the node's own path: `/api/v1/nodes/N/proxy`.
     prefix: String,
-    /// The node as the API server calls it, and the API server as the client does.
+    /// The node's address for the API server, and the API server's for the client.
     own_hosts: [String; 2],
 }
 
@@ -181,7 +181,7 @@ impl Rewrite {
         }
     }
 
-    /// `None` for a place that stays as it is: relative, or on another host.
+    /// `None` for a location that stays as it is: relative, or on another host.
     fn rewritten(&self, location: &str) -> Option<String> {
         let (base, path) = match location.split_once("://") {
             Some((_, rest)) => {
@@ -190,7 +190,7 @@ impl Rewrite {
                 if !is_own {
                     return None;
                 }
-                // What the client calls the API server may stay.
+                // The client's name for the API server stays.
                 let kept = host == self.own_hosts[1];
                 let base = &location[..location.len() - path.len()];
                 (if kept { base } else { "" }, path)

@@ -19,13 +19,13 @@ use super::stream::{assigned_node, names_of};
 use crate::body::{Body, empty};
 use crate::http::query::Query;
 
-/// How much of a node's refusal is told to the caller.
+/// How much of a node's error response is passed to the caller.
 const MAX_REFUSAL_BYTES: usize = 50_000;
 
 impl NodeConnector {
     /// The log of a container. `query` is the request's, `node` the one that the pod is bound to;
-    /// a pod that is bound to none has no log yet. The log comes as fast as it is read, and the
-    /// node stops sending when the answer is dropped.
+    /// an unbound pod has no log yet. The log is streamed as fast as it is read, and the
+    /// node stops sending when the response is dropped.
     pub async fn log(&self, query: &str, pod: &Value, node: Option<&Value>) -> Response<Body> {
         let answer = self.try_log(query, pod, node).await;
         answer.unwrap_or_else(|status| refusal(&status))
@@ -79,7 +79,7 @@ impl NodeConnector {
                 "Get \"{location}\": redirects forbidden"
             )));
         }
-        // Upstream takes 200 to 206.
+        // Upstream accepts 200 to 206.
         if !(200..=206).contains(&response.status().as_u16()) {
             return Err(self.log_refusal(response, name).await);
         }
@@ -89,7 +89,7 @@ impl NodeConnector {
         Ok(answer)
     }
 
-    /// The node says no; why stands in the body.
+    /// An error response of the node; the reason is in the body.
     async fn log_refusal(&self, response: Response<Incoming>, pod: &str) -> Refusal {
         let code = response.status().as_u16();
         let body = Limited::new(response.into_body(), MAX_REFUSAL_BYTES).collect();

@@ -1,7 +1,7 @@
-//! What a caller asks for in the query, and how that is said to a node.
+//! The options of a caller in the query, and their form in the query to a node.
 //!
 //! Matches v1.36 pkg/apis/core/v1/zz_generated.conversion.go (reading) and
-//! pkg/registry/core/pod/strategy.go (what the kubelet is sent).
+//! pkg/registry/core/pod/strategy.go (writing).
 
 use plimsoll_core::problem::Problem;
 
@@ -25,7 +25,7 @@ pub(super) struct LogOptions {
     names_stream: bool,
 }
 
-/// What Go makes of an empty `sinceTime`.
+/// Go's result for an empty `sinceTime`.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
 impl LogOptions {
@@ -130,7 +130,7 @@ impl CommandOptions {
         self
     }
 
-    /// The channel on which a WebSocket client is told that the connection stands.
+    /// The channel on which a WebSocket client is notified that the connection is established.
     pub(super) fn lowest_output_channel(&self) -> u8 {
         match (self.stdout, self.stderr) {
             (true, _) => 1,

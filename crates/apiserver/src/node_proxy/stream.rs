@@ -1,8 +1,8 @@
 //! `pods/exec`, `pods/attach` and `pods/portforward`.
 //!
 //! Matches v1.36 pkg/registry/core/pod/rest/subresources.go, pkg/registry/core/pod/strategy.go and
-//! apimachinery/pkg/util/proxy/upgradeaware.go. Whether the command and the streams make sense is
-//! for the node to say, as upstream.
+//! apimachinery/pkg/util/proxy/upgradeaware.go. As in upstream, the node validates the command and
+//! the streams.
 
 use std::time::Duration;
 
@@ -28,17 +28,17 @@ use crate::body::{Body, empty, full};
 use crate::http::query::Query;
 use crate::status::Status;
 
-/// How much of a node's refusal is handed on.
+/// How much of a node's error response is passed on.
 const MAX_REFUSAL_BYTES: usize = 1 << 20;
 
-/// How long a client has after the upgrade before anything comes over a WebSocket. kubectl up to
-/// 1.32 begins to read and makes its streams side by side, and throws away what comes for a stream
-/// that is not there yet; our nodes answer within a millisecond.
+/// The time between the upgrade and the first message over a WebSocket. kubectl up to
+/// 1.32 starts to read before it has created its streams, and drops messages for a stream
+/// that does not exist yet; our nodes respond within a millisecond.
 const HEAD_START: Duration = Duration::from_millis(30);
 
 impl NodeConnector {
     /// Runs a command in a container, over a WebSocket (GET) or SPDY (POST). `node` is the one
-    /// that the pod is bound to, if it is and still there.
+    /// that the pod is bound to, if it exists.
     pub async fn exec(
         &self,
         request: Request<Body>,
@@ -50,7 +50,7 @@ impl NodeConnector {
         answer.unwrap_or_else(|status| refusal(&status))
     }
 
-    /// Attaches to what a container already runs; otherwise as [`NodeConnector::exec`].
+    /// Attaches to the running process of a container; otherwise as [`NodeConnector::exec`].
     pub async fn attach(
         &self,
         request: Request<Body>,
@@ -94,8 +94,8 @@ impl NodeConnector {
             Ok(stream) => return self.pass_on(request, stream, &path).await,
             Err(error) => error,
         };
-        // A client of the fifth protocol is told on its error channel, as upstream does: it would
-        // take a refused upgrade for a server that knows SPDY only, and try again.
+        // A client of the fifth protocol gets the error on its error channel, as upstream does: it
+        // would take a failed upgrade for a server that supports SPDY only, and try again.
         if wants_v5 {
             let text = format!("error sending request: Post \"https://{endpoint}{path}\": {error}");
             let status = Status::internal_error(&text);
@@ -134,7 +134,7 @@ impl NodeConnector {
         self.endpoint(node)
     }
 
-    /// Asks the node for the same upgrade, and joins the two connections when it agrees.
+    /// Requests the same upgrade from the node, and joins the two connections when it accepts.
     pub(super) async fn pass_on(
         &self,
         mut request: Request<Body>,
@@ -180,7 +180,7 @@ impl NodeConnector {
         Ok(answer)
     }
 
-    /// Sends a request for an upgrade; the answer may be a refusal.
+    /// Sends an upgrade request; the response may be an error.
     pub(super) async fn upgrade(
         &self,
         stream: Box<dyn Stream>,
@@ -197,7 +197,7 @@ impl NodeConnector {
         }
     }
 
-    /// A node's refusal is handed on; success without an upgrade is none.
+    /// A node's error is passed on; success without an upgrade is an error, too.
     pub(super) async fn not_upgraded(
         &self,
         response: Response<Incoming>,
@@ -226,7 +226,8 @@ pub(super) fn names_of(pod: &Value) -> (&str, &str) {
     (text("namespace"), text("name"))
 }
 
-/// The node that the pod is bound to: none if it is not, refused if that node is gone.
+/// The node that the pod is bound to: `None` if it is unbound, an error if that node does not
+/// exist.
 pub(super) fn assigned_node<'a>(
     pod: &Value,
     node: Option<&'a Value>,

@@ -1,4 +1,4 @@
-//! WebSockets that end here rather than on a node.
+//! WebSockets that the API server terminates.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ use crate::status::Status;
 /// The protocol in which a client can close its input.
 pub(super) const V5: &str = "v5.channel.k8s.io";
 
-/// Where a [`Status`] tells how a command ended.
+/// The channel for the [`Status`] of the command.
 const ERROR_CHANNEL: u8 = 3;
 
 /// A client's message must fit into memory whole; kubectl's are a few kilobytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Agrees to a WebSocket; 400 if the handshake is not one.
+/// Accepts a WebSocket; 400 if the handshake is invalid.
 pub(super) fn accepted(
     headers: &HeaderMap,
     protocol: Option<&str>,
@@ -54,7 +54,7 @@ pub(super) fn accepted(
     Ok(answer)
 }
 
-/// The WebSocket of a client whose upgrade was agreed to.
+/// The WebSocket of a client whose upgrade was accepted.
 pub(super) async fn serve(client: Upgraded) -> WebSocketStream<TokioIo<Upgraded>> {
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -65,8 +65,8 @@ pub(super) async fn serve(client: Upgraded) -> WebSocketStream<TokioIo<Upgraded>
     WebSocketStream::from_raw_socket(TokioIo::new(client), Role::Server, Some(config)).await
 }
 
-/// Agrees to a command over [`V5`] only to tell why there is none. `output` is the channel on
-/// which the client waits for the connection to stand.
+/// Accepts a command over [`V5`] only to report why it failed. `output` is the channel on
+/// which the client waits for the connection.
 pub(super) fn fail(
     mut request: Request<Body>,
     output: u8,
@@ -84,7 +84,7 @@ pub(super) fn fail(
             return;
         };
         let mut socket = serve(client).await;
-        // A client that does not listen is not waited for.
+        // A client that does not read is not waited for.
         let _ = timeout(patience, last_words(&mut socket, messages)).await;
     });
     Ok(answer)
@@ -97,7 +97,7 @@ async fn last_words(
     for message in messages {
         socket.send(message).await?;
     }
-    // A client that is not told that all is well takes the end for the error, and shows that.
+    // A client that does not get a success status treats the end as an error, and prints that.
     let farewell = CloseFrame {
         code: CloseCode::Normal,
         reason: "".into(),

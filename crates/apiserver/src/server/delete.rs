@@ -1,4 +1,4 @@
-//! Deleting objects: at once, gracefully, or when their finalizers are gone.
+//! Deleting objects: immediately, gracefully, or once their finalizers are removed.
 //!
 //! Matches v1.36 apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
 
@@ -21,7 +21,7 @@ use crate::machinery::write::{Accepted, BodyFormat, Part};
 use crate::status::Status;
 use crate::store::{self, Txn};
 
-/// What one must be allowed to do with an object to remove it unseen.
+/// The verb needed to remove an object that cannot be decoded.
 const UNSEEN_VERB: &str = "unsafe-delete-ignore-read-errors";
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -29,19 +29,19 @@ const ORPHAN: &str = "orphan";
 
 /// How a delete ended.
 enum Outcome {
-    /// The object is gone; this was it.
+    /// The object was deleted; its last state.
     Gone(Value),
-    /// It is marked and will go.
+    /// The object is marked for deletion.
     Marked,
 }
 
 impl Call<'_> {
-    /// The options of a delete: of the body if there is one, else of the address.
+    /// The delete options: from the body if there is one, else from the query.
     fn delete_options(&self, bytes: &[u8]) -> Result<DeleteOptions, Status> {
         if bytes.is_empty() {
             return DeleteOptions::from_query(self.query).map_err(Status::from);
         }
-        // Every group has its own name for them, and clients are free in their choice.
+        // Every group has its own name for them, and clients may use any.
         let undecodable = |error: String| Status::bad_request(format!("DeleteOptions: {error}"));
         let body: Value = match self.body_format()? {
             BodyFormat::Protobuf => protobuf::decode(bytes, "v1", "DeleteOptions")
@@ -61,7 +61,7 @@ impl Call<'_> {
         DeleteOptions::from_body(&body).map_err(Status::from)
     }
 
-    /// Answers a DELETE of one object.
+    /// Handles a DELETE of one object.
     pub(crate) async fn delete(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
@@ -83,7 +83,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// Removes what is stored and cannot be read, without any of the checks that would look at it.
+    /// Removes an object that cannot be decoded, without the checks that would need it.
     ///
     /// Matches v1.36 registry/generic/registry/corrupt_obj_deleter.go.
     async fn delete_unseen(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
@@ -134,7 +134,7 @@ impl Call<'_> {
         }
     }
 
-    /// Jobs keep their pods unless told otherwise, which surprises people.
+    /// Jobs orphan their pods by default, which surprises people: warn.
     fn cascade_warnings(&self, options: &DeleteOptions) -> Vec<String> {
         let says_nothing = options.propagation.is_none() && options.orphan_dependents.is_none();
         let is_job = (self.kind.group, self.kind.kind) == ("batch", "Job");
@@ -149,8 +149,8 @@ impl Call<'_> {
         ]
     }
 
-    /// Deletes the object that the path names, as far as the options and the object allow. What
-    /// asked for it has been admitted in place of the delete.
+    /// Deletes the object that the path names, as far as the options and the object allow. The
+    /// action that requested it has been admitted in place of the delete.
     pub(super) async fn delete_now(&self, options: &DeleteOptions) -> Result<(), Status> {
         self.delete_object(options, |_| Ok(())).await.map(drop)
     }
@@ -205,7 +205,7 @@ impl Call<'_> {
         check("ResourceVersion", version, found, "modified")
     }
 
-    /// What a delete does with the object as it is.
+    /// The effect of a delete on the object in its current state.
     fn mark(&self, old: &Value, options: &DeleteOptions) -> Change {
         let is_namespace = (self.kind.group, self.kind.kind) == ("", "Namespace");
         let mut object = without_version(old);
@@ -215,7 +215,7 @@ impl Call<'_> {
         let has_new_finalizers = finalizers != finalizers_of(old);
         set_finalizers(&mut object, &finalizers);
         if is_namespace && !is_terminating {
-            // The controller empties it first, whatever else holds it or not.
+            // The namespace controller empties a namespace first, with or without finalizers.
             object["metadata"]["deletionTimestamp"] = json!(self.now_text());
             part(&mut object, "status")["phase"] = json!("Terminating");
             return Change::Put(Accepted::unchecked(object));
@@ -233,7 +233,7 @@ impl Call<'_> {
         let meta = &mut object["metadata"];
         meta["deletionTimestamp"] = json!(time_text(later(self.now, grace)));
         meta["deletionGracePeriodSeconds"] = json!(grace);
-        // Deletion is a change that controllers of the kind look at.
+        // Deletion increments the generation, so that controllers of the kind observe it.
         if let Some(generation) = meta["generation"].as_i64().filter(|g| *g > 0) {
             meta["generation"] = json!(generation + 1);
         }
@@ -243,7 +243,7 @@ impl Call<'_> {
         }
     }
 
-    /// A further delete may shorten the grace period, never prolong it.
+    /// A second delete may shorten the grace period, never extend it.
     fn mark_again(
         &self,
         old: &Value,
@@ -264,8 +264,8 @@ impl Call<'_> {
                 .and_then(Timestamp::from_rfc3339);
             let asked = later(at.unwrap_or(self.now), -before);
             let end = later(asked, grace);
-            // Time that has passed already is not given back, but a graceful delete stays one:
-            // whoever runs the object still ends it.
+            // Time that has passed counts, but a graceful deletion stays graceful: the node still
+            // stops the pod.
             let (end, grace) = match end < self.now {
                 true => (self.now, grace.min(1)),
                 false => (end, grace),
@@ -280,14 +280,14 @@ impl Call<'_> {
         if before == 0 && !is_held {
             return Change::Remove(object);
         }
-        // Who is given time to end is left alone meanwhile.
+        // An object that is being deleted gracefully stays until then.
         match has_new_finalizers && before == 0 {
             true => Change::Put(Accepted::unchecked(object)),
             false => Change::Nothing,
         }
     }
 
-    /// Answers a DELETE of a collection: the objects that were there.
+    /// Handles a DELETE of a collection: returns the deleted objects.
     pub(crate) async fn delete_collection(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
@@ -305,7 +305,7 @@ impl Call<'_> {
         });
         let targets: Vec<Target> = targets.collect();
         let call_of = |target| Call { target, ..*self };
-        // All or none: a refusal half way through would leave the rest deleted.
+        // All or none: an error half way through would leave the rest deleted.
         for (target, object) in targets.iter().zip(&page.objects) {
             if let Ok(old) = object.value() {
                 call_of(target).admit_delete(&old)?;
@@ -318,9 +318,9 @@ impl Call<'_> {
                 .await
             {
                 Ok(_) => {}
-                // Somebody else was faster.
+                // Another caller deleted it first.
                 Err(status) if status.code == 404 => {}
-                // It has become unreadable meanwhile, and is no longer one of the collection.
+                // It has become undecodable meanwhile, and is no longer part of the collection.
                 Err(_) if self.collection()?.unreadable(object.key()).is_some() => {}
                 Err(status) => return Err(status),
             }
@@ -332,12 +332,12 @@ impl Call<'_> {
     }
 }
 
-/// Whether objects of the kind are given time to end.
+/// Whether objects of the kind are deleted gracefully.
 fn is_graceful(kind: &Kind) -> bool {
     (kind.group, kind.kind) == ("", "Pod")
 }
 
-/// How long the object may take to go.
+/// The grace period of the object.
 fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
     if !is_graceful(kind) {
         return 0;
@@ -357,7 +357,7 @@ fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
     }
 }
 
-/// The finalizers that the propagation policy asks for.
+/// The finalizers that the propagation policy requires.
 fn finalizers_after(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers = finalizers_of(old);
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
@@ -374,7 +374,7 @@ fn finalizers_after(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<St
         Some(Propagation::Orphan) => (true, false),
         Some(Propagation::Foreground) => (false, true),
         Some(Propagation::Background) => (false, false),
-        // Finalizers that are there already express a wish too.
+        // Existing finalizers express a propagation policy too.
         None if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND)),
         None => (cascade == Cascade::Orphan, false),
     };
@@ -404,7 +404,7 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     }
 }
 
-/// A namespace is held by what its spec says, too.
+/// A namespace is also held by the finalizers in its spec.
 fn has_namespace_finalizers(namespace: &Value) -> bool {
     let finalizers = namespace["spec"]["finalizers"].as_array();
     finalizers.is_some_and(|finalizers| !finalizers.is_empty())

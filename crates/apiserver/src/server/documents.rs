@@ -1,4 +1,4 @@
-//! What is served beside the objects: discovery, OpenAPI, version, health, metrics, keys.
+//! Endpoints other than objects: discovery, OpenAPI, version, health, metrics, keys.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,27 +20,27 @@ use crate::http::openapi;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
-/// What `?verbose` lists, with the tasks of the server; each can also be asked for by itself.
+/// The checks that `?verbose` lists, with the tasks of the server; each has a path of its own.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
-/// Why a check fails is for logs.
+/// The reason of a failed check is in the log only.
 const WITHHELD: &str = "reason withheld";
 
-/// A cache that is further behind the store than this does not follow it.
+/// A cache further behind the store than this is not following it.
 const CACHE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where other servers keep the kinds that are added to them.
+/// The paths of kinds that aggregated API servers add.
 pub(super) const CUSTOM_RESOURCES: (&str, &str, &str) =
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
-/// Text is text, whatever it looks like.
+/// Browsers must not sniff another type.
 const NO_SNIFFING: (HeaderName, HeaderValue) = (
     http::header::X_CONTENT_TYPE_OPTIONS,
     HeaderValue::from_static("nosniff"),
 );
 
 impl Server {
-    /// Answers a GET of a document.
+    /// Handles a GET of a document.
     pub(super) async fn document(
         &self,
         path: &str,
@@ -97,8 +97,8 @@ impl Server {
         }
     }
 
-    /// A list without anything in it. Custom resources are not served, but kubectl looks there for
-    /// kinds that it does not find elsewhere, and tells people the cause only after it has looked.
+    /// An empty list. Custom resources are not served, but kubectl looks there for kinds that it
+    /// does not find elsewhere, and prints the actual error only after that lookup.
     pub(super) fn no_custom_resources(&self) -> Response<Body> {
         let (group, version, _) = CUSTOM_RESOURCES;
         let list = serde_json::json!({
@@ -159,7 +159,7 @@ impl Server {
     async fn check_health(&self, check: &str, endpoint: &str) -> Result<(), String> {
         let is_stopping = *self.stop.borrow();
         let is_well = match check {
-            // A server on a full store is alive: a new one would have no more room.
+            // A server with a full store is alive: a restart would not free space.
             "store" if endpoint == "readyz" => {
                 self.store_is_ready().await?;
                 self.store.current_revision().await.is_ok()
@@ -167,14 +167,14 @@ impl Server {
             "store" => self.store.current_revision().await.is_ok(),
             "cache" => {
                 let Ok(current) = self.store.current_revision().await else {
-                    // The check of the store says so.
+                    // The storage check reports it.
                     return Ok(());
                 };
                 let reached = self.cache.wait_for(current);
                 let reached = tokio::time::timeout(CACHE_PATIENCE, reached).await;
                 matches!(reached, Ok(Ok(_)))
             }
-            // A server that stops is alive, but takes nothing new.
+            // A server that shuts down is alive, but not ready.
             _ => endpoint != "readyz" || !is_stopping,
         };
         is_well.then_some(()).ok_or_else(|| WITHHELD.to_owned())
@@ -197,7 +197,7 @@ pub(super) fn nothing_here() -> Response<Body> {
     response
 }
 
-/// The aggregated document for those who take it, else the old one.
+/// The aggregated document for clients that accept it, else the legacy one.
 fn aggregated_or(
     headers: &HeaderMap,
     aggregated: &Document,
@@ -216,8 +216,8 @@ fn aggregated_or(
     response
 }
 
-/// A document with its tag, or 304 for those who have it. `is_immutable`: the address has the hash
-/// in it, so that it never means another document.
+/// A document with its ETag, or 304 for clients that have it. `is_immutable`: the URL contains the
+/// hash, so that its content never changes.
 fn cached(
     document: &Document,
     media_type: &'static str,
@@ -244,7 +244,7 @@ fn cached(
     response
 }
 
-/// What there is, for those who look around.
+/// The list of paths, for people.
 fn paths() -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in crate::kinds::GROUPS {

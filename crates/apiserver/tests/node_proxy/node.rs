@@ -58,8 +58,7 @@ pub(crate) fn authority() -> (Authority, tempfile::TempDir) {
 }
 
 pub(crate) fn connector(authority: &Authority) -> NodeConnector {
-    let client =
-        authority.introduction("kube-apiserver-kubelet-client", &["system:masters"], now());
+    let client = authority.node_client("kube-apiserver-kubelet-client", &["system:masters"], now());
     NodeConnector::new(&client.unwrap(), &authority.kubelet_serving_ca_pem())
         .unwrap()
         .allowing_local_addresses()

@@ -66,7 +66,7 @@ async fn the_agents_own_port_may_be_named_and_others_are_reached_in_the_clear() 
 #[tokio::test]
 async fn local_addresses_are_proxied_to_only_when_allowed() {
     let (authority, _directory) = node::authority();
-    let client = authority.introduction("api", &[], node::now()).unwrap();
+    let client = authority.node_client("api", &[], node::now()).unwrap();
     let trusted = authority.kubelet_serving_ca_pem();
     let connector = plimsoll_apiserver::node_proxy::NodeConnector::new(&client, &trusted);
     let front = Front::start(connector.unwrap(), pod(), node::object(1)).await;

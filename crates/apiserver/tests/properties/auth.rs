@@ -7,8 +7,8 @@ use plimsoll_apiserver::auth::attributes::{Attributes, Resource};
 use plimsoll_apiserver::auth::authority::Authority;
 use plimsoll_apiserver::auth::authorize::Authorizer;
 use plimsoll_apiserver::auth::identity::{
-    User, service_account_user_name, split_service_account, token_from_header,
-    token_from_web_socket_protocols, user_of_certificate, wanted_user,
+    User, requested_user, service_account_user_name, split_service_account, token_from_header,
+    token_from_web_socket_protocols, user_of_certificate,
 };
 use plimsoll_apiserver::auth::node::{Operation, Write, restrict};
 use plimsoll_apiserver::auth::rbac::{Policy, PolicyKind, PolicyWrite, check_write, rule_allows};
@@ -105,7 +105,7 @@ proptest! {
         let _ = token_from_header(&header);
         let _ = token_from_web_socket_protocols([header.as_str()]);
         let headers = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        if let Err(error) = wanted_user(headers) {
+        if let Err(error) = requested_user(headers) {
             prop_assert!(error.to_string().ends_with(" without impersonating a user name"));
         }
     }

@@ -145,10 +145,10 @@ async fn a_directory_of_an_earlier_version_keeps_its_clients() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let since = client(time::OffsetDateTime::now_utc());
     assert_eq!(cluster.caller(&since).try_get(node).await, None);
-    let introduced = cluster.server.authority();
-    let introduced = introduced.introduction("x", &["system:masters"], from_now(7200));
-    let introduced = cluster.caller(&introduced.unwrap());
-    assert_eq!(introduced.try_get(node).await, None);
+    let authority = cluster.server.authority();
+    let certificate = authority.node_client("x", &["system:masters"], from_now(7200));
+    let caller = cluster.caller(&certificate.unwrap());
+    assert_eq!(caller.try_get(node).await, None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

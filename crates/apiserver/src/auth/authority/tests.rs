@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::auth::identity::{MASTERS, user_of_certificate};
 
-/// TLS libraries look at the clock themselves.
+/// TLS libraries read the clock themselves.
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Timestamp::from_secs(i64::try_from(since.as_secs()).unwrap())
@@ -260,12 +260,12 @@ fn strangers_and_servers_are_no_clients() {
     let server = own.server(&["localhost".to_owned()], now()).unwrap();
     assert!(handshake(&own, "localhost", Some(&server)).is_err());
     assert!(handshake(&own, "example.com", None).is_err());
-    // What the server shows to nodes, though it is a client's certificate.
-    let introduction = own.introduction("api", &[MASTERS], now()).unwrap();
-    assert!(handshake(&own, "localhost", Some(&introduction)).is_err());
+    // The certificate that this server uses with nodes, although it is a client certificate.
+    let certificate = own.node_client("api", &[MASTERS], now()).unwrap();
+    assert!(handshake(&own, "localhost", Some(&certificate)).is_err());
 }
 
-/// A directory of an earlier version, in which one authority signed everything.
+/// A directory of an earlier version, in which one CA signed everything.
 fn earlier() -> (TempDir, Ca) {
     let directory = TempDir::new().unwrap();
     let long_ago = days_later(now(), -100);
@@ -283,23 +283,23 @@ fn signed_by(ca: &Ca, user: &str, time: Timestamp) -> Certificate {
 
 #[test]
 fn what_was_signed_before_authorities_were_separate_stays_good_and_nothing_since() {
-    let (directory, former) = earlier();
-    let before = signed_by(&former, "before", days_later(now(), -1));
+    let (directory, replaced_ca) = earlier();
+    let before = signed_by(&replaced_ca, "before", days_later(now(), -1));
     let authority = Authority::open(directory.path(), now()).unwrap();
-    // Clients trust what they trusted, and are known by what they were given.
-    assert_eq!(authority.certificate_pem(), former.certificate_pem());
+    // Clients trust the same CA and stay authenticated with their certificates.
+    assert_eq!(authority.certificate_pem(), replaced_ca.certificate_pem());
     let shown = handshake(&authority, "localhost", Some(&before)).unwrap();
     assert!(authority.admits_client(&shown.unwrap()));
-    let since = signed_by(&former, "since", days_later(now(), 1));
+    let since = signed_by(&replaced_ca, "since", days_later(now(), 1));
     assert!(!authority.admits_client(&der(&since.certificate_pem)));
     let own = authority.client("own", &[], now()).unwrap();
     assert!(authority.admits_client(&der(&own.certificate_pem)));
-    assert!(!former.has_signed(&own.certificate_pem));
-    // Nodes are trusted by the certificates that they have.
+    assert!(!replaced_ca.has_signed(&own.certificate_pem));
+    // Nodes are trusted with the certificates that they have.
     let trusted = authority.kubelet_serving_ca_pem();
     assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2);
 
-    // A year later nothing of it is left, and the cut was where it was.
+    // A year later everything of it has expired, and the replacement time is unchanged.
     let again = Authority::open(directory.path(), days_later(now(), 30)).unwrap();
     assert!(again.admits_client(&der(&before.certificate_pem)));
     assert!(!again.admits_client(&der(&since.certificate_pem)));

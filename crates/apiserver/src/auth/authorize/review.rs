@@ -1,4 +1,4 @@
-//! The access reviews: `kubectl auth can-i`, and servers that ask on behalf of their users.
+//! The access reviews: `kubectl auth can-i`, and API servers that check permissions of their users.
 //!
 //! Matches v1.36 pkg/registry/authorization and pkg/apis/authorization/validation.
 
@@ -17,10 +17,10 @@ use super::{Authorizer, Decision};
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::identity::User;
 
-/// A review that asks nothing sensible: 422.
+/// The 422 for an invalid review.
 pub type ReviewProblems = Vec<Problem>;
 
-/// Answers a `SelfSubjectAccessReview`: may the asking user do this?
+/// Handles a `SelfSubjectAccessReview`: whether the caller may do this.
 pub fn review_self(
     authorizer: &Authorizer,
     user: &User,
@@ -43,7 +43,7 @@ pub fn review_self(
     Ok(answer(authorizer, user, resource, path))
 }
 
-/// Answers a `SubjectAccessReview`: may that user do this?
+/// Handles a `SubjectAccessReview`: whether that user may do this.
 pub fn review_subject(
     authorizer: &Authorizer,
     metadata: &ObjectMeta,
@@ -57,7 +57,7 @@ pub fn review_subject(
     Ok(answer_subject(authorizer, spec))
 }
 
-/// Answers a `LocalSubjectAccessReview`: the same for one namespace, that of its metadata.
+/// Handles a `LocalSubjectAccessReview`: the same for the namespace in its metadata.
 pub fn review_local(
     authorizer: &Authorizer,
     metadata: &ObjectMeta,
@@ -232,7 +232,7 @@ fn answer(
     }
 }
 
-/// What could be understood of a field selector. Leaving out the rest asks for more, not less.
+/// The parsed part of a field selector. Leaving out the rest requests more, not less.
 #[derive(Debug, Default)]
 struct Selector {
     understood: Vec<FieldRequirement>,
@@ -278,7 +278,7 @@ fn field_requirements(selector: &FieldSelectorAttributes) -> Selector {
     found
 }
 
-/// No authorizer here looks at labels; whether they can be read is told all the same.
+/// No authorizer here uses labels; errors in them are reported all the same.
 fn ignored_labels(asked: &ResourceAttributes) -> Option<String> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
     let selector = asked.label_selector.as_ref()?;

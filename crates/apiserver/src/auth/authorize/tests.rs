@@ -47,7 +47,7 @@ fn masters_may_do_everything_and_roles_allow_the_rest() {
     let authorizer = authorizer("alice", read_pods());
     let root = User::new("root", &[MASTERS]);
     let allowed = authorizer.authorize(&root, &pods("explode", "p"));
-    assert_eq!(allowed, Decision::Allow(Because::Masters));
+    assert_eq!(allowed, Decision::Allow(AllowReason::Masters));
     let alice = User::new("alice", &[]);
     assert_eq!(authorizer.check(&alice, &pods("list", "")), Ok(()));
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_kubelets_denial_gives_all_reasons() {
         .unwrap();
     let kubelet = User::new("system:node:n1", &[NODES]);
     let allowed = authorizer.authorize(&kubelet, &pods("get", "p"));
-    assert_eq!(allowed, Decision::Allow(Because::Node));
+    assert_eq!(allowed, Decision::Allow(AllowReason::Node));
     assert_eq!(
         authorizer
             .check(&kubelet, &pods("list", ""))
@@ -243,7 +243,7 @@ fn the_old_verb_allows_acting_as_users_groups_and_accounts() {
     assert_eq!(acting.groups, groups);
     let nobody = act_as(&authorizer, &alice, &User::new("system:anonymous", &[])).unwrap();
     assert_eq!(nobody.groups, ["system:unauthenticated"]);
-    // Under the old verb a node is a user like any other.
+    // The legacy verb treats a node like any other user.
     let node = act_as(&authorizer, &alice, &User::new("system:node:n1", &[])).unwrap();
     assert_eq!(node.groups, ["system:authenticated"]);
 

@@ -1,9 +1,9 @@
-//! Tokens in headers.
+//! Bearer tokens in headers.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// What a WebSocket subprotocol begins with when it is a token.
+/// The prefix of a WebSocket subprotocol that is a token.
 const WEB_SOCKET_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// The token of an `Authorization` header, if it is a bearer token.

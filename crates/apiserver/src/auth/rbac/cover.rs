@@ -1,4 +1,4 @@
-//! Whether rules that someone has are enough for rules that are to be granted.
+//! Whether a user's rules cover the rules that are to be granted.
 //!
 //! Matches v1.36 component-helpers/auth/rbac/validation/policy_comparator.go and
 //! pkg/registry/rbac/validation/policy_compact.go.

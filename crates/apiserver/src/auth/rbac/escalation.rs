@@ -1,7 +1,7 @@
-//! Who may write roles and bindings: nobody grants more than they have.
+//! Escalation checks on writing roles and bindings: no user grants more than it has.
 //!
-//! Matches v1.36 pkg/registry/rbac/*/policybased and pkg/registry/rbac/validation/rule.go. Those
-//! who may `escalate` a role or `bind` it are trusted with it.
+//! Matches v1.36 pkg/registry/rbac/*/policybased and pkg/registry/rbac/validation/rule.go. Users
+//! that may `escalate` a role or `bind` it are exempt.
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef,
@@ -21,11 +21,11 @@ use crate::auth::{quoted_list, text};
 pub enum PolicyKind {
     /// Rules for the whole cluster, or for any namespace.
     ClusterRole,
-    /// Who has a cluster role everywhere.
+    /// ClusterRoleBinding.
     ClusterRoleBinding,
     /// Rules for a namespace.
     Role,
-    /// Who has a role in a namespace.
+    /// RoleBinding.
     RoleBinding,
 }
 
@@ -55,15 +55,15 @@ impl PolicyKind {
 /// A role or binding that is about to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyWrite<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: PolicyKind,
     /// The namespace in the URL.
     pub namespace: &'a str,
     /// The name in the URL; empty on create.
     pub name: &'a str,
-    /// The object as it would be.
+    /// The new object.
     pub object: &'a Value,
-    /// The object as it is; `None` on create.
+    /// The current object; `None` on create.
     pub old: Option<&'a Value>,
 }
 
@@ -123,7 +123,7 @@ fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(
         role.rules.as_deref().unwrap_or_default(),
     )?;
     let old: Option<ClusterRole> = write.old.map(decode).transpose()?;
-    // Gathering can bring in anything.
+    // An aggregated role can contain anything.
     if gathers(&role) || old.as_ref().is_some_and(gathers) {
         let (owned, _) = policy.rules_for(user, write.namespace);
         if !uncovered(&owned, &full_authority()).is_empty() {
@@ -164,7 +164,7 @@ fn check_binding(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Resul
     check_grant(policy, user, write, rules)
 }
 
-/// Whether the user has all that the rules would grant.
+/// Whether the user has all permissions that the rules would grant.
 fn check_grant(
     policy: &Policy,
     user: &User,
@@ -244,8 +244,8 @@ fn full_authority() -> [PolicyRule; 2] {
     [resources, paths]
 }
 
-/// Whether only what the garbage collector writes differs: it must be able to delete a role that
-/// it could not grant.
+/// Whether only fields that the garbage collector writes differ: it must be able to delete a role
+/// that it could not grant.
 fn differs_for_collector_only(old: &Value, new: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();

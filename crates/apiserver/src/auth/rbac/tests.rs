@@ -30,7 +30,7 @@ fn in_namespace<'a>(
     Attributes::resource(verb, resource)
 }
 
-/// Notes that an object is as given; its kind is in it.
+/// Adds an object; its kind is in it.
 fn put(policy: &mut Policy, object: Value) {
     let kind = match object["kind"].as_str().unwrap() {
         "ClusterRole" => PolicyKind::ClusterRole,
@@ -136,7 +136,7 @@ fn names_narrow_a_rule_down() {
         "resourceNames": ["web"]});
     assert!(allows(rule.clone(), &resource("get", "", "pods", "web")));
     assert!(!allows(rule.clone(), &resource("get", "", "pods", "db")));
-    // The name of what is created is not known.
+    // The name of a new object is not known.
     assert!(!allows(rule, &resource("create", "", "pods", "")));
 }
 
@@ -402,7 +402,7 @@ fn admin_gathers_edit_and_edit_gathers_view() {
     assert!(may("bob", &resource("list", "", "pods", "")));
     assert!(!may("bob", &resource("list", "", "secrets", "")));
     let stale: Vec<&str> = policy
-        .stale_gatherers()
+        .stale_aggregated_roles()
         .iter()
         .map(|(name, _)| *name)
         .collect();
@@ -520,7 +520,7 @@ fn bindings_are_checked_like_the_roles_they_bind() {
     let refusal = "roles.rbac.authorization.k8s.io \"gone\" not found";
     assert_eq!(check(&policy, &lost).unwrap_err(), refusal);
 
-    // The verb `bind` is trust.
+    // The verb `bind` grants the permission.
     put(
         &mut policy,
         role(
@@ -675,7 +675,7 @@ fn reconciling_adds_what_is_missing_and_keeps_what_was_added() {
     changes.iter().for_each(|change| world.apply(change));
     assert_eq!(reconcile(&standard, &world), []);
 
-    // What the aggregation controller writes is no difference.
+    // Rules that the aggregation controller writes are no difference.
     world.at("clusterroles", "view")["rules"] = read_pods();
     let own = json!({"apiGroups": ["x"], "resources": ["y"], "verbs": ["z"]});
     world.at("clusterroles", "system:kube-dns")["rules"] = json!([own]);

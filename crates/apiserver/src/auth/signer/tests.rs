@@ -45,7 +45,7 @@ fn kubelet() -> Value {
     csr(KUBELET_CLIENT, &request, &CLIENT)
 }
 
-fn free(_: &str) -> Option<Taken> {
+fn free(_: &str) -> Option<NodeNameConflict> {
     None
 }
 
@@ -53,10 +53,10 @@ fn free(_: &str) -> Option<Taken> {
 fn a_join_token_does_not_take_over_a_node() {
     let taken = |node: &str| {
         let node = node.to_owned();
-        Some(Taken::ByNode { node })
+        Some(NodeNameConflict::ByNode { node })
     };
     let mut csr = kubelet();
-    // A user who may approve requests anyway decides.
+    // A user that may approve requests anyway decides.
     assert_eq!(decide(&csr, |_| true, taken), Decision::Ignore);
     csr["spec"]["groups"] = json!(["system:bootstrappers", "system:authenticated"]);
     let message = "a Node with name \"n1\" already exists in the cluster; delete it (kubectl delete \
@@ -65,7 +65,7 @@ fn a_join_token_does_not_take_over_a_node() {
         decide(&csr, |_| true, taken),
         Decision::Deny(message.to_owned())
     );
-    // The node itself has its certificate, and asks for the next one.
+    // The node itself has a certificate and requests the next one.
     csr["spec"]["username"] = json!("system:node:n1");
     let renewed = decide(&csr, |what| what == "selfnodeclient", taken);
     assert!(matches!(renewed, Decision::Approve(_)), "{renewed:?}");
@@ -151,7 +151,7 @@ fn authority() -> (Authority, tempfile::TempDir) {
     (Authority::open(directory.path(), NOW).unwrap(), directory)
 }
 
-/// Start and end relative to [`NOW`], whether it is for clients and for servers, and its names.
+/// Start and end relative to [`NOW`], the client and server usages, and the names.
 struct Issued {
     der: Vec<u8>,
     start: i64,
@@ -359,7 +359,7 @@ fn serving(user: &str, from: &[&str], dns_names: &[&str], addresses: &[&str]) ->
     csr
 }
 
-/// What is decided about it, where the server is `10.0.0.1` and node `n2` has `10.0.0.8`.
+/// The decision about it, if the server is `10.0.0.1` and node `n2` has `10.0.0.8`.
 fn decided_serving(csr: &Value, may: bool) -> Decision {
     let node = |name: &str| {
         let addresses = [
@@ -400,7 +400,7 @@ fn a_nodes_own_serving_certificate_is_approved_for_the_address_it_asks_from() {
     assert_eq!(decided_serving(&fine, false), Decision::Ignore);
     let others = serving("system:node:n2", &["10.0.0.7"], &["n1"], &["10.0.0.7"]);
     assert_eq!(decided_serving(&others, true), Decision::Ignore);
-    // What the node does not say of itself may come with its next heartbeat.
+    // The node's next heartbeat may add what its status lacks.
     let elsewhere = serving(NODE, &["10.0.0.9"], &[], &["10.0.0.9"]);
     assert_eq!(decided_serving(&elsewhere, true), Decision::Ignore);
 }

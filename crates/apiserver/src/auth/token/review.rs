@@ -1,4 +1,4 @@
-//! `TokenReview`: telling other servers who a token is.
+//! `TokenReview`: authenticating tokens for other servers.
 
 use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
 use plimsoll_core::object::timestamp::Timestamp;

@@ -3,11 +3,11 @@
 //! Matches v1.36 vendor/github.com/munnerz/goautoneg: spaces count only where it looks for them,
 //! and what does not parse is skipped.
 
-/// More clauses than any client sends; what comes after is not read, so that a long header cannot
+/// More clauses than any client sends; later ones are ignored, so that a long header cannot
 /// cost more than its length.
 const MAX_CLAUSES: usize = 64;
 
-/// One media type that the client takes.
+/// One media type that the client accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Clause<'a> {
     kind: &'a str,

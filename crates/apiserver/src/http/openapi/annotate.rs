@@ -20,7 +20,7 @@ pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("{REFERENCE_PREFIX}{name}")})
 }
 
-/// All schemas, with the facts that clients look for.
+/// All schemas, with the extensions that clients use.
 pub(super) fn schemas() -> BTreeMap<String, Value> {
     let mut schemas = definitions().clone();
     schemas.extend(metrics::schemas());

@@ -1,11 +1,11 @@
-//! One operation: what is done, with which parameters, to what.
+//! One operation: a method on a path, with its parameters.
 
 use serde_json::{Value, json};
 
 use super::annotate::reference;
 use crate::kinds::{self, Kind, Subresource, Verb};
 
-/// What an operation works on.
+/// The target of an operation.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) group: &'static str,

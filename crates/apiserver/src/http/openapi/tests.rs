@@ -21,7 +21,7 @@ fn the_index_leads_to_every_group() {
     assert!(document("apis/nothing/v1").is_none());
 }
 
-/// What kubectl asks before it leaves the checking of fields to the server.
+/// What kubectl checks before it leaves field validation to the server.
 #[test]
 fn every_kind_that_is_patched_takes_field_validation() {
     for kind in kinds::all().filter(|kind| kind.allows(Verb::Patch)) {

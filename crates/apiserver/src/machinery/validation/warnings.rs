@@ -24,7 +24,7 @@ pub(super) fn pod_warnings(pod: &Pod) -> Vec<String> {
     let mut warnings = hostname_warning(name, "this is used in the Pod's hostname");
     if let Some(spec) = &pod.spec {
         let meta = Some(&pod.metadata);
-        warnings.extend(pod::warnings(spec, meta, pod::Of::Pod, &Path::ROOT));
+        warnings.extend(pod::warnings(spec, meta, pod::SpecOwner::Pod, &Path::ROOT));
     }
     warnings
 }

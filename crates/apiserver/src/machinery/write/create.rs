@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::context::{Input, WriteContext};
 use super::identity::{match_name, match_namespace, match_uid, version};
 use super::owners::{Found, remove_duplicates};
-use super::pass::{Given, Pass};
 use super::read::read;
 use super::{
     Accepted, Admission, Body, Identity, Request, metadata, remove, text, without_field_sets,
@@ -26,18 +26,18 @@ pub fn create(
     identity: Identity<'_>,
     admission: &mut dyn Admission,
 ) -> Result<Accepted, Status> {
-    let mut pass = Pass::new(request, admission, Given::Body(body.bytes));
-    let outcome = created(&mut pass, body, identity);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Body(body.bytes));
+    let outcome = created(&mut context, body, identity);
+    context.finish(outcome)
 }
 
 fn created(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     body: Body<'_>,
     identity: Identity<'_>,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    let mut object = read(pass, body)?;
+    let request = context.request;
+    let mut object = read(context, body)?;
     let is_put = !request.name.is_empty();
     if !is_put {
         forget_system_fields(&mut object);
@@ -47,9 +47,9 @@ fn created(
         match_name(request, &object)?;
         match_uid(request, &object, "")?;
     }
-    remove_duplicates(&mut object, Found::InRequest, &mut pass.warnings);
+    remove_duplicates(&mut object, Found::InRequest, &mut context.warnings);
     let object = request.track(None, object);
-    let accepted = finish(pass, object, identity)?;
+    let accepted = finish(context, object, identity)?;
     // Upstream's store is the first to mind, and only on POST.
     let given = accepted.resource_version.as_deref().unwrap_or_default();
     if !is_put && version(given).is_ok_and(|version| version != 0) {
@@ -75,14 +75,14 @@ fn forget_system_fields(object: &mut Value) {
 
 /// Admission, strategy and validation of an object whose fields have their managers.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut object: Value,
     identity: Identity<'_>,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
+    let request = context.request;
     let kind = request.kind;
-    pass.admission.admit(&mut object, None)?;
-    remove_duplicates(&mut object, Found::AfterAdmission, &mut pass.warnings);
+    context.admission.admit(&mut object, None)?;
+    remove_duplicates(&mut object, Found::AfterAdmission, &mut context.warnings);
     let resource_version = take_version(&mut object);
     let meta = metadata(&mut object);
     meta["uid"] = json!(identity.uid);
@@ -95,14 +95,14 @@ pub(super) fn finish(
     prepare_for_create(kind, &mut object, request.now);
     let rules = request.rules;
     let verdict = without_field_sets(&mut object, |object| judge_create(kind, object, rules));
-    pass.check(&object, verdict.problems)?;
-    pass.warnings.extend(verdict.warnings);
+    context.check(&object, verdict.problems)?;
+    context.warnings.extend(verdict.warnings);
     if (kind.group, kind.kind) == ("", "Namespace") {
         // A generated name was not known when defaults were set.
         let meta = metadata(&mut object);
         meta["labels"]["kubernetes.io/metadata.name"] = meta["name"].clone();
     }
-    pass.admit(&object, None)?;
+    context.admit(&object, None)?;
     Ok(Accepted {
         object,
         warnings: Vec::new(),

@@ -7,14 +7,14 @@
 //! Matches v1.36 apiserver/pkg/endpoints/handlers and apiserver/pkg/registry.
 //!
 //! Reading order: this file (what goes in and comes out), `read` (bodies to objects), `identity`
-//! (path and object agree), `owners`, `pass` (what
+//! (path and object agree), `owners`, `context` (what
 //! is collected on the way), `create`, `update`, `patch`, `scale`, `stored` (kinds that
 //! share their objects).
 
+mod context;
 mod create;
 mod identity;
 mod owners;
-mod pass;
 mod patch;
 mod read;
 mod scale;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::pass::Pass;
+use super::context::WriteContext;
 use super::{Body, metadata};
 use crate::kinds::GroupVersionKind;
 use crate::machinery::conversion::round_trip;
@@ -12,8 +12,8 @@ use crate::machinery::strategy::complete;
 use crate::status::Status;
 
 /// Reads the body; what is odd in it becomes warnings.
-pub(super) fn read(pass: &mut Pass<'_>, body: Body<'_>) -> Result<Value, Status> {
-    let request = pass.request;
+pub(super) fn read(context: &mut WriteContext<'_>, body: Body<'_>) -> Result<Value, Status> {
+    let request = context.request;
     let of = request.body_type();
     let decoded = decode(body.bytes, body.format, of, request.validation)
         .map_err(|error| Status::bad_request(error.to_string()))?;
@@ -22,7 +22,7 @@ pub(super) fn read(pass: &mut Pass<'_>, body: Body<'_>) -> Result<Value, Status>
     if decoded.resets_managers {
         forget_managers(&mut object);
     }
-    pass.warnings.extend(decoded.warnings);
+    context.warnings.extend(decoded.warnings);
     Ok(object)
 }
 

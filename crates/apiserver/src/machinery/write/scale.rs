@@ -8,8 +8,8 @@ use plimsoll_core::object::selector;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::context::WriteContext;
 use super::identity::match_version;
-use super::pass::Pass;
 use super::{Accepted, Part, Request, metadata, name_of, remove, text, update};
 use crate::kinds::{GroupVersionKind, Kind};
 use crate::machinery::apply::scale::{to_parent, to_scale};
@@ -84,13 +84,13 @@ fn managers(object: &Value) -> &[Value] {
 
 /// Prepares the object whose scale is to become `scale`.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut scale: Value,
     old_scale: &Value,
     old: &Value,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    pass.admission.admit(&mut scale, Some(old_scale))?;
+    let request = context.request;
+    context.admission.admit(&mut scale, Some(old_scale))?;
     let problems = validate_scale(&scale);
     if !problems.is_empty() {
         let name = name_of(old);
@@ -115,8 +115,8 @@ pub(super) fn finish(
         scale["metadata"]["resourceVersion"].clone(),
     );
     let resource_version = match_version(request, &object, old)?;
-    update::settle(pass, Part::Main, &mut object, old)?;
-    pass.admit(&scale_of(&object), Some(old_scale))?;
+    update::settle(context, Part::Main, &mut object, old)?;
+    context.admit(&scale_of(&object), Some(old_scale))?;
     remove(metadata(&mut object), "resourceVersion");
     Ok(Accepted {
         object,

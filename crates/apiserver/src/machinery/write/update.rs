@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::context::{Input, WriteContext};
 use super::identity::{match_name, match_namespace, match_uid, match_version};
 use super::owners::{Found, remove_duplicates};
-use super::pass::{Given, Pass};
 use super::read::read;
 use super::{
     Accepted, Admission, Body, Part, Request, metadata, remove, scale, text, without_field_sets,
@@ -20,25 +20,29 @@ pub fn update(
     old: &Value,
     admission: &mut dyn Admission,
 ) -> Result<Accepted, Status> {
-    let mut pass = Pass::new(request, admission, Given::Body(body.bytes));
-    let outcome = updated(&mut pass, body, old);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Body(body.bytes));
+    let outcome = updated(&mut context, body, old);
+    context.finish(outcome)
 }
 
-fn updated(pass: &mut Pass<'_>, body: Body<'_>, old: &Value) -> Result<Accepted, Status> {
-    let request = pass.request;
-    let mut object = read(pass, body)?;
+fn updated(
+    context: &mut WriteContext<'_>,
+    body: Body<'_>,
+    old: &Value,
+) -> Result<Accepted, Status> {
+    let request = context.request;
+    let mut object = read(context, body)?;
     match_namespace(request, &mut object)?;
     match_name(request, &object)?;
     match_uid(request, &object, text(&old["metadata"]["uid"]))?;
     if request.part == Part::Scale {
         let old_scale = scale::with_managers(request.kind, old)?;
         let scale = request.track(Some(&old_scale), object);
-        return scale::finish(pass, scale, &old_scale, old);
+        return scale::finish(context, scale, &old_scale, old);
     }
-    remove_duplicates(&mut object, Found::InRequest, &mut pass.warnings);
+    remove_duplicates(&mut object, Found::InRequest, &mut context.warnings);
     let object = request.track(Some(old), object);
-    finish(pass, object, old)
+    finish(context, object, old)
 }
 
 /// Prepares an object that the server itself has changed, such as a pod that is bound or an object
@@ -53,23 +57,23 @@ pub fn replace(
     if !request.manager.is_empty() {
         new = request.track(Some(old), new);
     }
-    let mut pass = Pass::new(request, admission, Given::Nothing);
-    let outcome = finish(&mut pass, new, old);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Nothing);
+    let outcome = finish(&mut context, new, old);
+    context.finish(outcome)
 }
 
 /// Admission, strategy and validation of an object whose fields have their managers.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut object: Value,
     old: &Value,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    pass.admission.admit(&mut object, Some(old))?;
-    remove_duplicates(&mut object, Found::AfterAdmission, &mut pass.warnings);
+    let request = context.request;
+    context.admission.admit(&mut object, Some(old))?;
+    remove_duplicates(&mut object, Found::AfterAdmission, &mut context.warnings);
     let resource_version = match_version(request, &object, old)?;
-    settle(pass, request.part, &mut object, old)?;
-    pass.admit(&object, Some(old))?;
+    settle(context, request.part, &mut object, old)?;
+    context.admit(&object, Some(old))?;
     remove(metadata(&mut object), "resourceVersion");
     Ok(Accepted {
         object,
@@ -81,22 +85,22 @@ pub(super) fn finish(
 
 /// The kind's own part in an update.
 pub(super) fn settle(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     part: Part,
     object: &mut Value,
     old: &Value,
 ) -> Result<(), Status> {
-    let (kind, rules) = (pass.request.kind, pass.request.rules);
+    let (kind, rules) = (context.request.kind, context.request.rules);
     metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    prepare_for_update(kind, part, object, old, pass.request.now);
+    prepare_for_update(kind, part, object, old, context.request.now);
     keep_identity(metadata(object), &old["metadata"]);
     let before = without_managers(old);
     let (problems, warnings) = without_field_sets(object, |object| {
         let problems = validate_update(kind, part, object, &before, rules);
         (problems, warnings_on_update(kind, object, &before))
     });
-    pass.check(object, problems)?;
-    pass.warnings.extend(warnings);
+    context.check(object, problems)?;
+    context.warnings.extend(warnings);
     keep_times_of_managers(object, old);
     Ok(())
 }

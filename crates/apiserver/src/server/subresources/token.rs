@@ -18,10 +18,10 @@ const TOKEN_REQUEST: GroupVersionKind = GroupVersionKind {
 };
 
 impl Call<'_> {
-    /// Answers a POST of a TokenRequest.
+    /// Handles a POST of a TokenRequest.
     pub(crate) async fn issue_token(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let body = self.action(bytes, TOKEN_REQUEST)?;
-        // A fresh view: tokens are asked for as soon as the account or the pod is there.
+        // A consistent read: tokens are requested right after the account or the pod is created.
         self.freshen("").await?;
         self.admit_action(&body)?;
         let request: TokenRequest = serde_json::from_value(body)

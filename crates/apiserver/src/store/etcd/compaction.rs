@@ -1,4 +1,4 @@
-//! Forgets history in etcd, together with other servers on the same etcd.
+//! Compacts etcd, together with other servers on the same etcd.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use super::super::{Error, Revision};
 use super::client::{Client, signed, unsigned};
 use super::wire::{Compare, Operation, PutRequest, RangeRequest, TxnRequest};
 
-/// Where servers agree who compacts; upstream's name
+/// The key by which servers agree on the one that compacts; upstream's name
 /// (staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go).
 pub(super) const AGREEMENT_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
-/// Compacts in turns of `keep_for` to where the turn before began, until the task is stopped. The
-/// first server to write the key in a turn does it; others see that it has been written.
+/// Compacts every `keep_for` to the revision at the beginning of the previous interval, until the
+/// task is stopped. The first server to write the key in an interval does it; the others notice
+/// that.
 pub(super) async fn run(client: Client, keep_for: Duration) {
     let mut turn = Turn::default();
     loop {
@@ -30,7 +31,7 @@ pub(super) async fn run(client: Client, keep_for: Duration) {
     }
 }
 
-/// What was seen when the last turn ended.
+/// The state at the end of the last interval.
 #[derive(Debug, Default)]
 struct Turn {
     /// When the agreement key was written last.

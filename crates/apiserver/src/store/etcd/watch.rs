@@ -1,12 +1,12 @@
 //! Changes from etcd: one watch of everything feeds all watchers of this process.
 //!
 //! Every revision changes at least one key, so a watch of the whole keyspace sees every revision
-//! and always knows how far it has come. That is what lets a watcher of a quiet prefix be told of
-//! progress, which etcd before 3.5 has no request for.
+//! and always knows its current revision. Therefore a watcher of a quiet prefix gets progress
+//! notifications, which etcd before 3.5 cannot be asked for.
 //!
 //! etcd lets a watch begin at the very revision that was compacted, and then leaves out deletes of
-//! that revision. So after past changes have arrived it is asked whether the revision before them
-//! can still be read; if not, something may be missing.
+//! that revision. So after past changes have arrived, the watch checks whether the revision before
+//! them can still be read; if not, something may be missing.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::super::{Change, Entry, Error, Revision};
 use super::client::{Changes, Client, unsigned};
 use super::wire::{Event, KeyValue, WatchResponse};
 
-/// Between two attempts to reach etcd again.
+/// The interval between two attempts to reconnect to etcd.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Publishes all changes after `seen` until the task is stopped.
@@ -48,7 +48,7 @@ pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
     }
 }
 
-/// Publishes until something breaks.
+/// Publishes until an error.
 async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
     let mut stream = match client.watch_everything(*seen + 1).await {
         Ok(stream) => stream,
@@ -68,7 +68,7 @@ async fn follow(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
             unchecked = false;
         }
         changes.extend(response.events.into_iter().filter_map(change));
-        // A revision must not be published in two halves.
+        // A revision must not be published in two parts.
         if response.fragment {
             continue;
         }
@@ -91,12 +91,12 @@ pub(super) struct PastChanges {
     /// The last revision that is not delivered live.
     pub(super) through: Revision,
     pub(super) stream: Option<Changes>,
-    /// What has arrived and may be incomplete.
+    /// Changes that have arrived and may be incomplete.
     pub(super) unchecked: Option<WatchResponse>,
 }
 
 impl PastChanges {
-    /// What arrives next; the stream is opened when it is first needed.
+    /// The incoming changes; the stream is opened when it is first needed.
     async fn receive(&mut self) -> Result<WatchResponse, Error> {
         let stream = match &mut self.stream {
             Some(stream) => stream,

@@ -17,7 +17,7 @@ use super::index::{Index, Put, Version};
 use super::log::{self, LogReader, guarded};
 use super::row::{BAD_HEADER, BAD_VALUE, Row, RowId};
 
-/// Gives the storage to open, on every opening anew.
+/// Opens the storage, each time the database is opened.
 pub(super) type Opener = dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync;
 
 pub(super) struct Shared {
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     pub(super) name: String,
     cache_bytes: usize,
     pub(super) flush_failed: Arc<AtomicBool>,
-    /// Why not everything that is asked of the store can be done, if so.
+    /// Why the store is not fully operational, if so.
     condition: Mutex<Option<Error>>,
     /// A read that failed; the database refuses everything until it is opened again.
     read_failure: Mutex<Option<Error>>,
@@ -106,7 +106,7 @@ impl Shared {
         }
     }
 
-    /// Remembers that the database has to be opened again, unless that would not help.
+    /// Records that the database has to be reopened, unless that would not help.
     pub(super) fn read_error(&self, error: ::redb::Error) -> Error {
         if let ::redb::Error::Corrupted(problem) = error {
             return self.corrupt(problem);
@@ -119,7 +119,7 @@ impl Shared {
         error
     }
 
-    /// Why not everything that is asked of the store can be done, if so.
+    /// Why the store is not fully operational, if so.
     pub(super) fn condition(&self) -> Option<Error> {
         let down = self.read().database.as_ref().err().cloned();
         down.or_else(|| {
@@ -136,7 +136,7 @@ impl Shared {
         *place = condition;
     }
 
-    /// The error of a file whose structure is damaged.
+    /// The error of a file whose structure is corrupt.
     pub(super) fn corrupt(&self, problem: String) -> Error {
         let store = self.name.clone();
         tracing::error!(store, problem, "the store's file is damaged");
@@ -149,8 +149,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the database has to be opened again before it can be used, if it has to and that may
-    /// help.
+    /// The error after which the database has to be reopened before it can be used, if reopening
+    /// may help.
     pub(super) fn trouble(&self) -> Option<Error> {
         let down = self.read().database.as_ref().err().cloned();
         let down = match down {
@@ -160,7 +160,7 @@ impl Shared {
         down.or_else(|| self.read_failure().clone())
     }
 
-    /// Closes the database and opens it again, since it refuses everything after a failed
+    /// Closes the database and reopens it, since it refuses everything after a failed
     /// operation.
     ///
     /// With `reload` the file's content counts: commits that failed and took place all the same
@@ -253,12 +253,12 @@ fn open_database(
                 tracing::info!(percent, "checking the store after an unclean stop");
             })
             .create_with_backend(guard)?;
-        format::bring_up_to_date(&database, name)?;
+        format::migrate(&database, name)?;
         Ok(database)
     })
 }
 
-/// Why a file does not open, as far as somebody can do something about it.
+/// Why a file cannot be opened, if a user can do something about it.
 pub(super) fn open_error(name: &str, error: ::redb::Error) -> Error {
     let store = name.to_owned();
     let is_full = is_full(&error);
@@ -274,7 +274,7 @@ pub(super) fn open_error(name: &str, error: ::redb::Error) -> Error {
     }
 }
 
-/// Whether the content is not what a store writes.
+/// Whether the content was not written by a store.
 fn is_no_store(error: &::redb::Error) -> bool {
     match error {
         ::redb::Error::Corrupted(_) | ::redb::Error::UpgradeRequired(_) => true,
@@ -292,8 +292,8 @@ pub(super) fn is_full(error: &::redb::Error) -> bool {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-/// Rebuilds the index from the log. Rows that are damaged are logged, and kept as what their keys
-/// have, so that nothing older appears in their place.
+/// Rebuilds the index from the log. Corrupt rows are logged, and kept with the numbers in their
+/// keys, so that nothing older appears in their place.
 pub(super) fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
     guarded(|| {
         let txn = database.begin_read()?;
@@ -312,10 +312,10 @@ pub(super) fn load_index(database: &Database, name: &str) -> Result<Index, ::red
     })
 }
 
-/// Revisions between two rows of a store; a number that is further ahead is itself damaged.
+/// The largest gap between two rows of a store; a number further ahead is itself corrupt.
 const MAX_GAP: u64 = 1 << 32;
 
-/// What the index keeps of a row; `None` if it is unknown to which key it belongs.
+/// The index entry of a row; `None` if its key is unknown.
 pub(super) fn indexed(
     name: &str,
     row_id: RowId,

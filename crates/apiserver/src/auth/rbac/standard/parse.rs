@@ -203,7 +203,7 @@ pub(super) fn account(namespace: &str, name: &str) -> Subject {
     }
 }
 
-/// A standard binding of a cluster role.
+/// A default binding of a cluster role.
 pub(super) fn cluster_role_binding(
     name: &str,
     role: &str,
@@ -238,7 +238,7 @@ fn metadata(name: &str, namespace: Option<&str>, part_of: &[&str]) -> ObjectMeta
     }
 }
 
-/// The label by which roles are put together into the one called `name`.
+/// The label that aggregates roles into the one called `name`.
 fn gathering_label(name: &str) -> (String, String) {
     (format!("{GROUP}/aggregate-to-{name}"), "true".to_owned())
 }

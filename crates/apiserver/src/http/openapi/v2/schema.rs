@@ -50,7 +50,7 @@ fn reference(of: &Value) -> String {
     name.map_or_else(String::new, |name| format!("#/definitions/{name}"))
 }
 
-/// Version 2 has no alternatives: what is a number or a text is called a text.
+/// Version 2 has no alternatives: a number or string is declared as a string.
 fn type_of(of: &Value) -> Option<String> {
     match of.get("oneOf") {
         Some(_) => Some("string".to_owned()),

@@ -64,7 +64,7 @@ fn check_value_from(variable: &EnvVar, path: &Path<'_>, problems: &mut Problems)
     if let Some(resource) = &from.resource_field_ref {
         sources += 1;
         let path = path.child("resourceFieldRef");
-        check_resource_field_ref(resource, Whose::Own, &path, problems);
+        check_resource_field_ref(resource, ContainerScope::Own, &path, problems);
     }
     if let Some(key) = &from.config_map_key_ref {
         sources += 1;
@@ -225,9 +225,9 @@ fn split_subscript(label: &str) -> Option<(&str, &str)> {
     (!field.is_empty()).then_some((field, key))
 }
 
-/// Whose resources a reference means.
+/// ContainerScope resources a reference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum ContainerScope {
     /// The container's own.
     Own,
     /// Those of a container that has to be named.
@@ -236,14 +236,14 @@ pub(super) enum Whose {
 
 pub(super) fn check_resource_field_ref(
     field: &ResourceFieldSelector,
-    whose: Whose,
+    whose: ContainerScope,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
     let resource = field.resource.as_str();
     let is_huge_pages =
         resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-");
-    if whose == Whose::Named && text(&field.container_name).is_empty() {
+    if whose == ContainerScope::Named && text(&field.container_name).is_empty() {
         problems.required(&path.child("containerName"), "");
     } else if resource.is_empty() {
         problems.required(&path.child("resource"), "");

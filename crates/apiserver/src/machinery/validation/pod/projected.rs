@@ -12,7 +12,7 @@ use super::super::path::Path;
 use super::super::problems::{Problems, json};
 use super::super::signer::{self, check_signer_name};
 use super::super::{selector, text};
-use super::env::{Whose, check_field_ref, check_resource_field_ref};
+use super::env::{ContainerScope, check_field_ref, check_resource_field_ref};
 use super::volumes::{check_key_to_path, check_mode};
 
 const VOLUME_FIELDS: [&str; 5] = [
@@ -51,7 +51,7 @@ pub(super) fn check_downward_file(
         }
         (None, Some(resource)) => {
             let path = path.child("resourceFieldRef");
-            check_resource_field_ref(resource, Whose::Named, &path, problems);
+            check_resource_field_ref(resource, ContainerScope::Named, &path, problems);
         }
         (None, None) => {
             problems.required(path, "one of fieldRef and resourceFieldRef is required");

@@ -70,7 +70,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
 
 /// Whether the spec is a pod's own or a template's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum SpecOwner {
     Pod,
     Template,
 }
@@ -78,14 +78,14 @@ pub(super) enum Of {
 /// Warnings about a template that stands at `path`.
 pub(super) fn template_warnings(template: &PodTemplateSpec, path: &Path<'_>) -> Vec<String> {
     let spec = template.spec.clone().unwrap_or_default();
-    warnings(&spec, template.metadata.as_ref(), Of::Template, path)
+    warnings(&spec, template.metadata.as_ref(), SpecOwner::Template, path)
 }
 
 /// Warnings about the spec of the pod or template that stands at `root`.
 pub(super) fn warnings(
     spec: &PodSpec,
     meta: Option<&ObjectMeta>,
-    of: Of,
+    of: SpecOwner,
     root: &Path<'_>,
 ) -> Vec<String> {
     let path = root.child("spec");
@@ -287,7 +287,7 @@ fn container_annotations(
     spec: &PodSpec,
     container: &Container,
     annotations: &BTreeMap<String, String>,
-    of: Of,
+    of: SpecOwner,
     path: &Path<'_>,
     warnings: &mut Vec<String>,
 ) {
@@ -309,7 +309,7 @@ fn container_annotations(
         "container.apparmor.security.beta.kubernetes.io/{}",
         container.name
     );
-    if of == Of::Template
+    if of == SpecOwner::Template
         && own.is_none()
         && let Some(annotation) = annotations.get(&key)
     {

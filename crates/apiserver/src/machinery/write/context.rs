@@ -8,17 +8,17 @@ use crate::machinery::decoding::read_configuration;
 use crate::status::Status;
 
 /// A request on its way.
-pub(super) struct Pass<'a> {
+pub(super) struct WriteContext<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) admission: &'a mut dyn Admission,
     /// What the caller will be told, be the request refused or not.
     pub(super) warnings: Vec<String>,
-    pub(super) given: Given<'a>,
+    pub(super) input: Input<'a>,
 }
 
 /// What came before the object: the canonical form has no empty lists and maps, but Go's validation
 /// prints them.
-pub(super) enum Given<'a> {
+pub(super) enum Input<'a> {
     /// A body.
     Body(&'a [u8]),
     /// The outcome of a patch.
@@ -27,17 +27,17 @@ pub(super) enum Given<'a> {
     Nothing,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> WriteContext<'a> {
     pub(super) fn new(
         request: &'a Request<'a>,
         admission: &'a mut dyn Admission,
-        given: Given<'a>,
-    ) -> Pass<'a> {
-        Pass {
+        input: Input<'a>,
+    ) -> WriteContext<'a> {
+        WriteContext {
             request,
             admission,
             warnings: Vec::new(),
-            given,
+            input,
         }
     }
 
@@ -63,7 +63,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The outcome with its warnings.
-    pub(super) fn close(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
+    pub(super) fn finish(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
         match outcome {
             Ok(accepted) => Ok(Accepted {
                 warnings: self.warnings,
@@ -84,10 +84,10 @@ impl<'a> Pass<'a> {
         if missing.peek().is_none() {
             return;
         }
-        let given = match &self.given {
-            Given::Body(bytes) => read_configuration(bytes).map(|read| read.value),
-            Given::Patched(value) => Ok(value.clone()),
-            Given::Nothing => return,
+        let given = match &self.input {
+            Input::Body(bytes) => read_configuration(bytes).map(|read| read.value),
+            Input::Patched(value) => Ok(value.clone()),
+            Input::Nothing => return,
         };
         let given = given.unwrap_or_default();
         for problem in missing {

@@ -1,4 +1,4 @@
-//! How this server asks nodes: with a certificate of its own, which is exchanged before it ends.
+//! The client certificate with which this server connects to nodes, renewed before it expires.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -12,22 +12,22 @@ use crate::auth::authority::Authority;
 use crate::auth::identity::MASTERS;
 use crate::node_proxy::NodeConnector;
 
-/// The user that nodes see when the server asks them.
-const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
+/// The user of this server in requests to nodes.
+const NODE_CLIENT_USER: &str = "kube-apiserver-kubelet-client";
 
-/// How soon a renewal that failed is tried again.
+/// How long to wait after a renewal failed.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The connector of the moment.
+/// The current connector.
 #[derive(Debug)]
-pub(super) struct Introduction(RwLock<(NodeConnector, Timestamp)>);
+pub(super) struct NodeClient(RwLock<(NodeConnector, Timestamp)>);
 
-impl Introduction {
-    pub(super) fn new(authority: &Authority) -> Result<Introduction, OpenError> {
-        Ok(Introduction(RwLock::new(introduced(authority)?)))
+impl NodeClient {
+    pub(super) fn new(authority: &Authority) -> Result<NodeClient, OpenError> {
+        Ok(NodeClient(RwLock::new(build_connector(authority)?)))
     }
 
-    /// What nodes are asked with from now on.
+    /// The connector for requests to nodes from now on.
     pub(super) fn connector(&self) -> NodeConnector {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
         current.0.clone()
@@ -38,27 +38,27 @@ impl Introduction {
     }
 
     fn renew(&self, authority: &Authority) -> Result<(), OpenError> {
-        let next = introduced(authority)?;
+        let next = build_connector(authority)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
         tracing::info!("the certificate that nodes are asked with is renewed");
         Ok(())
     }
 }
 
-fn introduced(authority: &Authority) -> Result<(NodeConnector, Timestamp), OpenError> {
-    let own = authority.introduction(NODE_CLIENT, &[MASTERS], respond::now())?;
+fn build_connector(authority: &Authority) -> Result<(NodeConnector, Timestamp), OpenError> {
+    let own = authority.node_client(NODE_CLIENT_USER, &[MASTERS], respond::now())?;
     let connector = NodeConnector::new(&own, &authority.kubelet_serving_ca_pem())?;
     Ok((connector.allowing_local_addresses(), own.due()))
 }
 
-/// Exchanges the certificate before it ends, until the server is gone.
+/// Renews the certificate before it expires, until the server is dropped.
 pub(super) fn follow(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
     let stop = server.supervisor.stopping().clone();
     server
         .supervisor
         .keep("node-client-certificate", Weight::Vital, move || {
-            let due = weak.upgrade().map(|server| server.introduction.due());
+            let due = weak.upgrade().map(|server| server.node_client.due());
             let keeping = due.map(|due| keep(weak.clone(), due));
             let stop = stop.clone();
             async move {
@@ -76,8 +76,8 @@ async fn keep(server: Weak<Server>, mut due: Timestamp) {
         let Some(server) = server.upgrade() else {
             return;
         };
-        let renewed = server.introduction.renew(&server.authority);
-        due = server.introduction.due();
+        let renewed = server.node_client.renew(&server.authority);
+        due = server.node_client.due();
         drop(server);
         if let Err(error) = renewed {
             tracing::warn!(%error, "the certificate that nodes are asked with is not renewed");

@@ -93,8 +93,8 @@ impl Collection {
         &self.prefix
     }
 
-    /// Decodes the stored object of a key of this kind. A failure is logged and counted, every time
-    /// that it is met.
+    /// Reads what the store has under a key of this kind. What cannot be read is named in the log
+    /// and counted, every time that it is met.
     pub(crate) fn read(
         &self,
         key: Arc<str>,
@@ -105,7 +105,7 @@ impl Collection {
         if let Err(error) = &object {
             self.decode_errors.fetch_add(1, Ordering::Relaxed);
             let key = format!("{}{key}", self.prefix);
-            tracing::error!(key, revision, %error, "stored object cannot be read, left out");
+            tracing::error!(key, revision, %error, "ignoring stored object that cannot be decoded");
         }
         object
     }

@@ -71,7 +71,7 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
         }
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "loading everything again"
+            "watch lost, relisting store"
         );
         match reload(&cache, store.as_ref()).await {
             Some(reloaded) => watch = reloaded,
@@ -89,7 +89,10 @@ async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
             Ok(watch) => return Some(watch),
             Err(Error::Closed) => return None,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "store unreadable");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "failed to list store, retrying"
+                );
             }
         }
     }

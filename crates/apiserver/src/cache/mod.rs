@@ -7,8 +7,8 @@
 //! reached it.
 //!
 //! Reading order: `encoding` (of an object), `members` (changing an encoded
-//! object), `object`, `extract` (the parts that selectors
-//! use), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
+//! object), `object`, `extract` (what selectors
+//! look at), `collection` (the objects of a kind and their recent changes), `watcher`, `feed`.
 
 mod check;
 mod collection;

@@ -69,7 +69,7 @@ impl Keys {
             Ok(value) => entry.value = value,
             Err(problem) => {
                 let key = String::from_utf8_lossy(&entry.key).into_owned();
-                tracing::error!(key, problem, "a stored value cannot be decrypted");
+                tracing::error!(key, problem, "failed to decrypt stored value");
                 entry.value = Bytes::new();
                 entry.unreadable = Some(problem.into());
             }

@@ -22,23 +22,19 @@ pub fn follow(store: &Arc<EncryptedStore>, path: PathBuf, mut text: String) {
                 Ok(read) if read == text => continue,
                 Ok(read) => read,
                 Err(error) => {
-                    tracing::warn!(file, %error, "the encryption configuration cannot be read");
+                    tracing::warn!(file, %error, "failed to read encryption configuration");
                     continue;
                 }
             };
             match Keys::parse(&read) {
                 Ok(keys) => {
                     store.replace(keys);
-                    tracing::info!(file, "reloaded the encryption configuration");
+                    tracing::info!(file, "reloaded encryption configuration");
                 }
                 Err(problems) => {
                     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
                     let problems = problems.join("; ");
-                    tracing::error!(
-                        file,
-                        problems,
-                        "the encryption configuration was not reloaded"
-                    );
+                    tracing::error!(file, problems, "failed to reload encryption configuration");
                 }
             }
             text = read;

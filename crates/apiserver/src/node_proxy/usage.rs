@@ -31,7 +31,7 @@ pub enum SummaryError {
     #[error("{0}")]
     Unreachable(String),
     /// It does not respond in time.
-    #[error("the node has not sent its summary in time")]
+    #[error("timed out waiting for the node's summary")]
     TimedOut,
     /// It responds with another status.
     #[error("request failed, status: {0}")]

@@ -148,13 +148,13 @@ impl TrackedCollection {
             let (namespace, name) = (object.namespace(), object.name());
             let value = is_there.then(|| object.value()).transpose();
             let value = value.unwrap_or_else(|error| {
-                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+                tracing::warn!(%namespace, %name, %error, "ignoring object that cannot be decoded in authorization");
                 None
             });
             let value = value.as_ref();
             let observed = authorizer.observe(kind.group, kind.plural, namespace, name, value);
             if let Err(error) = observed {
-                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+                tracing::warn!(%namespace, %name, %error, "ignoring object that cannot be decoded in authorization");
             }
         };
         if let Some(watcher) = &mut self.watcher {

@@ -151,7 +151,11 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
 impl Server {
     async fn ensure_namespace_defaults_or_warn(&self, namespace: &str) {
         if let Err(error) = self.ensure_namespace_defaults(namespace).await {
-            tracing::warn!(namespace, error, "namespace not furnished");
+            tracing::warn!(
+                namespace,
+                error,
+                "failed to create default objects of namespace"
+            );
         }
     }
 
@@ -291,7 +295,7 @@ impl Server {
         loop {
             match self.store.txn(txn.clone()).await {
                 Err(error @ store::Error::Unavailable { .. }) if Instant::now() < deadline => {
-                    tracing::warn!(%error, "the store is not available, trying again");
+                    tracing::warn!(%error, "store unavailable, retrying");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 outcome => return outcome,

@@ -20,7 +20,7 @@ use crate::http::openapi;
 use crate::http::query::Query;
 use crate::status::{Details, Status};
 
-/// The checks that `?verbose` lists, with the tasks of the server; each has a path of its own.
+/// What `?verbose` lists, with the tasks of the server; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
 /// The reason of a failed check is in the log only.
@@ -190,7 +190,7 @@ fn not_acceptable_as(media_type: &str) -> Status {
     Status::new(406, "NotAcceptable", text).about(Details::default())
 }
 
-/// The answer where nothing is served at all. As upstream's, it is no Status.
+/// The 404 for an unknown path. As in upstream, it is not a Status.
 pub(super) fn nothing_here() -> Response<Body> {
     let mut response = reply(404, "text/plain; charset=utf-8", "404 page not found\n");
     response.headers_mut().insert(NO_SNIFFING.0, NO_SNIFFING.1);

@@ -262,7 +262,10 @@ impl Server {
         let certificate = match shown {
             None => None,
             Some(shown) if now > shown.end => {
-                tracing::debug!("not authenticated: the certificate has ended");
+                tracing::debug!(
+                    error = "client certificate has expired",
+                    "unable to authenticate the request"
+                );
                 return Err(Status::unauthorized());
             }
             Some(Shown {
@@ -281,7 +284,7 @@ impl Server {
             token: by_header.or(by_protocol.as_deref()),
         };
         authenticate(credentials, &self.tokens, self, now).map_err(|error| {
-            tracing::debug!(%error, "not authenticated");
+            tracing::debug!(%error, "unable to authenticate the request");
             Status::unauthorized()
         })
     }

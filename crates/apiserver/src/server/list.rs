@@ -367,7 +367,7 @@ pub(crate) fn store_failure(error: &Error) -> Status {
                 text = format!("{text}: {cause}");
                 source = cause.source();
             }
-            tracing::error!(error = text, "store failed");
+            tracing::error!(error = text, "store request failed");
             match error.is_retryable() {
                 true => Status::service_unavailable(text),
                 false => Status::internal_error(&text),

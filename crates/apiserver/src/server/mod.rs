@@ -170,7 +170,7 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// The default objects of a cluster could not be stored.
-    #[error("a new cluster could not be furnished: {0}")]
+    #[error("cannot create the default objects of the cluster: {0}")]
     Bootstrap(String),
 }
 

@@ -40,7 +40,7 @@ impl NodeClient {
     fn renew(&self, authority: &Authority) -> Result<(), OpenError> {
         let next = build_connector(authority)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
-        tracing::info!("the certificate that nodes are asked with is renewed");
+        tracing::info!("renewed kubelet client certificate");
         Ok(())
     }
 }
@@ -80,7 +80,7 @@ async fn keep(server: Weak<Server>, mut due: Timestamp) {
         due = server.node_client.due();
         drop(server);
         if let Err(error) = renewed {
-            tracing::warn!(%error, "the certificate that nodes are asked with is not renewed");
+            tracing::warn!(%error, "failed to renew kubelet client certificate");
             tokio::time::sleep(RETRY).await;
         }
     }

@@ -69,7 +69,7 @@ impl Call<'_> {
                 self.delete_collection(&bytes).await
             }
             _ => {
-                tracing::debug!(%method, "no such operation");
+                tracing::debug!(%method, "method not allowed");
                 Err(Status::method_not_allowed())
             }
         }

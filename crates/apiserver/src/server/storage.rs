@@ -68,7 +68,7 @@ impl Server {
                 ("Warning", "StorageFull", message)
             }
             None => {
-                let message = "the store has room again".to_owned();
+                let message = "store has space again".to_owned();
                 ("Normal", "StorageHasRoom", message)
             }
         };
@@ -109,8 +109,8 @@ async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: Owne
     loop {
         match tokio::time::timeout(STALL, pieces.send(piece)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return tracing::info!("the client of a snapshot is gone"),
-            Err(_) => return tracing::warn!("the client of a snapshot does not read it"),
+            Ok(Err(_)) => return tracing::info!("client closed snapshot stream"),
+            Err(_) => return tracing::warn!("timed out sending snapshot to client"),
         }
         if end.is_some() {
             return;
@@ -121,7 +121,7 @@ async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: Owne
                 end = Some(());
                 encoder.clone().finish()
             }
-            Err(error) => return tracing::error!(%error, "a snapshot could not be read to its end"),
+            Err(error) => return tracing::error!(%error, "failed to read snapshot"),
         };
     }
 }
@@ -162,11 +162,11 @@ async fn look(server: &Weak<Server>, was_full: bool) -> Option<bool> {
     };
     match (&full, was_full) {
         (Some(error), false) => {
-            tracing::error!(error = error as &dyn std::error::Error, "the store is full");
+            tracing::error!(error = error as &dyn std::error::Error, "store is full");
             server.note_space(Some(error)).await;
         }
         (None, true) => {
-            tracing::warn!("the store has room again");
+            tracing::warn!("store has space again");
             server.note_space(None).await;
         }
         _ => {}

@@ -64,7 +64,7 @@ impl ServerCertificate {
             let renewed = self.renew(&server);
             drop(server);
             if let Err(error) = renewed {
-                tracing::warn!(%error, "the server's certificate is not renewed");
+                tracing::warn!(%error, "failed to renew serving certificate");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -73,7 +73,7 @@ impl ServerCertificate {
     fn renew(&self, server: &Server) -> Result<(), TlsError> {
         let next = certified(&current(server)?)?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
-        tracing::info!("the server's certificate is renewed");
+        tracing::info!("renewed serving certificate");
         Ok(())
     }
 

@@ -75,11 +75,11 @@ impl Call<'_> {
         if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
             // The creator of a namespace may use it at once.
             let namespace = respond::converted(self.kind, &done.json)?;
-            let furnished = self
+            let created = self
                 .server
                 .ensure_namespace_defaults(name_of(&namespace))
                 .await;
-            furnished.map_err(|error| Status::internal_error(&error))?;
+            created.map_err(|error| Status::internal_error(&error))?;
         }
         let mut response = self.object_as(201, &done.json, output)?;
         respond::warn(&mut response, &done.warnings);

@@ -73,7 +73,7 @@ pub enum AuthorityError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A file does not hold what it should.
-    #[error("{} holds no {what} in PEM form; remove it to have a new one made", path.display())]
+    #[error("{} does not contain a {what} in PEM format; remove the file to create a new one", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum AuthorityError {
     },
     /// The authority's certificate is of another key.
     #[error(
-        "{} is not the certificate of {}; put the right key back, or remove both to begin anew",
+        "{} is not the certificate of {}; restore the matching key, or remove both files to create new ones",
         certificate.display(),
         key.display()
     )]
@@ -102,7 +102,7 @@ pub enum AuthorityError {
         source: rcgen::Error,
     },
     /// The CA's own certificate has expired.
-    #[error("the certificate of the authority has expired; open it again to have it renewed")]
+    #[error("the certificate of the authority has expired; restart the server to renew it")]
     Expired,
     /// The CA's own certificate is not valid yet.
     #[error(

@@ -33,10 +33,10 @@ pub enum KeyError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A new key cannot be made.
-    #[error("a signing key for service account tokens cannot be made")]
+    #[error("cannot generate a signing key for service account tokens")]
     Generate(#[source] rcgen::Error),
     /// The file does not hold a key.
-    #[error("{} holds no P-256 private key in PKCS#8 PEM form", path.display())]
+    #[error("{} does not contain a P-256 private key in PKCS#8 PEM format", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

@@ -1,7 +1,7 @@
-//! Services.
+//! The strategy of services.
 //!
-//! Nothing here hands out addresses or ports: there is no service network. Families are those of a
-//! cluster with IPv4 alone, which is what upstream assumes unless told otherwise.
+//! No addresses or ports are allocated: there is no service network. Families are those of a
+//! cluster with IPv4 only, which is upstream's default.
 //!
 //! Matches v1.36 pkg/registry/core/service/strategy.go and storage/{alloc,storage}.go.
 
@@ -82,7 +82,7 @@ fn node_ports(spec: &ServiceSpec) -> Vec<i32> {
     given.filter(|port| *port != 0).collect()
 }
 
-/// Clients that send what they once created do not have to know what was added to it.
+/// Clients that update with their original object do not have to know the allocated fields.
 fn keep_allocated(spec: &mut ServiceSpec, old: &ServiceSpec) {
     if has_addresses(old) && has_addresses(spec) {
         if text(&spec.cluster_ip).is_empty() {
@@ -110,17 +110,17 @@ fn keep_allocated(spec: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// `clusterIP` and `clusterIPs` say the same; clients may know one of them only.
+/// `clusterIP` and `clusterIPs` are equivalent; clients may know only one of them.
 fn match_addresses(spec: &mut ServiceSpec, old: &ServiceSpec) {
     let is_same = text(&spec.cluster_ip) == text(&old.cluster_ip);
     if !is_empty(&old.cluster_ips) && is_empty(&spec.cluster_ips) && is_same {
         spec.cluster_ips.clone_from(&old.cluster_ips);
     }
-    // Upstream compares both fields here, of which one is known to differ, so that nothing more
+    // Upstream compares both fields here, of which one is known to differ, so nothing more
     // is done.
 }
 
-/// The families of addresses, where the service has any.
+/// The families of addresses, if the service has any.
 fn set_families(spec: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     if !has_addresses(spec) {
         return;
@@ -164,7 +164,7 @@ fn set_families(spec: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     spec.ip_families = Some(families);
 }
 
-/// Fields of another type go, unless the caller has changed them as well.
+/// Fields of another type are removed, unless the caller has changed them as well.
 fn drop_what_the_type_does_not_have(spec: &mut ServiceSpec, old: &ServiceSpec) {
     if has_addresses(old) && !has_addresses(spec) {
         if text(&spec.cluster_ip) == text(&old.cluster_ip) && spec.cluster_ips == old.cluster_ips {

@@ -10,7 +10,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What a field may hold: the lowest and highest number, and names that count from the lowest.
+/// The values of a field: the lowest and highest number, and names that count from the lowest.
 struct Bounds {
     lowest: u64,
     highest: u64,
@@ -45,7 +45,7 @@ const FIELDS: [Bounds; 5] = [
     },
 ];
 
-/// Why a text is no schedule.
+/// Why a text is not a schedule.
 pub(super) fn check(spec: &str) -> Result<(), String> {
     let spec = match spec
         .strip_prefix("TZ=")

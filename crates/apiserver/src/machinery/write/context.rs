@@ -1,4 +1,4 @@
-//! One pass of an object through the pipeline: what is collected on the way.
+//! The context of a write: its request, admission and warnings.
 
 use plimsoll_core::problem::Problem;
 use serde_json::Value;
@@ -7,23 +7,23 @@ use super::{Accepted, Admission, Request, name_of};
 use crate::machinery::decoding::read_configuration;
 use crate::status::Status;
 
-/// A request on its way.
+/// A write in progress.
 pub(super) struct WriteContext<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) admission: &'a mut dyn Admission,
-    /// What the caller will be told, be the request refused or not.
+    /// Warnings for the caller, whether or not the request is rejected.
     pub(super) warnings: Vec<String>,
     pub(super) input: Input<'a>,
 }
 
-/// What came before the object: the canonical form has no empty lists and maps, but Go's validation
+/// The object before decoding: the canonical form has no empty lists and maps, but Go's validation
 /// prints them.
 pub(super) enum Input<'a> {
     /// A body.
     Body(&'a [u8]),
-    /// The outcome of a patch.
+    /// The result of a patch.
     Patched(Value),
-    /// Nothing that the caller has written.
+    /// The server made the change.
     Nothing,
 }
 
@@ -41,7 +41,7 @@ impl<'a> WriteContext<'a> {
         }
     }
 
-    /// The refusal of an object that breaks rules, if it breaks any.
+    /// The 422 for an invalid object.
     pub(super) fn check(&self, object: &Value, problems: Vec<Problem>) -> Result<(), Status> {
         if problems.is_empty() {
             return Ok(());
@@ -55,14 +55,14 @@ impl<'a> WriteContext<'a> {
         ))
     }
 
-    /// Asks admission for the last word.
+    /// Runs validating admission.
     pub(super) fn admit(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         self.admission.check(object, old)?;
         self.warnings.extend(self.admission.warnings());
         Ok(())
     }
 
-    /// The outcome with its warnings.
+    /// The result with its warnings.
     pub(super) fn finish(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
         match outcome {
             Ok(accepted) => Ok(Accepted {

@@ -1,4 +1,4 @@
-//! New objects.
+//! Creating objects.
 
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ use crate::machinery::strategy::prepare_for_create;
 use crate::machinery::validation::judge_create;
 use crate::status::Status;
 
-/// The longest beginning of a name; what is added to it has five characters.
+/// The maximum length of a name prefix; the generated suffix has five characters.
 const MAX_NAME_PREFIX: usize = 58;
 
 /// Prepares a new object.
 ///
-/// A request with a name is a PUT of something that is not there: the object must have that name,
-/// and none is made up for it.
+/// A request with a name is a PUT of an object that does not exist: the object must have that name,
+/// and none is generated.
 pub fn create(
     request: &Request<'_>,
     body: Body<'_>,
@@ -50,7 +50,7 @@ fn created(
     remove_duplicates(&mut object, Found::InRequest, &mut context.warnings);
     let object = request.track(None, object);
     let accepted = finish(context, object, identity)?;
-    // Upstream's store is the first to mind, and only on POST.
+    // In upstream the store rejects it, and only for POST.
     let given = accepted.resource_version.as_deref().unwrap_or_default();
     if !is_put && version(given).is_ok_and(|version| version != 0) {
         return Err(Status::unexpected(
@@ -111,7 +111,7 @@ pub(super) fn finish(
     })
 }
 
-/// Takes the version out of the object.
+/// Removes the version from the object.
 fn take_version(object: &mut Value) -> Option<String> {
     let meta = metadata(object).as_object_mut()?;
     match meta.remove("resourceVersion") {

@@ -14,8 +14,8 @@ use crate::machinery::patch::apply_patch;
 use crate::machinery::schema::schema;
 use crate::status::Status;
 
-/// Prepares what a PATCH makes of `old`, which has its resourceVersion; `None` if there is no such
-/// object, which an apply then creates. `force` takes fields from their managers.
+/// Applies a PATCH to `old`, which has its resourceVersion; `None` if there is no such
+/// object, which an apply then creates. `force` takes fields over from their managers.
 pub fn patch(
     request: &Request<'_>,
     patch: PatchType,
@@ -76,7 +76,7 @@ fn changed(
     }
 }
 
-/// What is not there has no uid.
+/// An object that does not exist has no uid.
 fn match_no_uid(request: &Request<'_>, object: &Value) -> Result<(), Status> {
     let uid = text(&object["metadata"]["uid"]);
     if uid.is_empty() {
@@ -88,7 +88,7 @@ fn match_no_uid(request: &Request<'_>, object: &Value) -> Result<(), Status> {
     Err(Status::conflict(request.kind, request.name, &reason))
 }
 
-/// One of the three patches that clients compute; the outcome has its defaults and managers.
+/// One of the three patches that clients compute; the result has its defaults and managers.
 fn computed(
     context: &mut WriteContext<'_>,
     patch: PatchType,
@@ -109,13 +109,13 @@ fn computed(
     Ok(request.track(Some(old), object))
 }
 
-/// An empty list, unlike none, is the wish to start over.
+/// An empty list, unlike none, requests a reset.
 fn resets_managers(patched: &Value) -> bool {
     let entries = patched.pointer("/metadata/managedFields");
     entries.and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
-/// Server-side apply; the outcome has its defaults and managers.
+/// Server-side apply; the result has its defaults and managers.
 fn applied(
     context: &mut WriteContext<'_>,
     force: bool,

@@ -1,7 +1,7 @@
-//! The subresource `scale`: an object's number of replicas as a kind of its own.
+//! The subresource `scale`: an object's number of replicas.
 //!
 //! Matches `ScaleREST` of v1.36 pkg/registry/apps/deployment/storage/storage.go and of the other
-//! kinds that have one. What is stored is the object; `old` and the outcome are the object.
+//! kinds that have one. `old` and the result are the object, not its scale.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use plimsoll_core::object::selector;
@@ -23,7 +23,7 @@ pub(super) const SCALE: GroupVersionKind = GroupVersionKind {
     kind: "Scale",
 };
 
-/// The scale of an object, as it is read and answered.
+/// The scale of an object, as it is returned.
 pub fn scale_of(object: &Value) -> Value {
     let mut meta = Map::new();
     for field in [
@@ -82,7 +82,7 @@ fn managers(object: &Value) -> &[Value] {
     entries.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Prepares the object whose scale is to become `scale`.
+/// Prepares the object whose new scale is `scale`.
 pub(super) fn finish(
     context: &mut WriteContext<'_>,
     mut scale: Value,

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::kinds;
 
-/// Lets everything pass.
+/// Admits every object.
 struct Anyone;
 
 impl Admission for Anyone {

@@ -1,4 +1,4 @@
-//! Objects that replace others.
+//! Updating objects.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::machinery::strategy::{complete, prepare_for_update};
 use crate::machinery::validation::{validate_update, warnings_on_update};
 use crate::status::Status;
 
-/// Prepares what a PUT puts in the place of `old`, which has its resourceVersion.
+/// Prepares the update of `old`, which has its resourceVersion, by a PUT.
 pub fn update(
     request: &Request<'_>,
     body: Body<'_>,
@@ -46,7 +46,7 @@ fn updated(
 }
 
 /// Prepares an object that the server itself has changed, such as a pod that is bound or an object
-/// that begins to be deleted. Its managers change only if the request names one.
+/// whose deletion begins. Its managers change only if the request names one.
 pub fn replace(
     request: &Request<'_>,
     mut new: Value,
@@ -83,7 +83,7 @@ pub(super) fn finish(
     })
 }
 
-/// The kind's own part in an update.
+/// The strategy's part of an update.
 pub(super) fn settle(
     context: &mut WriteContext<'_>,
     part: Part,
@@ -105,7 +105,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// A copy of the object for the rules, which do not look at who managed it.
+/// A copy of the object for validation, which does not use its managers.
 fn without_managers(object: &Value) -> Value {
     let Some(members) = object.as_object() else {
         return object.clone();
@@ -124,7 +124,7 @@ fn without_managers(object: &Value) -> Value {
     copied.collect()
 }
 
-/// What an update cannot leave out.
+/// Restores fields that an update cannot remove.
 fn keep_identity(meta: &mut Value, old: &Value) {
     if text(&meta["uid"]).is_empty() && !old["uid"].is_null() {
         meta["uid"] = old["uid"].clone();
@@ -143,7 +143,7 @@ fn keep_identity(meta: &mut Value, old: &Value) {
     }
 }
 
-/// A write that changes nothing but the times in `managedFields` changes nothing.
+/// An update that changes nothing but the times in `managedFields` is no change.
 ///
 /// Matches v1.36 apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
 fn keep_times_of_managers(object: &mut Value, old: &Value) {
@@ -178,7 +178,7 @@ fn restore(object: &mut Value, entries: Value) {
     }
 }
 
-/// Whether two entries differ in their time at most.
+/// Whether two entries differ at most in their time.
 fn is_same_entry(new: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
         return false;

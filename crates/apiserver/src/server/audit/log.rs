@@ -124,7 +124,7 @@ impl Log {
         let is_taken = self.lines.try_send(line).is_ok();
         if !is_taken {
             self.counters.failed();
-            tracing::warn!("the audit log does not keep up; an event was dropped");
+            tracing::warn!("audit log queue is full, dropped event");
         }
         is_taken
     }
@@ -135,7 +135,7 @@ fn write(mut file: LogFile, mut queue: mpsc::Receiver<Line>, counters: &Counters
         let written = file.write(&line.text);
         if let Err(error) = &written {
             counters.failed();
-            tracing::error!(%error, path = %file.path.display(), "the audit log cannot be written");
+            tracing::error!(%error, path = %file.path.display(), "failed to write audit log");
         }
         // The request may have been cancelled meanwhile.
         if let Some(outcome) = line.written {
@@ -189,7 +189,7 @@ impl LogFile {
         self.file = append_to(&self.path)?;
         self.bytes = self.file.metadata()?.len();
         if let Err(error) = self.remove_old() {
-            tracing::warn!(%error, path = %self.path.display(), "old audit logs are not removed");
+            tracing::warn!(%error, path = %self.path.display(), "failed to remove old audit logs");
         }
         Ok(())
     }

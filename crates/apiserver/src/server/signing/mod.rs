@@ -196,7 +196,10 @@ impl Server {
         let csr = match object.value() {
             Ok(csr) if matches!(csr["status"], Value::Null | Value::Object(_)) => csr,
             _ => {
-                tracing::warn!(name = object.name(), "unreadable request not looked at");
+                tracing::warn!(
+                    csr = object.name(),
+                    "ignoring certificate signing request that cannot be decoded"
+                );
                 return;
             }
         };
@@ -228,14 +231,22 @@ impl Server {
             Decision::Approve(message) => Some(with_condition(&csr, signer::approval(message))),
             Decision::Leave(message) if signer::has_auto_approval_refused(&csr, &message) => None,
             Decision::Leave(message) => {
-                tracing::warn!(request = object.name(), message, "left to an administrator");
+                tracing::warn!(
+                    csr = object.name(),
+                    reason = message,
+                    "certificate signing request needs manual approval"
+                );
                 Some(with_condition(
                     &csr,
                     signer::auto_approval_refused(&message),
                 ))
             }
             Decision::Deny(message) => {
-                tracing::warn!(request = object.name(), message, "signing request denied");
+                tracing::warn!(
+                    csr = object.name(),
+                    reason = message,
+                    "denied certificate signing request"
+                );
                 Some(with_condition(&csr, signer::denial(&message)))
             }
             Decision::Ignore => match signer::sign(&self.authority, &csr, respond::now()) {
@@ -250,7 +261,7 @@ impl Server {
                 }
                 Ok(Signature::NotDue) => None,
                 Err(error) => {
-                    tracing::warn!(name = object.name(), %error, "request not signed");
+                    tracing::warn!(csr = object.name(), %error, "failed to sign certificate signing request");
                     None
                 }
             },
@@ -266,7 +277,7 @@ impl Server {
     async fn drop_request(&self, name: &str) {
         let txn = Txn::new().delete(format!("{}{PLURAL}/{name}", cache::ROOT));
         if let Err(error) = self.store.txn(txn).await {
-            tracing::warn!(name, %error, "request not deleted");
+            tracing::warn!(csr = name, %error, "failed to delete certificate signing request");
         }
     }
 
@@ -278,7 +289,7 @@ impl Server {
         let key = format!("{}{PLURAL}/{}", cache::ROOT, object.key());
         let txn = Txn::update(key, object.revision(), cache::encode(&csr));
         if let Err(error) = self.store.txn(txn).await {
-            tracing::warn!(name = object.name(), %error, "request not stored");
+            tracing::warn!(csr = object.name(), %error, "failed to update certificate signing request");
         }
     }
 }

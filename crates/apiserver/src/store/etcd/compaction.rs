@@ -12,9 +12,8 @@ use super::wire::{Compare, Operation, PutRequest, RangeRequest, TxnRequest};
 /// (staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go).
 pub(super) const AGREEMENT_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
-/// Compacts every `keep_for` to the revision at the beginning of the previous interval, until the
-/// task is stopped. The first server to write the key in an interval does it; the others notice
-/// that.
+/// Compacts in turns of `keep_for` to where the turn before began, until the task is stopped. The
+/// first server to write the key in a turn does it; others see that it has been written.
 pub(super) async fn run(client: Client, keep_for: Duration) {
     let mut turn = Turn::default();
     loop {
@@ -24,7 +23,7 @@ pub(super) async fn run(client: Client, keep_for: Duration) {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "compacting etcd failed"
+                    "failed to compact etcd"
                 );
             }
         }

@@ -29,7 +29,7 @@ pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             seen,
-            "the watch of etcd broke off"
+            "etcd watch failed, reconnecting"
         );
         if let Error::Compacted { .. } = error {
             // Changes were missed. Watchers have to list again.
@@ -40,7 +40,7 @@ pub(super) async fn feed(client: Client, hub: Hub, mut seen: Revision) {
                 }
                 Err(error) => tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "etcd does not answer"
+                    "failed to get current revision from etcd"
                 ),
             }
         }

@@ -139,7 +139,7 @@ impl Shared {
     /// The error of a file whose structure is corrupt.
     pub(super) fn corrupt(&self, problem: String) -> Error {
         let store = self.name.clone();
-        tracing::error!(store, problem, "the store's file is damaged");
+        tracing::error!(store, problem, "store file is damaged");
         Error::Corrupt { store, problem }
     }
 
@@ -250,7 +250,7 @@ fn open_database(
             .set_cache_size(cache_bytes)
             .set_repair_callback(|session| {
                 let percent = session.progress() * 100.0;
-                tracing::info!(percent, "checking the store after an unclean stop");
+                tracing::info!(percent, "checking store after unclean shutdown");
             })
             .create_with_backend(guard)?;
         format::migrate(&database, name)?;
@@ -342,7 +342,7 @@ pub(super) fn indexed(
     if let Some(problem) = problem {
         let key = row.map(|row| String::from_utf8_lossy(row.key).into_owned());
         let (row, key) = (row_id.0, key.as_deref().unwrap_or("unknown"));
-        tracing::error!(store = name, row, key, problem, "a stored row is damaged");
+        tracing::error!(store = name, row, key, problem, "stored row is damaged");
     }
     let row = row?;
     let version = Version {

@@ -37,7 +37,7 @@ pub(super) fn migrate(database: &Database, name: &str) -> Result<(), ::redb::Err
                 from = 1,
                 to = CURRENT,
                 rows,
-                "migrated the store"
+                "migrated store to current format"
             );
         }
         Some(other) => return Err(unknown(other)),

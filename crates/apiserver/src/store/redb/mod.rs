@@ -184,7 +184,7 @@ impl Drop for RedbStore {
 
 fn wait_for(writer: JoinHandle<()>) {
     if writer.join().is_err() {
-        tracing::error!("the store's writer has panicked");
+        tracing::error!("store writer panicked");
     }
 }
 

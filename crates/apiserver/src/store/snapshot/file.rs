@@ -51,10 +51,10 @@ pub enum SnapshotError {
     #[error("the snapshot has format {0}, this program reads format {VERSION}")]
     Version(u32),
     /// It is truncated.
-    #[error("the snapshot is cut off: it was not written to its end")]
+    #[error("the snapshot is truncated")]
     CutOff,
     /// It is corrupt.
-    #[error("the snapshot is damaged: its content does not have the hash at its end")]
+    #[error("the snapshot is damaged: its checksum does not match")]
     Damaged,
 }
 

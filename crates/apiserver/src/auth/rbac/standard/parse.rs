@@ -30,7 +30,7 @@ const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "upda
 
 /// A line of a table that does not follow the grammar.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line} of a standard policy table is wrong")]
+#[error("line {line} of a default policy table is invalid")]
 pub(super) struct WrongLine {
     line: usize,
 }

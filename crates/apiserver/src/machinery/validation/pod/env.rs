@@ -118,7 +118,7 @@ fn check_file_key_ref(key: &FileKeySelector, path: &Path<'_>, problems: &mut Pro
     }
 }
 
-/// Both sources of one entry are checked, and what is wrong with their number is said about the
+/// Both sources of one entry are checked, and errors about their number are reported for the
 /// list as a whole.
 fn check_env_from(source: &EnvFromSource, list: &Path<'_>, index: usize, problems: &mut Problems) {
     let path = list.index(index);
@@ -225,12 +225,12 @@ fn split_subscript(label: &str) -> Option<(&str, &str)> {
     (!field.is_empty()).then_some((field, key))
 }
 
-/// ContainerScope resources a reference means.
+/// The container whose resources a reference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainerScope {
-    /// The container's own.
+    /// The container itself.
     Own,
-    /// Those of a container that has to be named.
+    /// A container that has to be named.
     Named,
 }
 

@@ -1,4 +1,4 @@
-//! What a resize may change about a pod: the cpu and memory of its containers.
+//! Pod resize: the cpu and memory of its containers.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn check_qos(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
         return;
     };
     if before.qos_class() != after.compute_qos_class() {
-        // Shown is the class in the status, which a resize does not touch.
+        // The error shows the class in the status, which a resize does not change.
         let shown = new
             .status
             .as_ref()
@@ -74,7 +74,7 @@ fn check_qos(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// The first running container tells whether its node reports resources.
+/// The first running container shows whether its node reports resources.
 fn is_supported_by_node(old: &Pod) -> bool {
     let statuses = old
         .status
@@ -193,7 +193,7 @@ fn is_any_removed(new: &Option<List>, old: &Option<List>) -> bool {
     !old.iter().flatten().all(|(name, _)| has(name))
 }
 
-/// Puts the cpu and memory of all containers back; what still differs may not have changed.
+/// Restores the cpu and memory of all containers; everything else must be unchanged.
 fn put_back_containers(
     munged: &mut PodSpec,
     old: &PodSpec,
@@ -238,7 +238,7 @@ fn put_back(container: &mut Container, old: &Container) {
     let before = requirements(old);
     let mut after = requirements(container);
     put_back_lists(&mut after, &before);
-    // Upstream loses the claims here, so that pods which have some cannot be resized.
+    // Upstream loses the claims here, so pods with claims cannot be resized.
     after.claims = None;
     let is_absent = old.resources.is_none() && after == ResourceRequirements::default();
     container.resources = (!is_absent).then_some(after);

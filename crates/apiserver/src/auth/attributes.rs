@@ -71,7 +71,7 @@ impl<'a> Attributes<'a> {
             Target::Resource(r) => (r.group, r.resource, r.name),
             Target::Path(_) => ("", "", ""),
         };
-        let message = without_markup(&self.refusal(user));
+        let message = without_markup(&self.denial_message(user));
         Forbidden {
             group: group.to_owned(),
             resource: resource.to_owned(),
@@ -83,7 +83,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn refusal(&self, user: &User) -> String {
+    fn denial_message(&self, user: &User) -> String {
         let (user, verb) = (quoted(&user.name), self.verb);
         let resource = match self.target {
             Target::Path(path) => {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_read_as_upstreams() {
+    fn forbidden_messages_match_upstream() {
         let pods = Resource {
             resource: "pods",
             namespace: "default",

@@ -211,8 +211,8 @@ pub fn decide_serving(
     let ip_addresses = request.ip_addresses.iter().map(IpAddr::to_canonical);
     let ip_addresses: Vec<IpAddr> = ip_addresses.collect();
     let addresses = ip_addresses.iter().map(ToString::to_string);
-    let mut asked = dns_names.iter().cloned().chain(addresses);
-    if !asked.all(|name| known.contains(&name)) || !may("selfnodeserver") {
+    let mut requested = dns_names.iter().cloned().chain(addresses);
+    if !requested.all(|name| known.contains(&name)) || !may("selfnodeserver") {
         return Decision::Ignore;
     }
     let asking = ServingRequest {
@@ -393,9 +393,9 @@ pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signat
     Ok(Signature::Issued(signed))
 }
 
-fn lifetime(asked: Option<u64>) -> Duration {
-    let asked = asked.map_or(LONGEST, Duration::from_secs);
-    asked.clamp(SHORTEST, LONGEST)
+fn lifetime(requested: Option<u64>) -> Duration {
+    let requested = requested.map_or(LONGEST, Duration::from_secs);
+    requested.clamp(SHORTEST, LONGEST)
 }
 
 /// Whether a user may approve requests of a signer. `may` returns whether it may `approve` the

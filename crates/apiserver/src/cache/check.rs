@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_has_a_type_and_the_name_of_its_key() {
+    fn stored_object_needs_a_type_and_the_name_in_its_key() {
         let check = |key: &str, value: &str| check_stored(key.as_bytes(), value.as_bytes());
         let pod = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"}}"#;
         assert_eq!(check("/registry/pods/default/web", pod), Ok(()));

@@ -64,9 +64,9 @@ pub(super) struct Loaded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Expired {
-    /// The revision asked for.
+    /// The requested revision.
     pub requested: Revision,
-    /// The oldest revision that can be asked for.
+    /// The oldest revision that can be requested.
     pub oldest: Revision,
 }
 
@@ -149,7 +149,7 @@ impl Collection {
     }
 
     /// The objects as [`Self::list`] gives them, and a revision at which this is exactly what was
-    /// there; at least `reached`, up to which the caller knows the cache to be.
+    /// there; at least `reached`, a revision that the cache has reached for the caller.
     pub fn list_at(&self, prefix: &str, reached: Revision) -> (Vec<Arc<Object>>, Revision) {
         let state = self.state();
         let revision = state.last_revision().max(reached);
@@ -178,7 +178,7 @@ impl Collection {
         let objects = loaded.objects.into_iter();
         state.objects = objects.map(|o| (Arc::clone(o.key()), o)).collect();
         state.unreadable = loaded.unreadable.into_iter().collect();
-        // A gap in the numbers: nobody can continue across it.
+        // A gap in the numbers: no watcher can continue across it.
         state.first = state.next() + 1;
         state.events.clear();
         state.event_bytes = 0;
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_change_is_the_end_of_its_object_and_of_no_other() {
+    fn undecodable_change_deletes_only_its_own_object() {
         let pods = Arc::new(pods());
         let changed = |key: &str, revision: Revision, value: &'static str| {
             let entry = Entry {
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_forgotten_after_a_time_but_for_the_latest() {
+    fn old_changes_expire_except_the_latest() {
         let (pods, begun) = (Arc::new(pods()), Instant::now());
         pods.apply(changes(2..=1001), begun);
         pods.apply(changes(1002..=1011), begun + KEPT_FOR);

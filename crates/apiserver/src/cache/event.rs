@@ -39,11 +39,11 @@ pub struct Event {
     pub(super) previous: Option<Arc<Object>>,
     /// The object before the change, at the revision of the change: for watchers that no longer
     /// select it.
-    gone: OnceLock<Arc<Object>>,
+    deleted: OnceLock<Arc<Object>>,
     pub(super) revision: Revision,
     /// When this cache received it.
     pub(super) seen_at: Instant,
-    /// One line for each [`EventType`], made when first asked for.
+    /// One line for each [`EventType`], encoded on first use.
     lines: [OnceLock<Bytes>; 3],
 }
 
@@ -57,7 +57,7 @@ impl Event {
         Event {
             current,
             previous,
-            gone: OnceLock::new(),
+            deleted: OnceLock::new(),
             revision,
             seen_at,
             lines: Default::default(),
@@ -89,13 +89,13 @@ impl Event {
         match (current, previous) {
             (Some(object), None) => Some((EventType::Added, object)),
             (Some(object), Some(_)) => Some((EventType::Modified, object)),
-            (None, Some(object)) => Some((EventType::Deleted, self.gone(object))),
+            (None, Some(object)) => Some((EventType::Deleted, self.deleted(object))),
             (None, None) => None,
         }
     }
 
-    fn gone(&self, previous: &Object) -> &Arc<Object> {
-        self.gone
+    fn deleted(&self, previous: &Object) -> &Arc<Object> {
+        self.deleted
             .get_or_init(|| Arc::new(previous.deleted_at(self.revision)))
     }
 
@@ -107,7 +107,7 @@ impl Event {
             EventType::Deleted => 2,
         };
         let object = match event_type {
-            EventType::Deleted => self.previous.as_ref().map(|object| self.gone(object)),
+            EventType::Deleted => self.previous.as_ref().map(|object| self.deleted(object)),
             EventType::Added | EventType::Modified => self.current.as_ref(),
         };
         let json = object

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_and_fields_are_found_and_nothing_else() {
+    fn extracts_only_labels_and_selectable_fields() {
         let pod = br#"{"metadata":{"labels":{"b":"2","a":"1"},"name":"x"},
             "spec":{"nodeName":"n","hostNetwork":true,"containers":[{"name":"nodeName"}]},
             "status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_selected_by_the_labels_of_both_encodings() {
+    fn event_is_selected_by_field_labels_of_both_encodings() {
         let event = br#"{"involvedObject":{"kind":"Pod"},"reason":"Killing"}"#;
         let facets = SelectorPaths::of_storage("events").extract(event).unwrap();
         assert_eq!(facets.field("involvedObject.kind"), Some("Pod"));

@@ -23,7 +23,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 const TIDY: Duration = Duration::from_secs(10);
 
 /// Loads everything, then keeps following in a task of its own. The task ends when the cache is
-/// dropped or the store is closed. If it panics, it loads everything anew.
+/// dropped or the store is closed. If it panics, it loads everything again.
 pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(), Error> {
     let mut first = Some(load(cache, store.as_ref()).await?);
     let cache = Arc::downgrade(cache);

@@ -103,7 +103,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What has not been looked at yet. The encoding has no spaces between its parts.
+/// The unparsed rest. The encoding has no spaces between its parts.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_members_and_other_values_are_no_objects() {
+    fn empty_text_has_no_members_and_other_values_are_rejected() {
         assert_eq!(Members::read(None).unwrap().encode(), b"{}");
         assert_eq!(Members::read(Some(b"null")).unwrap().encode(), b"{}");
         for other in ["[]", "1", "\"\"", "{\"a\":1", "{}x", "{\"a\"}"] {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_member_goes_behind_the_type_and_among_its_like() {
+    fn new_member_is_inserted_after_the_type_in_name_order() {
         let encoded = br#"{"kind":"Pod","apiVersion":"v1","metadata":{},"status":{}}"#;
         let mut members = Members::read(Some(encoded)).unwrap();
         members.set("spec", json!({}).to_string().into_bytes());

@@ -1,10 +1,10 @@
 //! The watch cache: the latest state of all objects, in memory. Reads and watches are answered from
 //! it.
 //!
-//! One task follows the store and applies every change, whoever made it. Objects are kept as the
-//! bytes that clients get; an event is encoded at most once however many clients watch. A read
-//! that must see the latest write reads the store's revision and waits until the cache has
-//! reached it.
+//! One task follows the store and applies every change, including those of other servers. Objects
+//! are kept as the bytes that clients get; an event is encoded at most once however many clients
+//! watch. A read that must see the latest write reads the store's revision and waits until the
+//! cache has reached it.
 //!
 //! Reading order: `encoding` (of an object), `members` (changing an encoded
 //! object), `object`, `extract` (what selectors
@@ -57,8 +57,8 @@ pub struct Cache {
 /// The cache has not reached the requested revision in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Too large resource version: {wanted}, current: {current}")]
-pub struct TooFar {
-    /// The revision asked for.
+pub struct TooLargeResourceVersion {
+    /// The requested revision.
     pub wanted: Revision,
     /// The current revision of the cache.
     pub current: Revision,
@@ -113,7 +113,7 @@ impl Cache {
     }
 
     /// Waits until the cache is at `wanted` or later; returns its revision.
-    pub async fn wait_for(&self, wanted: Revision) -> Result<Revision, TooFar> {
+    pub async fn wait_for(&self, wanted: Revision) -> Result<Revision, TooLargeResourceVersion> {
         let current = self.revision();
         if current >= wanted {
             return Ok(current);
@@ -122,7 +122,7 @@ impl Cache {
         let reached = revision.wait_for(|current| *current >= wanted);
         match tokio::time::timeout(FRESHNESS_TIMEOUT, reached).await {
             Ok(Ok(current)) => Ok(*current),
-            _ => Err(TooFar {
+            _ => Err(TooLargeResourceVersion {
                 wanted,
                 current: self.revision(),
             }),

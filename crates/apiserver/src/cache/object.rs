@@ -117,7 +117,7 @@ impl Object {
         &self.json
     }
 
-    /// As it stands in a list, where the type is the list's to say: the part after `{`.
+    /// In the form of a list item, where the list has the type: the part after `{`.
     pub fn json_in_list(&self) -> Bytes {
         let offset = metadata_offset(&self.json).unwrap_or(1);
         self.json.slice(offset..)
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_could_read_is_no_object() {
+    fn values_that_clients_cannot_decode_are_not_objects() {
         let nested = |levels: usize| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
             format!(r#"{{"metadata":{{}},"x":{open}{close}}}"#)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_others_have_written_are_put_in_order() {
+    fn objects_of_other_writers_are_normalized() {
         for stored in [
             r#"{"metadata":{"name":"a"},"kind":"ConfigMap"}"#,
             r#"{"data":{"metadata":{"x":"y"}},"kind":"ConfigMap","metadata":{"name":"a"}}"#,

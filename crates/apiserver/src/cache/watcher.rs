@@ -73,7 +73,7 @@ impl Watcher {
         Ok(events)
     }
 
-    /// Everything up to here has been handed out.
+    /// Everything up to here has been returned.
     pub fn revision(&self) -> Revision {
         self.after
     }

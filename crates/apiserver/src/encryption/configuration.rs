@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_and_no_secret_shown() {
+    fn all_errors_are_reported_without_secrets() {
         let found = problems(&configuration(
             "- resources: [Secrets]\n  providers:\n  - secretbox: {keys: []}\n  - aesgcm: {keys: \
              [{name: 'a:b', secret: aHVudGVyMg==}, {name: c, secret: 'hunter2!'}, {secret: x}]}\n",

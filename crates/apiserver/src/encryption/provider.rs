@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_value_reads_back_and_shows_nothing() {
+    fn encrypted_value_decrypts_and_hides_plaintext() {
         let old = providers(&[("key1", 1)]);
         let value = Bytes::from_static(br#"{"data":"hunter2"}"#);
         let stored = old[0].encrypt(PLACE, &value).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     /// Made with OpenSSL, in upstream's layout: AES-256-GCM with a key of 32 times 0x01, a nonce of
     /// 12 times 0x02, and the key in the store as additional data.
     #[test]
-    fn values_of_another_implementation_are_read() {
+    fn values_of_other_implementations_are_decrypted() {
         let sealed = [
             0x7c, 0xab, 0x49, 0xd4, 0x1a, 0x08, 0x0b, 0x2b, 0xd6, 0x5c, 0xff, 0xff, 0x07, 0xa9,
             0x7e, 0xf7, 0xe6, 0xff,

@@ -30,7 +30,7 @@ impl Document {
         format!("\"{}\"", self.hash)
     }
 
-    /// Whether the client has the document already and 304 is the answer.
+    /// Whether the client has the document already, so that the response is 304.
     pub fn is_known(&self, if_none_match: &str) -> bool {
         if_none_match == self.etag()
     }

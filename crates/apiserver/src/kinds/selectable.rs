@@ -24,7 +24,7 @@ pub(super) enum Read {
 }
 
 impl Read {
-    /// The value as it stands in the object. Numbers have no text there; see [`Fields`].
+    /// The value in the object. Numbers have no text there; see [`Fields`].
     fn text(self, object: &Value) -> Option<&str> {
         let text = |pointer: &str| at(object, pointer).and_then(Value::as_str);
         match self {

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_with_two_names_agree() {
+    fn duplicate_fields_agree() {
         let mut pod =
             json!({"spec": {"serviceAccount": "a"}, "status": {"podIPs": [{"ip": "1.2.3.4"}]}});
         round_trip(core("Pod"), &mut pod);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_secrets_become_data() {
+    fn string_data_of_secrets_becomes_data() {
         let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"a": "abc", "b": ""}});
         round_trip(core("Secret"), &mut secret);
         assert_eq!(secret, json!({"data": {"a": "YWJj", "b": ""}}));

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_the_same_after_going_there_and_back() {
+    fn event_round_trips_between_encodings() {
         let stored = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
             "involvedObject": {"kind": "Pod", "name": "p"}, "reason": "Scheduled", "message": "ok",
             "source": {"component": "kubelet"}, "count": 3, "type": "Normal",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_already_is_left_alone() {
+    fn event_in_target_encoding_is_unchanged() {
         let stored = json!({"apiVersion": "v1", "note": "not ours"});
         let mut event = stored.clone();
         to_core(&mut event);

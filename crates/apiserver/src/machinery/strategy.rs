@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_of_the_spec_are_counted() {
+    fn generation_counts_only_spec_changes() {
         let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
         let mut new = old.clone();
         new["status"] = json!({"replicas": 5});
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_update_leaves_the_spec_alone() {
+    fn status_update_keeps_the_spec() {
         let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
         let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
         prepare_for_update(deployments(), Part::Status, &mut new, &old, "");

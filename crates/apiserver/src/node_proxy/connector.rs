@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::answer::Refusal;
 use super::endpoint::{NodeEndpoint, PREFERRED_ADDRESS_TYPES, endpoint_of, is_global_unicast};
+use super::error_response::ErrorResponse;
 use crate::auth::authority::Certificate;
 
 /// A dead peer is noticed after a few of these.
@@ -184,7 +184,7 @@ impl NodeConnector {
         self
     }
 
-    pub(super) fn endpoint(&self, node: &Value) -> Result<NodeEndpoint, Refusal> {
+    pub(super) fn endpoint(&self, node: &Value) -> Result<NodeEndpoint, ErrorResponse> {
         endpoint_of(node, &self.preferred_address_types)
     }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_errors_read_as_in_go() {
+    fn system_errors_match_go() {
         let refused = io::Error::from_raw_os_error(111);
         let error = DialError::Connect {
             address: "10.0.0.1:10250".parse().unwrap(),

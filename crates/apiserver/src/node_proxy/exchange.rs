@@ -139,7 +139,7 @@ fn tls_text(error: &rustls::Error) -> String {
     format!("tls: failed to verify certificate: x509: {reason}")
 }
 
-/// `DnsName("a")` and `IpAddress(1.2.3.4)` without what is around the name.
+/// `DnsName("a")` and `IpAddress(1.2.3.4)` without the text around the name.
 fn plain_name(name: &str) -> &str {
     let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
     inner.trim_end_matches(')').trim_matches('"')

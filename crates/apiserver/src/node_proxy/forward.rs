@@ -8,9 +8,9 @@ use http::header::{HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::answer::{Refusal, bad_request, refusal, unexpected, unreachable};
 use super::connector::{Channel, DialError, NodeConnector};
 use super::endpoint::{NodeEndpoint, NodeTarget};
+use super::error_response::{ErrorResponse, bad_request, status_response, unexpected, unreachable};
 use super::exchange::{send, streamed, transport_text};
 use super::headers::{is_upgrade, remove_credentials, remove_hop_by_hop};
 use super::stream::dialing_failed;
@@ -40,7 +40,7 @@ impl NodeConnector {
         path: &str,
     ) -> Response<Body> {
         let answer = self.try_node_proxy(request, node, target, path).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
     async fn try_node_proxy(
@@ -49,7 +49,7 @@ impl NodeConnector {
         node: &Value,
         target: &NodeTarget<'_>,
         path: &str,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let (endpoint, channel) = self.proxied_endpoint(node, target)?;
         let to_node = with_query(if path.is_empty() { "/" } else { path }, &request);
         if is_upgrade(request.headers()) {
@@ -84,7 +84,7 @@ impl NodeConnector {
         &self,
         node: &Value,
         target: &NodeTarget<'_>,
-    ) -> Result<(NodeEndpoint, Channel), Refusal> {
+    ) -> Result<(NodeEndpoint, Channel), ErrorResponse> {
         let agent = self.endpoint(node)?;
         if target.port.is_empty() || target.port == agent.port.to_string() {
             return Ok((agent, Channel::Agent));
@@ -101,7 +101,7 @@ impl NodeConnector {
 }
 
 /// Addresses that are not proxied to, and names without any, are the caller's error.
-fn not_allowed(error: &DialError) -> Option<Refusal> {
+fn not_allowed(error: &DialError) -> Option<ErrorResponse> {
     match error {
         DialError::NotAllowed => Some(bad_request(error.to_string())),
         DialError::Lookup { host } => Some(bad_request(format!("lookup {host}: no such host"))),
@@ -127,7 +127,7 @@ fn with_slash(request: &Request<Body>) -> Response<Body> {
     answer
 }
 
-fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, Refusal> {
+fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, ErrorResponse> {
     let forwarded = HeaderValue::from_str(request.uri().path()).ok();
     let (parts, body) = request.into_parts();
     let mut forward = Request::new(body);
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_of_a_node_to_itself_stay_within_the_proxy() {
+    fn redirects_of_a_node_to_itself_are_rewritten_to_the_proxy() {
         let rewrite = Rewrite {
             prefix: "/api/v1/nodes/n1/proxy".to_owned(),
             own_hosts: ["10.0.0.1:10250".to_owned(), "localhost:8001".to_owned()],

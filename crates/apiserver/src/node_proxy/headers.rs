@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_named_by_connection_go_with_it() {
+    fn headers_named_by_connection_are_removed() {
         let mut map = headers(&[
             ("connection", "close, X-Secret"),
             ("x-secret", "1"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_known_by_the_connection_header() {
+    fn upgrade_is_detected_by_the_connection_header() {
         assert!(is_upgrade(&headers(&[(
             "connection",
             "keep-alive, Upgrade"

@@ -12,12 +12,12 @@
 //! Reading order: [`endpoint`] (a node's address), [`connector`] (connections), `exchange` (one
 //! request), `options` and `container` (the caller's options), `log`, `stream`, `websocket`
 //! and `tunnel` (exec, attach, port-forward), `forward` (the proxy to a node's own
-//! paths), [`usage`] (`metrics.k8s.io`), `answer` (error responses).
+//! paths), [`usage`] (`metrics.k8s.io`), `error_response` (error responses).
 
-mod answer;
 pub mod connector;
 mod container;
 pub mod endpoint;
+mod error_response;
 mod exchange;
 mod forward;
 mod headers;
@@ -28,7 +28,7 @@ mod tunnel;
 pub mod usage;
 mod websocket;
 
-pub use answer::Refusal;
 pub use connector::{ConnectorError, NodeConnector, Timeouts};
 pub use endpoint::{NodeEndpoint, NodeTarget, endpoint_of};
+pub use error_response::ErrorResponse;
 pub use usage::{SummaryError, node_metrics, pod_metrics};

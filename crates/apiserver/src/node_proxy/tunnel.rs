@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::answer::{Refusal, bad_request, unexpected};
 use super::connector::{NodeConnector, Stream, Timeouts};
+use super::error_response::{ErrorResponse, bad_request, unexpected};
 use super::headers::{contains, is_websocket, offered_protocols, upgrade_headers};
 use super::websocket;
 use crate::body::{Body, empty};
@@ -51,7 +51,7 @@ impl NodeConnector {
         stream: Box<dyn Stream>,
         path: &str,
         protocols: &[String],
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let client = hyper::upgrade::on(&mut request);
         let to_node = spdy_request(request.headers(), protocols)?;
         let (mut response, connection) = self.upgrade(stream, to_node, path).await?;
@@ -92,7 +92,7 @@ impl NodeConnector {
     }
 }
 
-fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Body>, Refusal> {
+fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Body>, ErrorResponse> {
     let mut headers = upgrade_headers(headers, HeaderValue::from_static(SPDY));
     for name in [
         header::SEC_WEBSOCKET_PROTOCOL,

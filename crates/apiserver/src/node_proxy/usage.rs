@@ -10,8 +10,8 @@ use plimsoll_core::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::answer::Refusal;
 use super::connector::{Channel, NodeConnector};
+use super::error_response::ErrorResponse;
 use super::exchange::{send, transport_text};
 use crate::body::empty;
 
@@ -26,7 +26,7 @@ const WINDOW: &str = "30s";
 pub enum SummaryError {
     /// It has no address.
     #[error("{}", .0.message)]
-    NoAddress(Refusal),
+    NoAddress(ErrorResponse),
     /// It cannot be reached, or the connection breaks.
     #[error("{0}")]
     Unreachable(String),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nodes_usage_has_its_labels() {
+    fn node_metrics_have_the_labels_of_the_node() {
         let summary = json!({"node": stats("2026-01-01T00:00:10Z", 123_456_789, 1_048_576)});
         let node = json!({"metadata": {"name": "n1", "labels": {"a": "b"}}});
         assert_eq!(
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_shown_when_all_its_containers_are_measured() {
+    fn pod_metrics_need_all_containers_measured() {
         let container = |name: &str, mut stats: Value| {
             stats["name"] = json!(name);
             stats

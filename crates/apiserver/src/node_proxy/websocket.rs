@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::answer::{Refusal, bad_request};
+use super::error_response::{ErrorResponse, bad_request};
 use super::headers::set_upgrade;
 use crate::body::{Body, empty};
 use crate::status::Status;
@@ -34,16 +34,16 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 pub(super) fn accepted(
     headers: &HeaderMap,
     protocol: Option<&str>,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, ErrorResponse> {
     let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
         let message = "not a websocket handshake: 'Sec-WebSocket-Key' header is missing";
         return Err(bad_request(message));
     };
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
         .expect("base64 is a header value");
-    let mut answer = Response::new(empty());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
+    let mut response = Response::new(empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
     set_upgrade(headers, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     if let Some(protocol) = protocol {
@@ -51,7 +51,7 @@ pub(super) fn accepted(
             .map_err(|_| bad_request("the subprotocol is not a header value"))?;
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// The WebSocket of a client whose upgrade was accepted.
@@ -72,9 +72,9 @@ pub(super) fn fail(
     output: u8,
     status: &Status,
     patience: Duration,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, ErrorResponse> {
     let client = hyper::upgrade::on(&mut request);
-    let answer = accepted(request.headers(), Some(V5))?;
+    let response = accepted(request.headers(), Some(V5))?;
     let messages = [
         on_channel(output, b""),
         on_channel(ERROR_CHANNEL, &bare(status)),
@@ -85,12 +85,12 @@ pub(super) fn fail(
         };
         let mut socket = serve(client).await;
         // A client that does not read is not waited for.
-        let _ = timeout(patience, last_words(&mut socket, messages)).await;
+        let _ = timeout(patience, send_status(&mut socket, messages)).await;
     });
-    Ok(answer)
+    Ok(response)
 }
 
-async fn last_words(
+async fn send_status(
     socket: &mut WebSocketStream<TokioIo<Upgraded>>,
     messages: [Message; 2],
 ) -> tungstenite::Result<()> {

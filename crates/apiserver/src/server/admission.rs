@@ -12,7 +12,7 @@ use super::signing;
 use super::write::{name_of, namespace_of};
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::node::{self, Denial, Operation};
-use crate::auth::rbac::Refusal;
+use crate::auth::rbac::EscalationError;
 use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
 use crate::kinds::{self, Kind};
 use crate::machinery::admission::{self, Cluster};
@@ -199,17 +199,17 @@ impl<'a> Gate<'a> {
             rbac::check_write(authorizer.policy(), user, &write)
         });
         refused.map_err(|refusal| match refusal {
-            Refusal::Forbidden(forbidden) => Status::denied(
+            EscalationError::Forbidden(forbidden) => Status::denied(
                 &forbidden.group,
                 &forbidden.resource,
                 &forbidden.name,
                 &forbidden.reason,
             ),
-            Refusal::NotFound { resource, name } => {
+            EscalationError::NotFound { resource, name } => {
                 let row = kinds::by_resource(rbac::GROUP, "v1", resource);
                 Status::not_found(row.unwrap_or(self.kind()), &name)
             }
-            Refusal::Malformed(reason) => Status::bad_request(reason),
+            EscalationError::Malformed(reason) => Status::bad_request(reason),
         })
     }
 

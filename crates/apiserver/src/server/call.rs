@@ -68,7 +68,7 @@ impl Call<'_> {
         header(self.headers, &name)
     }
 
-    /// The form of the answer.
+    /// The output format of the response.
     pub(crate) fn output(&self, endpoint: Endpoint) -> Result<Output, Status> {
         // Clients may repeat the header instead of joining its values.
         let accept: Vec<&str> = self

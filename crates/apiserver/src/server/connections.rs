@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_an_address_makes_room() {
+    fn oldest_connection_of_an_address_is_closed() {
         let all = Arc::new(Connections::default());
         let open = |address: &str| all.open(address.parse().unwrap());
         let known = open("10.0.0.1");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_user_makes_room_wherever_it_is() {
+    fn oldest_connection_of_a_user_is_closed_across_addresses() {
         let all = Arc::new(Connections::default());
         let open = |address: &str, user: &str| {
             let connection = all.open(address.parse().unwrap());

@@ -75,7 +75,7 @@ impl Call<'_> {
             return Ok(());
         }
         if !self.server.has("namespaces", "", namespace) {
-            self.freshen("").await?;
+            self.wait_until_fresh("").await?;
         }
         let is_pod = (self.kind.group, self.kind.kind) == ("", "Pod");
         for _ in 0..ACCOUNT_ATTEMPTS {

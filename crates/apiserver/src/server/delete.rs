@@ -22,7 +22,7 @@ use crate::status::Status;
 use crate::store::{self, Txn};
 
 /// The verb needed to remove an object that cannot be decoded.
-const UNSEEN_VERB: &str = "unsafe-delete-ignore-read-errors";
+const UNSAFE_DELETE_VERB: &str = "unsafe-delete-ignore-read-errors";
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
@@ -66,7 +66,7 @@ impl Call<'_> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
         if options.ignores_read_error {
-            return self.delete_unseen(&options).await;
+            return self.delete_undecodable(&options).await;
         }
         let (done, outcome) = self
             .delete_object(&options, |old| self.admit_delete(old))
@@ -74,8 +74,8 @@ impl Call<'_> {
         let mut response = match outcome {
             Outcome::Gone(object) if !self.kind.strategy.returns_deleted_object => {
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-                let gone = Status::success(self.kind, &self.target.name, uid);
-                respond::status_as(&gone, self.is_pretty())
+                let status = Status::success(self.kind, &self.target.name, uid);
+                respond::status_as(&status, self.is_pretty())
             }
             Outcome::Gone(_) | Outcome::Marked => self.object_as(200, &done.json, output)?,
         };
@@ -86,11 +86,11 @@ impl Call<'_> {
     /// Removes an object that cannot be decoded, without the checks that would need it.
     ///
     /// Matches v1.36 registry/generic/registry/corrupt_obj_deleter.go.
-    async fn delete_unseen(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
+    async fn delete_undecodable(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
         let Kind { group, plural, .. } = *self.kind;
         let name = self.target.name.as_str();
         let attributes = Attributes::resource(
-            UNSEEN_VERB,
+            UNSAFE_DELETE_VERB,
             Resource {
                 group,
                 resource: plural,
@@ -111,7 +111,7 @@ impl Call<'_> {
                 &refusal.reason,
             )
         })?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let (collection, key) = (self.collection()?, self.key());
         let Some(revision) = collection.unreadable(&key) else {
             self.stored("").await?;
@@ -127,8 +127,8 @@ impl Call<'_> {
         let full_key = format!("{}{key}", collection.prefix());
         match self.commit(Txn::remove(full_key, revision)).await? {
             store::Outcome::Committed { .. } => {
-                let gone = Status::success(self.kind, name, "");
-                Ok(respond::status_as(&gone, self.is_pretty()))
+                let status = Status::success(self.kind, name, "");
+                Ok(respond::status_as(&status, self.is_pretty()))
             }
             store::Outcome::Conflict { .. } => Err(Status::modified(self.kind, name)),
         }
@@ -159,7 +159,7 @@ impl Call<'_> {
         &self,
         options: &DeleteOptions,
         admit: impl Fn(&Value) -> Result<(), Status>,
-    ) -> Result<(super::write::Done, Outcome), Status> {
+    ) -> Result<(super::write::WriteOutcome, Outcome), Status> {
         let mut outcome = Outcome::Marked;
         let done = self
             .change(Part::Main, options.is_dry_run, |old, _| {
@@ -224,7 +224,7 @@ impl Call<'_> {
             return Change::Nothing;
         }
         if is_terminating {
-            return self.mark_again(old, object, options, grace, has_new_finalizers);
+            return self.shorten_grace_period(old, object, options, grace, has_new_finalizers);
         }
         let is_held = !finalizers.is_empty();
         if !is_graceful(self.kind) && !is_held {
@@ -244,7 +244,7 @@ impl Call<'_> {
     }
 
     /// A second delete may shorten the grace period, never extend it.
-    fn mark_again(
+    fn shorten_grace_period(
         &self,
         old: &Value,
         mut object: Value,
@@ -262,8 +262,8 @@ impl Call<'_> {
             let at = meta["deletionTimestamp"]
                 .as_str()
                 .and_then(Timestamp::from_rfc3339);
-            let asked = later(at.unwrap_or(self.now), -before);
-            let end = later(asked, grace);
+            let requested = later(at.unwrap_or(self.now), -before);
+            let end = later(requested, grace);
             // Time that has passed counts, but a graceful deletion stays graceful: the node still
             // stops the pod.
             let (end, grace) = match end < self.now {
@@ -338,7 +338,7 @@ fn is_graceful(kind: &Kind) -> bool {
 }
 
 /// The grace period of the object.
-fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
+fn grace_period(kind: &Kind, object: &Value, requested: Option<i64>) -> i64 {
     if !is_graceful(kind) {
         return 0;
     }
@@ -350,7 +350,7 @@ fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
     if !is_placed || has_ended {
         return 0;
     }
-    let wanted = asked.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
+    let wanted = requested.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
     match wanted.unwrap_or_default() {
         negative if negative < 0 => 1,
         seconds => seconds,

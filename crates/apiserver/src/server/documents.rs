@@ -27,7 +27,7 @@ const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 const WITHHELD: &str = "reason withheld";
 
 /// A cache further behind the store than this is not following it.
-const CACHE_PATIENCE: Duration = Duration::from_secs(5);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The paths of kinds that aggregated API servers add.
 pub(super) const CUSTOM_RESOURCES: (&str, &str, &str) =
@@ -93,7 +93,7 @@ impl Server {
                 Ok(reply(200, "application/json", self.tokens.discovery(&url)))
             }
             [] | [""] => Ok(json(200, &paths())),
-            _ => Ok(nothing_here()),
+            _ => Ok(unknown_path()),
         }
     }
 
@@ -171,7 +171,7 @@ impl Server {
                     return Ok(());
                 };
                 let reached = self.cache.wait_for(current);
-                let reached = tokio::time::timeout(CACHE_PATIENCE, reached).await;
+                let reached = tokio::time::timeout(CATCH_UP_TIMEOUT, reached).await;
                 matches!(reached, Ok(Ok(_)))
             }
             // A server that shuts down is alive, but not ready.
@@ -182,7 +182,7 @@ impl Server {
 }
 
 fn found(document: Option<Value>) -> Response<Body> {
-    document.map_or_else(nothing_here, |document| json(200, &document))
+    document.map_or_else(unknown_path, |document| json(200, &document))
 }
 
 fn not_acceptable_as(media_type: &str) -> Status {
@@ -191,7 +191,7 @@ fn not_acceptable_as(media_type: &str) -> Status {
 }
 
 /// The 404 for an unknown path. As in upstream, it is not a Status.
-pub(super) fn nothing_here() -> Response<Body> {
+pub(super) fn unknown_path() -> Response<Body> {
     let mut response = reply(404, "text/plain; charset=utf-8", "404 page not found\n");
     response.headers_mut().insert(NO_SNIFFING.0, NO_SNIFFING.1);
     response

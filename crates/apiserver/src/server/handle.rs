@@ -11,7 +11,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::annotations::Annotations;
 use super::call::{Call, header, read_body};
-use super::documents::{CUSTOM_RESOURCES, nothing_here};
+use super::documents::{CUSTOM_RESOURCES, unknown_path};
 use super::limits::{Level, Permit, RequestKind};
 use super::listener::SMALL_BODY;
 use super::request_context::{RequestContext, is_connection};
@@ -127,7 +127,7 @@ impl Server {
             body: None,
         };
         let request = Request::from_parts(parts, body);
-        let answer = self.answer(&mut context, request, peer).await;
+        let answer = self.respond(&mut context, request, peer).await;
         let (mut response, refusal) = match answer {
             Ok(response) => (response, None),
             Err(status) => (
@@ -153,13 +153,13 @@ impl Server {
             None => response,
             Some(audit) => {
                 audit
-                    .answered(&mut context, response, refusal.as_ref())
+                    .record_response(&mut context, response, refusal.as_ref())
                     .await
             }
         }
     }
 
-    async fn answer(
+    async fn respond(
         self: &Arc<Self>,
         context: &mut RequestContext,
         request: Request<Body>,
@@ -183,7 +183,7 @@ impl Server {
         let origin = peer.origin();
         if context.is_long_running() {
             return self
-                .answer_long(context, &user, origin, level, request)
+                .respond_streaming(context, &user, origin, level, request)
                 .await;
         }
         let (_body, request) = self.receive_body(context, &user, level, request).await?;
@@ -211,7 +211,7 @@ impl Server {
     }
 
     /// Watches and streams: they are counted, and take a seat for reads only until they have begun.
-    async fn answer_long(
+    async fn respond_streaming(
         self: &Arc<Self>,
         context: &RequestContext,
         user: &User,
@@ -364,7 +364,7 @@ impl Server {
             return match kinds::GROUPS.iter().find(is_served) {
                 Some(_) => Err(Status::unknown_path()),
                 None if target.is_list_of(CUSTOM_RESOURCES) => Ok(self.no_custom_resources()),
-                None => Ok(nothing_here()),
+                None => Ok(unknown_path()),
             };
         };
         let subresource = match target.subresource.as_str() {

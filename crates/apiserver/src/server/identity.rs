@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_says_that_it_is_random() {
+    fn uid_is_version_4() {
         for _ in 0..100 {
             let uid = uid();
             assert_eq!(uid.len(), 36);

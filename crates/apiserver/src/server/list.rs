@@ -12,7 +12,7 @@ use super::call::Call;
 use super::limits::RequestKind;
 use super::respond::{converted, is_converted};
 use crate::body::{self, Body};
-use crate::cache::{Collection, Object, TooFar};
+use crate::cache::{Collection, Object, TooLargeResourceVersion};
 use crate::http::negotiation::{Endpoint, Format};
 use crate::http::query::{ContinueToken, ListOptions, VersionMatch, parse_resource_version};
 use crate::kinds::Kind;
@@ -47,7 +47,7 @@ impl Call<'_> {
     /// The object that the path names, no older than `version`; if that is empty, the latest.
     pub(crate) async fn stored(&self, version: &str) -> Result<Arc<Object>, Status> {
         let collection = self.collection()?;
-        self.freshen(version).await?;
+        self.wait_until_fresh(version).await?;
         let key = self.key();
         collection
             .get(&key)
@@ -64,7 +64,7 @@ impl Call<'_> {
     }
 
     /// Waits until the cache is fresh enough; returns its revision.
-    pub(crate) async fn freshen(&self, version: &str) -> Result<Revision, Status> {
+    pub(crate) async fn wait_until_fresh(&self, version: &str) -> Result<Revision, Status> {
         let cache = &self.server.cache;
         let wanted = match version {
             "" => {
@@ -76,7 +76,10 @@ impl Call<'_> {
                 Status::bad_request(format!("invalid resource version: {error}"))
             })?,
         };
-        cache.wait_for(wanted).await.map_err(too_far)
+        cache
+            .wait_for(wanted)
+            .await
+            .map_err(too_large_resource_version)
     }
 
     /// Handles a GET of many objects.
@@ -140,7 +143,7 @@ impl Call<'_> {
             return self.page_at(options, Some(revision), None).await;
         }
         let collection = self.collection()?;
-        let revision = self.freshen(version).await?;
+        let revision = self.wait_until_fresh(version).await?;
         let (objects, revision) = collection.list_at(&self.list_prefix(), revision);
         Ok(self.cut(objects, revision, options))
     }
@@ -257,10 +260,12 @@ impl Call<'_> {
             (Error::Compacted { .. }, None) => {
                 Status::expired("The resourceVersion for the provided list is too old.")
             }
-            (Error::FutureRevision { requested }, _) => too_far(TooFar {
-                wanted: at.unwrap_or(*requested),
-                current: self.server.cache.revision(),
-            }),
+            (Error::FutureRevision { requested }, _) => {
+                too_large_resource_version(TooLargeResourceVersion {
+                    wanted: at.unwrap_or(*requested),
+                    current: self.server.cache.revision(),
+                })
+            }
             _ => store_failure(error),
         }
     }
@@ -337,7 +342,7 @@ fn small_or_streamed(mut pieces: impl Iterator<Item = Bytes> + Send + 'static) -
 }
 
 /// The cache is not far enough: the client should retry.
-pub(crate) fn too_far(error: TooFar) -> Status {
+pub(crate) fn too_large_resource_version(error: TooLargeResourceVersion) -> Status {
     let text = error.to_string();
     let cause = Cause {
         reason: "ResourceVersionTooLarge",

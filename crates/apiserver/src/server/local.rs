@@ -54,12 +54,12 @@ where
         let request = request.map(|body| BodyExt::boxed_unsync(body.map_err(BodyError::other)));
         let has_no_body = request.method() == Method::HEAD;
         Box::pin(async move {
-            let answer = server.handle(request, &peer).await;
+            let response = server.handle(request, &peer).await;
             // On a socket, hyper takes care of this.
             Ok(if has_no_body {
-                answer.map(|_| body::empty())
+                response.map(|_| body::empty())
             } else {
-                answer
+                response
             })
         })
     }

@@ -27,7 +27,7 @@ use crate::machinery::write::Part;
 use crate::status::Status;
 
 /// Time limit for evaluating a namespace's existing pods.
-const SURVEY: Duration = Duration::from_millis(MAX_MILLISECONDS);
+const EVALUATION_TIMEOUT: Duration = Duration::from_millis(MAX_MILLISECONDS);
 
 impl Gate<'_> {
     /// Rejects pods, warns about workloads, validates the labels of namespaces.
@@ -54,7 +54,7 @@ impl Gate<'_> {
 
     fn check_pod(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         let request = self.pod_security_request("pod", old.is_some());
-        match self.judge_pod(object, old) {
+        match self.evaluate_pod(object, old) {
             Ok(Some(verdict)) => self.apply_verdict(object, &request, verdict),
             Ok(None) => Ok(()),
             Err(status) => {
@@ -67,7 +67,7 @@ impl Gate<'_> {
     }
 
     /// `None` for an update of a pod that is not evaluated.
-    fn judge_pod(&self, object: &Value, old: Option<&Value>) -> Result<Option<Verdict>, Status> {
+    fn evaluate_pod(&self, object: &Value, old: Option<&Value>) -> Result<Option<Verdict>, Status> {
         let plugin = &self.call.server.options.pod_security;
         let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
         if let Some(exemption) = plugin.exemption(namespace, user) {
@@ -101,7 +101,7 @@ impl Gate<'_> {
     /// A workload is stored regardless: its pods are evaluated when they are created.
     fn check_template(&mut self, object: &Value, path: &[&str], is_update: bool) {
         let request = self.pod_security_request("controller", is_update);
-        match self.judge_template(object, path) {
+        match self.evaluate_template(object, path) {
             Ok(Some(verdict)) => {
                 // A verdict on a template never rejects it.
                 let _ = self.apply_verdict(object, &request, verdict);
@@ -116,7 +116,7 @@ impl Gate<'_> {
     }
 
     /// `None` for an object without its template.
-    fn judge_template(&self, object: &Value, path: &[&str]) -> Result<Option<Verdict>, String> {
+    fn evaluate_template(&self, object: &Value, path: &[&str]) -> Result<Option<Verdict>, String> {
         let plugin = &self.call.server.options.pod_security;
         let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
         if let Some(exemption) = plugin.exemption(namespace, user) {
@@ -195,7 +195,7 @@ impl Gate<'_> {
     /// Pods of the namespace that the policy would reject, as warnings. Bounded in pods and time:
     /// the warning says if pods were left out.
     fn evaluate_existing_pods(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let deadline = Instant::now() + SURVEY;
+        let deadline = Instant::now() + EVALUATION_TIMEOUT;
         let server = self.call.server;
         let row = kinds::by_resource("", "v1", "pods");
         let pods = row.and_then(|row| server.cache.collection(row));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// More than this many within [`WINDOW`] are no accident: a well-behaved client that is stopped
+/// More than this many within [`WINDOW`] are not an accident: a well-behaved client that is stopped
 /// cancels as many as it has open.
 const MAX_RESETS: u32 = 500;
 const WINDOW: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_many_at_once_are_a_flood() {
+    fn only_many_resets_at_once_are_a_flood() {
         let resets = Resets::new();
         let now = Instant::now();
         let is_flooded = || resets.flooded().now_or_never().is_some();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_request_was_not_given_up() {
+    fn completed_request_is_not_a_reset() {
         let resets = Resets::new();
         resets.begin().finish();
         drop(resets.begin());

@@ -66,14 +66,14 @@ pub(crate) fn status_as(status: &Status, is_pretty: bool) -> Response<Body> {
 /// as upstream does.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     const MAX_BYTES: usize = 4 * 1024;
-    let mut told: Vec<&str> = Vec::new();
+    let mut sent: Vec<&str> = Vec::new();
     let mut bytes = 0;
     for text in warnings {
         bytes += text.len();
-        if told.contains(&text.as_str()) || bytes > MAX_BYTES {
+        if sent.contains(&text.as_str()) || bytes > MAX_BYTES {
             continue;
         }
-        told.push(text);
+        sent.push(text);
         if let Ok(value) = HeaderValue::from_str(&warning::header_value(text)) {
             response.headers_mut().append(WARNING, value);
         }

@@ -192,7 +192,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_path_is_read(path in "(/|api|apis|v1|apps|watch|namespaces|pods|status|%2f|%|%zz|%ff|\\.\\.|é|.){0,12}") {
+        fn any_path_is_parsed(path in "(/|api|apis|v1|apps|watch|namespaces|pods|status|%2f|%|%zz|%ff|\\.\\.|é|.){0,12}") {
             if let Route::Objects(target) = Route::of(&path) {
                 proptest::prop_assert!(!target.resource.is_empty());
             }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_no_objects() {
+    fn document_paths_are_not_objects() {
         for path in [
             "/",
             "/api",

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pods_own_wish_about_the_token_counts_first() {
+    fn automount_setting_of_the_pod_takes_precedence() {
         let pod = |wish: Value| {
             json!({"metadata": {}, "spec": {"containers": [{}],
                 "automountServiceAccountToken": wish}})
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_account_is_refused_in_upstreams_words() {
+    fn unknown_service_account_is_rejected_with_upstream_message() {
         let pod = json!({"metadata": {}, "spec": {"serviceAccountName": "other"}});
         assert_eq!(
             admitted(pod, json!({})).unwrap_err(),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_pod_stays_as_it_is() {
+    fn mirror_pod_is_unchanged() {
         let mirror = json!({"annotations": {MIRROR: "x"}});
         let pod = json!({"metadata": mirror, "spec": {"containers": [{}]}});
         assert_eq!(admitted(pod.clone(), json!({})).unwrap(), pod);

@@ -68,8 +68,8 @@ impl Call<'_> {
                     },
                 ))
             }
-            Err(Refused::InStream(status)) => body::full(error_line(&status)),
-            Err(Refused::AtOnce(status)) => return Err(status),
+            Err(StartError::InStream(status)) => body::full(error_line(&status)),
+            Err(StartError::AsResponse(status)) => return Err(status),
         };
         let mut response = Response::new(pieces);
         let media_type = HeaderValue::from_static("application/json");
@@ -78,13 +78,16 @@ impl Call<'_> {
     }
 
     /// The objects that the watch starts with, and the position where it continues.
-    async fn start(&self, options: &ListOptions) -> Result<Start, Refused> {
-        let collection = self.collection().map_err(Refused::AtOnce)?;
+    async fn start(&self, options: &ListOptions) -> Result<Start, StartError> {
+        let collection = self.collection().map_err(StartError::AsResponse)?;
         let version = options.resource_version.as_str();
         // The deprecated form of a watch ignores it.
         let is_from_the_start = matches!(version, "" | "0");
         if options.sends_initial_events.unwrap_or(is_from_the_start) {
-            let revision = self.freshen(version).await.map_err(Refused::AtOnce)?;
+            let revision = self
+                .wait_until_fresh(version)
+                .await
+                .map_err(StartError::AsResponse)?;
             let (objects, watcher) = collection.list_and_watch(&self.list_prefix());
             let revision = revision.max(watcher.revision());
             return Ok(Start {
@@ -93,13 +96,16 @@ impl Call<'_> {
             });
         }
         let revision = match version {
-            "" | "0" => self.freshen(version).await.map_err(Refused::AtOnce)?,
+            "" | "0" => self
+                .wait_until_fresh(version)
+                .await
+                .map_err(StartError::AsResponse)?,
             text => parse_resource_version(text)
-                .map_err(|error| Refused::AtOnce(Status::unexpected(error.to_string())))?,
+                .map_err(|error| StartError::AsResponse(Status::unexpected(error.to_string())))?,
         };
         let watcher = collection.watch_after(revision);
-        let watcher =
-            watcher.map_err(|expired| Refused::InStream(Status::expired(expired.to_string())))?;
+        let watcher = watcher
+            .map_err(|expired| StartError::InStream(Status::expired(expired.to_string())))?;
         Ok(Start {
             initial: None,
             watcher,
@@ -114,9 +120,9 @@ struct Start {
 }
 
 /// Why a watch does not start.
-enum Refused {
+enum StartError {
     /// As a response of its own.
-    AtOnce(Status),
+    AsResponse(Status),
     /// As the only event of a stream, as in upstream.
     InStream(Status),
 }
@@ -346,8 +352,8 @@ impl Stream {
             }
             lines.extend(batch.iter().filter_map(|event| self.view.line(event)));
         }
-        let told = revision.max(self.watcher.revision());
-        lines.push(self.view.bookmark(told, false));
+        let sent = revision.max(self.watcher.revision());
+        lines.push(self.view.bookmark(sent, false));
         Some(joined(&lines))
     }
 }

@@ -57,7 +57,7 @@ enum End {
 
 /// How a change ended.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct WriteOutcome {
     /// The object as clients of the stored encoding get it.
     pub json: Bytes,
     /// Warnings for the caller.
@@ -86,7 +86,11 @@ impl Call<'_> {
         Ok(response)
     }
 
-    async fn create_from(&self, bytes: &[u8], options: &WriteOptions) -> Result<Done, Status> {
+    async fn create_from(
+        &self,
+        bytes: &[u8],
+        options: &WriteOptions,
+    ) -> Result<WriteOutcome, Status> {
         let body = write::Body {
             bytes,
             format: self.body_format()?,
@@ -119,7 +123,7 @@ impl Call<'_> {
         mut accepted: Accepted,
         is_dry_run: bool,
         gate: Gate<'_>,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         if self.kind.kind == "CertificateSigningRequest" {
             certificates::set_requester(&mut accepted.object, self.user);
             signing::record_proven_addresses(self, &mut accepted.object);
@@ -135,7 +139,7 @@ impl Call<'_> {
         let mut quotas = gate.charge(&accepted.object, None, is_dry_run).await?;
         write::to_stored(self.kind, &mut accepted.object);
         let bytes = cache::encode(&accepted.object);
-        let done = |json| Done {
+        let done = |json| WriteOutcome {
             json,
             warnings: accepted.warnings.clone(),
             is_new: true,
@@ -200,7 +204,7 @@ impl Call<'_> {
     fn written_part(
         &self,
         part: Part,
-        done: &Done,
+        done: &WriteOutcome,
         output: Output,
     ) -> Result<Response<Body>, Status> {
         let code = if done.is_new { 201 } else { 200 };
@@ -217,7 +221,7 @@ impl Call<'_> {
         body: write::Body<'_>,
         request: &Request<'_>,
         options: &WriteOptions,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         self.wait_for_namespace_and_account().await?;
         let identity = super::identity::new();
         let mut gate = Gate::new(self, Part::Main, Operation::Create);
@@ -240,7 +244,7 @@ impl Call<'_> {
         part: Part,
         patch: PatchType,
         options: &PatchOptions,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         let body = write::Body {
             bytes,
             format: write::BodyFormat::Json,
@@ -291,7 +295,7 @@ impl Call<'_> {
         part: Part,
         is_dry_run: bool,
         mut decide: impl FnMut(&Value, &mut Gate<'_>) -> Result<Change, Status>,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         let collection = Arc::clone(self.collection()?);
         let short_key = self.key();
         let full_key = format!("{}{short_key}", collection.prefix());
@@ -315,7 +319,7 @@ impl Call<'_> {
             }
             let revision = current.revision();
             let with_old_version = cache::encode_with_revision(&bytes, revision);
-            let done = |json| Done {
+            let done = |json| WriteOutcome {
                 json,
                 warnings: accepted.warnings.clone(),
                 is_new: false,
@@ -482,8 +486,8 @@ fn check_bounds(key: &str, bytes: &[u8]) -> Result<(), Status> {
     bounded::check(key.as_bytes(), bytes).map_err(|error| store_failure(&error))
 }
 
-fn unchanged(current: &Object, warnings: Vec<String>) -> Done {
-    Done {
+fn unchanged(current: &Object, warnings: Vec<String>) -> WriteOutcome {
+    WriteOutcome {
         json: current.json().clone(),
         warnings,
         is_new: false,

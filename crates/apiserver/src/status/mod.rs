@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_rule_is_a_cause() {
+    fn validation_error_is_a_cause() {
         let problems = [Problem::required("spec.selector", "")];
         let status = Status::invalid(deployments(), "x", &problems).to_json();
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_named_with_its_uid() {
+    fn delete_status_has_name_and_uid() {
         assert_eq!(
             Status::success(deployments(), "x", "u").to_json(),
             json!({

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_prefix_is_above_all_its_keys() {
+    fn prefix_end_is_above_all_its_keys() {
         assert_eq!(prefix_end(b"/a/").as_deref(), Some(&b"/a0"[..]));
         assert_eq!(prefix_end(b"a\xff\xff").as_deref(), Some(&b"b"[..]));
         assert_eq!(prefix_end(b"\xff"), None);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_below_the_prefix_does_not_widen_the_range() {
+    fn start_below_the_prefix_does_not_extend_the_range() {
         let mut request = RangeRequest::prefix("/b/");
         request.start = Some("/a/x".into());
         assert_eq!(request.first_key(), b"/b/");

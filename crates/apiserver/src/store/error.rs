@@ -11,16 +11,16 @@ pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 /// Why a store failed. `store` names the file or the etcd endpoints concerned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// History before this revision is gone: list again.
+    /// History before this revision is compacted: list again.
     #[error("revision {requested} has been compacted")]
     Compacted {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
     },
     /// No such revision yet.
     #[error("revision {requested} is in the future")]
     FutureRevision {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
     },
     /// The watcher did not read fast enough and has lost its position: list again.
@@ -177,7 +177,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed later without anybody's help or changed arguments.
+    /// Whether the same call may succeed later without intervention or changed arguments.
     ///
     /// A retried write is safe when it compares revisions: had the first try taken place, the
     /// second one conflicts.

@@ -228,11 +228,11 @@ impl Subscriber {
                 return false;
             }
         }
-        self.answer_progress(published);
+        self.send_progress(published);
         true
     }
 
-    fn answer_progress(&mut self, published: Revision) {
+    fn send_progress(&mut self, published: Revision) {
         if self
             .wants_progress_at
             .is_some_and(|wanted| published >= wanted)
@@ -273,7 +273,7 @@ impl Subscription {
         let group = inner.groups.get_mut(&self.key);
         if let Some(subscriber) = group.and_then(|group| group.get_mut(&self.id)) {
             subscriber.wants_progress_at = Some(at_least);
-            subscriber.answer_progress(published);
+            subscriber.send_progress(published);
         }
     }
 }

@@ -62,8 +62,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Follows the changes of a prefix: in order, without gaps, none twice.
     async fn watch(&self, request: WatchRequest) -> Result<Watch, Error>;
 
-    /// Forgets what was superseded at or before `revision`; reads and watches below it fail with
-    /// [`Error::Compacted`] from then on. A revision already compacted is no error.
+    /// Compacts changes superseded at or before `revision`; reads and watches below it fail with
+    /// [`Error::Compacted`] from then on. A revision already compacted is not an error.
     async fn compact(&self, revision: Revision) -> Result<(), Error>;
 
     /// The revision of the last change, no older than any acknowledged to any caller before the

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_and_is_known_to_be_one() {
+    fn panic_becomes_an_error_and_is_marked_as_caught() {
         assert_eq!(catch_panic(|| 1), Ok(1));
         let nested = catch_panic(|| {
             assert!(catches_panics());

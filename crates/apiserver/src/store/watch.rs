@@ -17,7 +17,7 @@ pub struct Change {
     pub revision: Revision,
     /// The key after the change; `None` if it was deleted.
     pub entry: Option<Entry>,
-    /// The key before the change, if it existed and [`WatchRequest::with_previous`] was asked.
+    /// The key before the change, if it existed and [`WatchRequest::with_previous`] was set.
     pub previous: Option<Entry>,
 }
 
@@ -30,7 +30,7 @@ pub struct Change {
 pub enum Update {
     /// Something changed.
     Change(Change),
-    /// Everything up to this revision has been handed out.
+    /// Everything up to this revision has been delivered.
     Progress(Revision),
 }
 

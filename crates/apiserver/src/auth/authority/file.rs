@@ -86,7 +86,7 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, PRIVATE)
 }
 
-/// Writes a text that every user may read who may enter the directory.
+/// Writes a text that is readable by every user with access to the directory.
 pub(super) fn write_public(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, PUBLIC)
 }

@@ -240,7 +240,7 @@ impl Validity {
         self.end.saturating_sub(rest)
     }
 
-    /// Whether the certificate should be renewed. A clock that is behind is no reason: a
+    /// Whether the certificate should be renewed. A clock that is behind is not a reason: a
     /// certificate issued by it would be expired once the clock is set.
     pub(super) fn is_due(self, now: Timestamp) -> bool {
         seconds(now) > self.due()

@@ -112,9 +112,9 @@ impl Authorizer {
             Ok(grant) => Decision::Allow(AllowReason::Role(grant)),
             Err(reason) => {
                 let reasons = [node_reason, reason];
-                let said: Vec<String> = reasons.into_iter().filter(|r| !r.is_empty()).collect();
+                let reasons: Vec<String> = reasons.into_iter().filter(|r| !r.is_empty()).collect();
                 Decision::Deny {
-                    reason: said.join("\n"),
+                    reason: reasons.join("\n"),
                 }
             }
         }

@@ -40,7 +40,7 @@ pub fn review_self(
     }
     let resource = spec.resource_attributes.as_ref();
     let path = spec.non_resource_attributes.as_ref();
-    Ok(answer(authorizer, user, resource, path))
+    Ok(evaluate(authorizer, user, resource, path))
 }
 
 /// Handles a `SubjectAccessReview`: whether that user may do this.
@@ -54,7 +54,7 @@ pub fn review_subject(
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(answer_subject(authorizer, spec))
+    Ok(evaluate_subject(authorizer, spec))
 }
 
 /// Handles a `LocalSubjectAccessReview`: the same for the namespace in its metadata.
@@ -71,9 +71,9 @@ pub fn review_local(
     let rule = "must be empty except for namespace";
     check_metadata(&without_namespace, rule, &mut problems);
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let asked = spec.resource_attributes.as_ref();
-    let asked = asked.map(|resource| resource.namespace.as_deref().unwrap_or_default());
-    if let Some(other) = asked.filter(|asked| *asked != namespace) {
+    let requested = spec.resource_attributes.as_ref();
+    let requested = requested.map(|resource| resource.namespace.as_deref().unwrap_or_default());
+    if let Some(other) = requested.filter(|requested| *requested != namespace) {
         let path = "spec.resourceAttributes.namespace";
         problems.push(Problem::invalid(
             path,
@@ -88,7 +88,7 @@ pub fn review_local(
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(answer_subject(authorizer, spec))
+    Ok(evaluate_subject(authorizer, spec))
 }
 
 fn subject_problems(spec: &SubjectAccessReviewSpec) -> ReviewProblems {
@@ -170,7 +170,7 @@ fn check_selectors(resource: Option<&ResourceAttributes>, problems: &mut ReviewP
     }
 }
 
-fn answer_subject(
+fn evaluate_subject(
     authorizer: &Authorizer,
     spec: &SubjectAccessReviewSpec,
 ) -> SubjectAccessReviewStatus {
@@ -182,10 +182,10 @@ fn answer_subject(
     };
     let resource = spec.resource_attributes.as_ref();
     let path = spec.non_resource_attributes.as_ref();
-    answer(authorizer, &user, resource, path)
+    evaluate(authorizer, &user, resource, path)
 }
 
-fn answer(
+fn evaluate(
     authorizer: &Authorizer,
     user: &User,
     resource: Option<&ResourceAttributes>,
@@ -199,15 +199,16 @@ fn answer(
             let path = given(&path.and_then(|path| path.path.clone()));
             authorizer.authorize(user, &Attributes::path(&verb, &path))
         }
-        Some(asked) => {
-            let selector = asked.field_selector.as_ref();
+        Some(requested) => {
+            let selector = requested.field_selector.as_ref();
             let selector = selector.map(field_requirements).unwrap_or_default();
             evaluation_errors.extend(selector.ignored("fieldSelector"));
-            evaluation_errors.extend(ignored_labels(asked));
+            evaluation_errors.extend(ignored_labels(requested));
             let text = |part: &'_ Option<String>| part.clone().unwrap_or_default();
-            let (group, resource) = (text(&asked.group), text(&asked.resource));
-            let (subresource, namespace) = (text(&asked.subresource), text(&asked.namespace));
-            let (name, verb) = (text(&asked.name), text(&asked.verb));
+            let (group, resource) = (text(&requested.group), text(&requested.resource));
+            let (subresource, namespace) =
+                (text(&requested.subresource), text(&requested.namespace));
+            let (name, verb) = (text(&requested.name), text(&requested.verb));
             let resource = Resource {
                 group: &group,
                 resource: &resource,
@@ -279,9 +280,9 @@ fn field_requirements(selector: &FieldSelectorAttributes) -> Selector {
 }
 
 /// No authorizer here uses labels; errors in them are reported all the same.
-fn ignored_labels(asked: &ResourceAttributes) -> Option<String> {
+fn ignored_labels(requested: &ResourceAttributes) -> Option<String> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
-    let selector = asked.label_selector.as_ref()?;
+    let selector = requested.label_selector.as_ref()?;
     let raw = selector
         .raw_selector
         .as_deref()

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_socket_token_needs_another_protocol_beside_it() {
+    fn websocket_token_needs_another_subprotocol() {
         let with = |text: &str| {
             let encoded = URL_SAFE_NO_PAD.encode(text);
             format!("{WEB_SOCKET_PREFIX}{encoded}")

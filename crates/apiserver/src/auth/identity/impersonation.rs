@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_headers_together_make_one_user() {
+    fn impersonation_headers_are_combined_into_one_user() {
         let headers = [
             ("Impersonate-User", "bob"),
             ("Impersonate-Group", "dev"),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_escape_stays_as_written() {
+    fn invalid_escape_is_kept_verbatim() {
         for key in ["a%", "a%2", "a%zz", "a%+1", "a%ff"] {
             assert_eq!(unescaped(key), key);
         }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_user_are_refused_with_upstreams_text() {
+    fn groups_without_a_user_are_rejected_with_upstream_message() {
         let error = requested_user([("Impersonate-Group", "dev")]).unwrap_err();
         assert_eq!(
             error.to_string(),

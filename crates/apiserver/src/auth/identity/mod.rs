@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubelet_is_known_by_name_and_group_together() {
+    fn kubelet_is_identified_by_name_and_group() {
         assert_eq!(
             User::new("system:node:n1", &[NODES]).node_name(),
             Some("n1")
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authenticated_group_is_added_once_and_never_to_the_anonymous() {
+    fn authenticated_group_is_added_once_and_never_to_anonymous() {
         let alice = User::new("alice", &["dev"]).authenticated();
         assert_eq!(alice.groups, ["dev", AUTHENTICATED]);
         assert_eq!(alice.clone().authenticated(), alice);

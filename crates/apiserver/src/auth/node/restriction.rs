@@ -243,15 +243,15 @@ fn claim_status(node: &str, write: &Write<'_>) -> Result<(), Denial> {
 /// The pod that a kubelet's token is bound to: one of its own.
 fn token_pod(node: &str, write: &Write<'_>, objects: &dyn Objects) -> Result<Value, Denial> {
     let forbidden = |reason: String| Err(Denial::Forbidden(reason));
-    let said = |part| text(write.object, part);
-    let name = said("/spec/boundObjectRef/name");
-    let is_pod = said("/spec/boundObjectRef/apiVersion") == "v1"
-        && said("/spec/boundObjectRef/kind") == "Pod"
+    let value = |part| text(write.object, part);
+    let name = value("/spec/boundObjectRef/name");
+    let is_pod = value("/spec/boundObjectRef/apiVersion") == "v1"
+        && value("/spec/boundObjectRef/kind") == "Pod"
         && !name.is_empty();
     if !is_pod {
         return forbidden("node requested token not bound to a pod".to_owned());
     }
-    let uid = said("/spec/boundObjectRef/uid");
+    let uid = value("/spec/boundObjectRef/uid");
     if uid.is_empty() {
         return forbidden("node requested token with a pod binding without a uid".to_owned());
     }

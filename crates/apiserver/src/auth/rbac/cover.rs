@@ -75,7 +75,7 @@ fn covers(rule: &PolicyRule, part: &PolicyRule) -> bool {
         && covers_names
 }
 
-/// Broken-down rules as a refusal lists them: verbs on the same thing in one line, sorted.
+/// Broken-down rules in the format of the error: verbs on the same resource in one line, sorted.
 pub(super) fn described(rules: &[PolicyRule]) -> String {
     let mut merged: Vec<PolicyRule> = Vec::new();
     for rule in rules {

@@ -69,7 +69,7 @@ pub struct PolicyWrite<'a> {
 
 /// Why a role or binding may not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EscalationError {
     /// 403.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
@@ -87,13 +87,17 @@ pub enum Refusal {
 }
 
 /// Whether the user may write this role or binding.
-pub fn check_write(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+pub fn check_write(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     if user.is_in(MASTERS) {
         return Ok(());
     }
     let changes_little = write
         .old
-        .is_some_and(|old| differs_for_collector_only(old, write.object));
+        .is_some_and(|old| only_gc_fields_differ(old, write.object));
     match write.kind {
         PolicyKind::Role | PolicyKind::ClusterRole => {
             if may_escalate(policy, user, write) || changes_little {
@@ -110,7 +114,11 @@ pub fn check_write(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Res
     }
 }
 
-fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+fn check_role(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     if write.kind == PolicyKind::Role {
         let role: Role = decode(write.object)?;
         return check_grant(policy, user, write, &role.rules.unwrap_or_default());
@@ -134,7 +142,11 @@ fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(
     Ok(())
 }
 
-fn check_binding(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+fn check_binding(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     let (role, namespace) = match write.kind {
         PolicyKind::RoleBinding => {
             let binding: RoleBinding = decode(write.object)?;
@@ -150,14 +162,14 @@ fn check_binding(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Resul
         "Role" => "roles",
         kind => {
             let text = format!("unsupported role reference kind: {}", quoted(kind));
-            return Err(Refusal::Malformed(text));
+            return Err(EscalationError::Malformed(text));
         }
     };
     if may_bind(policy, user, &role, resource, namespace) {
         return Ok(());
     }
     let rules = policy.rules_of(&role, namespace);
-    let rules = rules.map_err(|_| Refusal::NotFound {
+    let rules = rules.map_err(|_| EscalationError::NotFound {
         resource,
         name: role.name.clone(),
     })?;
@@ -170,7 +182,7 @@ fn check_grant(
     user: &User,
     write: &PolicyWrite<'_>,
     rules: &[PolicyRule],
-) -> Result<(), Refusal> {
+) -> Result<(), EscalationError> {
     let (owned, errors) = policy.rules_for(user, write.namespace);
     let missing = uncovered(&owned, rules);
     if missing.is_empty() {
@@ -189,8 +201,8 @@ fn check_grant(
     Err(forbidden(write, reason))
 }
 
-fn forbidden(write: &PolicyWrite<'_>, reason: String) -> Refusal {
-    Refusal::Forbidden(Forbidden {
+fn forbidden(write: &PolicyWrite<'_>, reason: String) -> EscalationError {
+    EscalationError::Forbidden(Forbidden {
         group: GROUP.to_owned(),
         resource: write.kind.resource().to_owned(),
         name: text(write.object, "/metadata/name").to_owned(),
@@ -246,7 +258,7 @@ fn full_authority() -> [PolicyRule; 2] {
 
 /// Whether only fields that the garbage collector writes differ: it must be able to delete a role
 /// that it could not grant.
-fn differs_for_collector_only(old: &Value, new: &Value) -> bool {
+fn only_gc_fields_differ(old: &Value, new: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();
         if let Some(metadata) = object
@@ -262,6 +274,6 @@ fn differs_for_collector_only(old: &Value, new: &Value) -> bool {
     without(old) == without(new)
 }
 
-fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, Refusal> {
-    T::deserialize(object).map_err(|error| Refusal::Malformed(error.to_string()))
+fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, EscalationError> {
+    T::deserialize(object).map_err(|error| EscalationError::Malformed(error.to_string()))
 }

@@ -19,7 +19,7 @@ mod rules_review;
 mod standard;
 
 pub use bindings::{Binding, Grant};
-pub use escalation::{PolicyKind, PolicyWrite, Refusal, check_write};
+pub use escalation::{EscalationError, PolicyKind, PolicyWrite, check_write};
 pub use policy::{Malformed, Policy};
 pub use reconcile::{Change, reconcile};
 pub use rule::rule_allows;

@@ -68,7 +68,7 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
-/// RFC 7519 lets a single audience stand without its list.
+/// RFC 7519 allows a single audience without a list.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(match OneOrMore::deserialize(deserializer)? {
         OneOrMore::One(one) => vec![one],

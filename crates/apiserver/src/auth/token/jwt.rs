@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// Longer texts are no tokens. Upstream's limit is that of all headers together, 1 MiB; a token
+/// Longer texts are not tokens. Upstream's limit is that of all headers together, 1 MiB; a token
 /// that names a pod and a node with the longest names is far below this.
 const MAX_BYTES: usize = 16 << 10;
 
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 16 << 10;
 pub(super) struct Unverified<'a> {
     /// The algorithm the token claims to be signed with.
     pub(super) algorithm: String,
-    /// The key the token claims to be signed with; empty if it does not say.
+    /// The key the token claims to be signed with; empty if it names none.
     pub(super) key_id: String,
     /// The signed part.
     pub(super) signed: &'a str,

@@ -132,7 +132,7 @@ struct PublicKey<'a> {
     y: String,
 }
 
-/// The part of an OpenID provider's description that those who check tokens need.
+/// The part of an OpenID discovery document that token verifiers need.
 #[derive(Serialize)]
 struct Discovery<'a> {
     issuer: &'a str,

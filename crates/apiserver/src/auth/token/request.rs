@@ -293,7 +293,7 @@ fn reference(object: &Value, name: &str) -> Reference {
     }
 }
 
-/// A text that is no group and version counts as neither.
+/// A text that is not a group and version counts as neither.
 fn group_and_version(api_version: &str) -> (&str, &str) {
     match api_version.split_once('/') {
         None => ("", api_version),

@@ -6,7 +6,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use super::Authenticator;
 use crate::auth::Objects;
 
-/// The answer to a token review; `None` without a token, which is a 400.
+/// The result of a token review; `None` without a token, which is a 400.
 ///
 /// Matches v1.36 pkg/registry/authentication/tokenreview/storage.go.
 pub fn review(

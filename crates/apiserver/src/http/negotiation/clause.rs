@@ -69,7 +69,7 @@ impl<'a> Clause<'a> {
     }
 
     /// Upstream's order is not transitive; with an insertion sort it is still well defined.
-    fn goes_before(&self, other: &Clause<'_>) -> bool {
+    fn precedes(&self, other: &Clause<'_>) -> bool {
         self.quality > other.quality
             || (self.kind != "*" && other.kind == "*")
             || (self.subtype != "*" && other.subtype == "*")
@@ -85,7 +85,7 @@ pub(super) fn parse_accept(header: &str) -> Vec<Clause<'_>> {
         .collect();
     for end in 1..clauses.len() {
         let mut at = end;
-        while at > 0 && clauses[at].goes_before(&clauses[at - 1]) {
+        while at > 0 && clauses[at].precedes(&clauses[at - 1]) {
             clauses.swap(at, at - 1);
             at -= 1;
         }

@@ -150,7 +150,7 @@ pub fn negotiate_output(accept: &str, endpoint: Endpoint) -> Result<Output, NotA
     chosen.ok_or(NotAcceptable::ByHandler { accepted })
 }
 
-/// Whether the router finds a supported media type; it knows no `application/*`.
+/// Whether the router finds a supported media type; it does not support `application/*`.
 fn is_routed(accept: &str) -> bool {
     accept.split(',').any(|clause| {
         let media_type = clause.split(';').next().unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! Go writes fields that are not pointers even when they are empty, so emptiness on the wire means
 //! nothing there; for pointers it does: `replicas: 0` is not the same as no replicas given. The
-//! table knows which is which.
+//! table distinguishes them.
 
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 //!
 //! Typed clients such as `kubectl create` send protobuf and do not fall back to JSON, so it is
 //! read; it is never written, since every client takes JSON as well. The numbers of the fields
-//! stand in the table of [`schema`](crate::machinery::schema); there is no generated code.
+//! are in the table of [`schema`](crate::machinery::schema); there is no generated code.
 //!
 //! A body consists of the bytes `k8s\0` and an envelope that names the kind and holds the message.
 //!

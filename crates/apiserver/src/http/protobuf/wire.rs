@@ -1,4 +1,4 @@
-//! The fields of a message, in the order they stand there.
+//! The fields of a message, in order.
 
 use super::DecodeError;
 

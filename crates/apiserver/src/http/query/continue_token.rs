@@ -98,7 +98,7 @@ impl ContinueToken {
             return Err(ContinueError::NoKey);
         }
         let key = wire.start.strip_prefix('/').unwrap_or(&wire.start);
-        if !stays_below_its_prefix(key) {
+        if !is_within_prefix(key) {
             return Err(malformed(wire.start));
         }
         Ok(ContinueToken {
@@ -118,6 +118,6 @@ fn base64_reason(error: &DecodeError, length: usize) -> String {
 }
 
 /// Whether the key, put behind a prefix, is its own shortest form; `..` could leave the prefix.
-fn stays_below_its_prefix(key: &str) -> bool {
+fn is_within_prefix(key: &str) -> bool {
     key.is_empty() || key.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

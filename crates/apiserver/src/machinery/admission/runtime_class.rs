@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_adds_its_overhead_and_place() {
+    fn runtime_class_adds_overhead_and_scheduling() {
         let class: RuntimeClass = serde_json::from_value(json!({
             "handler": "h",
             "overhead": {"podFixed": {"cpu": "250m"}},

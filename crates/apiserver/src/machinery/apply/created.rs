@@ -23,7 +23,7 @@ pub(super) fn fields_of_created(
     never_owned: &FieldSet,
 ) -> Map<String, Value> {
     let mut fields = fields_within(atom, Some(empty), new, Some(excluded));
-    disown(&mut fields, never_owned);
+    remove_fields(&mut fields, never_owned);
     fields
 }
 
@@ -109,7 +109,7 @@ fn field_key(name: &str) -> String {
 }
 
 /// Removes the members of a set; those within them stay.
-fn disown(fields: &mut Map<String, Value>, set: &FieldSet) {
+fn remove_fields(fields: &mut Map<String, Value>, set: &FieldSet) {
     for element in &set.members {
         let key = element.render();
         let is_bare = match fields.get_mut(&key) {
@@ -127,7 +127,7 @@ fn disown(fields: &mut Map<String, Value>, set: &FieldSet) {
         let key = element.render();
         if let Some(Value::Object(within)) = fields.get_mut(&key) {
             let was_empty = within.is_empty();
-            disown(within, others);
+            remove_fields(within, others);
             // A field that is owned with nothing within is encoded in the same way as one that has
             // lost everything within.
             if within.is_empty() && !was_empty {

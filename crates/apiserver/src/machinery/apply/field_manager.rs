@@ -459,7 +459,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_creates_owns_what_comparing_with_nothing_tells(seed: u64) {
+        fn creator_owns_same_fields_as_comparison_with_empty_object(seed: u64) {
             let chance = &mut fastrand::Rng::with_seed(seed);
             for (version, kind) in schema().kinds() {
                 let fields = FieldManager::new(version, kind, "").unwrap();

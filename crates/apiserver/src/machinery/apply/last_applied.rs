@@ -20,7 +20,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MOST_BYTES: usize = 256 * 1024;
 
 /// The fields that client-side apply wrote and that are unchanged since: taking those over
-/// is no conflict.
+/// is not a conflict.
 pub(super) fn allowed_conflicts(atom: Atom, api_version: &str, live: &Value) -> Option<FieldSet> {
     let text = annotation(live)?;
     validate(atom, live, Duplicates::Refuse).ok()?;

@@ -10,7 +10,7 @@ use super::atom::{Atom, Primitive};
 use super::path::PathElement;
 use crate::machinery::go::print;
 
-/// Whether items with the same key may stand in one list. Objects that are stored may have them.
+/// Whether items with the same key may be in one list. Stored objects may have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
     Allow,

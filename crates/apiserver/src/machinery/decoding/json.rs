@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_go_writes_them() {
+    fn errors_match_go() {
         assert_eq!(error(""), "unexpected end of JSON input");
         assert_eq!(error("{\"a\":"), "unexpected end of JSON input");
         assert_eq!(

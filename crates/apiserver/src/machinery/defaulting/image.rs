@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn other_images_and_names_that_are_none_are_pulled_once() {
+    fn other_images_and_invalid_names_are_pulled_if_not_present() {
         let digest = format!("nginx@sha256:{}", "a".repeat(64));
         for image in [
             "nginx:1.2",

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_checked_and_cleaned() {
+    fn base64_is_validated_and_normalized() {
         assert_eq!(normalize("YQ==").unwrap(), "YQ==");
         assert_eq!(normalize("Y\nR==").unwrap(), "YQ==");
         assert_eq!(normalize("").unwrap(), "");

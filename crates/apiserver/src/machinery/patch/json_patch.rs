@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn chained_moves_go_no_deeper_than_an_object_may_be() {
+    fn chained_moves_respect_the_depth_limit() {
         let document = json!({"a": {}});
         let deepest = json_patch(document.clone(), &nesting(MAX_DEPTH - 2)).unwrap();
         assert_eq!(fits(&deepest, MAX_DEPTH, &mut 1000), Some(true));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_that_puts_something_in_is_bounded_in_depth() {
+    fn every_inserting_operation_respects_the_depth_limit() {
         let mut deep = json!(1);
         for _ in 0..MAX_DEPTH - 1 {
             deep = json!([deep]);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_all_operations_together_is_bounded() {
+    fn total_work_of_operations_is_limited() {
         let many = vec![Value::Null; 500_000];
         let front = json!({"op": "add", "path": "/list/0", "value": null});
         let object = json!({"op": "move", "from": "/list", "path": "/list"});
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_double_nothing_beyond_their_limit() {
+    fn total_size_of_copies_is_limited() {
         let document = json!({"a": "x".repeat(1024)});
         let doubling = json!([
             {"op": "add", "path": "/b", "value": []},

@@ -142,7 +142,7 @@ fn apply_strategic(
         }
     };
     let original = current.as_object().cloned().unwrap_or_default();
-    let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(refusal)?;
+    let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(error_status)?;
     // The merge has removed the top-level directives from the patch that errors show.
     let shown = |_: &Value| quoted(&print::sprint(&Value::Object(patch.clone())));
     let merged = Value::Object(merged);
@@ -153,7 +153,7 @@ fn apply_strategic(
 }
 
 /// Upstream's responses to errors of the merge.
-fn refusal(error: strategic::StrategicError) -> Status {
+fn error_status(error: strategic::StrategicError) -> Status {
     use strategic::StrategicError as E;
     match error {
         E::PrimitiveList | E::RetainKeys | E::SetElementOrder => {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_of_fields_that_are_always_printed_are_added() {
+    fn zeros_are_added_for_fields_without_omitempty() {
         let event = canonical("v1", "Event", json!({}));
         assert_eq!(event["reportingComponent"], json!(""));
         assert_eq!(event["firstTimestamp"], Value::Null);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_in_the_order_of_their_declaration() {
+    fn fields_are_in_declaration_order() {
         let selector = json!({"matchExpressions": [{"values": ["b"], "operator": "In", "key": "a"}],
             "matchLabels": {"x": "<y>"}});
         assert_eq!(

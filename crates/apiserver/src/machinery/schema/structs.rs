@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::parse;
 use crate::kinds::GroupVersionKind;
 
-/// All types that the server knows.
+/// All types of the API.
 #[derive(Debug)]
 pub struct Schema {
     pub(super) structs: Vec<Struct>,
@@ -147,12 +147,12 @@ pub fn schema() -> &'static Schema {
 }
 
 impl Schema {
-    /// The struct of a kind, if the server knows it.
+    /// The struct of a kind, if it is in the table.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
         self.kinds.get(api_version)?.get(kind).copied()
     }
 
-    /// The struct of a kind, if the server knows it.
+    /// The struct of a kind, if it is in the table.
     pub fn of(&self, kind: GroupVersionKind) -> Option<StructId> {
         let same = |version: &str| match version.split_once('/') {
             Some(parts) => parts == (kind.group, kind.version),

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_requester_is_the_caller_whatever_the_object_says() {
+    fn requester_is_always_the_caller() {
         let mut csr = json!({
             "spec": {"username": "root", "groups": ["system:masters"], "signerName": "a.b/c"},
             "status": {"conditions": [{"type": "Approved"}]},

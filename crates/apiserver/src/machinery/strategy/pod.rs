@@ -125,7 +125,7 @@ pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
         Part::Resize => prepare_resize(new, old),
         Part::EphemeralContainers => {
             let containers = new["spec"]["ephemeralContainers"].clone();
-            keep_the_rest(new, old);
+            keep_other_fields(new, old);
             copy(new, old, "spec");
             set(child(root(new), "spec"), "ephemeralContainers", containers);
         }
@@ -177,7 +177,7 @@ fn prepare_resize(new: &mut Value, old: &Value) {
     }
     let resources = new["spec"]["resources"].clone();
     let resized = lists.map(|field| resized_containers(&new["spec"][field], &old["spec"][field]));
-    keep_the_rest(new, old);
+    keep_other_fields(new, old);
     copy(new, old, "spec");
     let spec = child(root(new), "spec");
     set(spec, "resources", resources);
@@ -208,7 +208,7 @@ fn resized_containers(new: &Value, old: &Value) -> Value {
 }
 
 /// Subresources that change a part of the spec leave the status and most of the metadata alone.
-fn keep_the_rest(new: &mut Value, old: &Value) {
+fn keep_other_fields(new: &mut Value, old: &Value) {
     const KEPT: [&str; 7] = [
         "deletionTimestamp",
         "generation",

@@ -31,7 +31,7 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value) {
         keep_allocated(spec, &old);
         match_addresses(spec, &old);
         set_families(spec, Some(&old));
-        drop_what_the_type_does_not_have(spec, &old);
+        drop_fields_of_other_types(spec, &old);
     });
 }
 
@@ -165,7 +165,7 @@ fn set_families(spec: &mut ServiceSpec, old: Option<&ServiceSpec>) {
 }
 
 /// Fields of another type are removed, unless the caller has changed them as well.
-fn drop_what_the_type_does_not_have(spec: &mut ServiceSpec, old: &ServiceSpec) {
+fn drop_fields_of_other_types(spec: &mut ServiceSpec, old: &ServiceSpec) {
     if has_addresses(old) && !has_addresses(spec) {
         if text(&spec.cluster_ip) == text(&old.cluster_ip) && spec.cluster_ips == old.cluster_ips {
             spec.cluster_ip = None;
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_service_has_the_families_of_its_addresses() {
+    fn new_service_gets_ip_families_of_its_addresses() {
         let mut service = json!({"spec": {"type": "ClusterIP", "selector": {"a": "b"}}});
         prepare_for_create(&mut service);
         assert_eq!(service["spec"]["ipFamilies"], json!(["IPv4"]));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_becomes_a_name_loses_what_it_was_given() {
+    fn external_name_service_loses_allocated_fields() {
         let mut old = json!({"spec": {"type": "NodePort", "selector": {"a": "b"},
             "externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30000}]}});
         prepare_for_create(&mut old);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_sources_get_their_other_name() {
+    fn data_source_and_data_source_ref_are_synchronized() {
         let mut claim =
             json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}}});
         match_data_sources(&mut claim, None);

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_get_coarser_with_time() {
+    fn durations_lose_precision_with_age() {
         for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_strictly() {
+    fn addresses_are_parsed_strictly() {
         assert_eq!(ip("10.0.0.1"), [""; 0]);
         assert_eq!(ip("::1"), [""; 0]);
         assert_eq!(ip("10.0.0.01"), ["must not have leading 0s"]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_read_strictly() {
+    fn networks_are_parsed_strictly() {
         assert_eq!(cidr("10.0.0.0/8"), [""; 0]);
         assert_eq!(cidr("0.0.0.0/0"), [""; 0]);
         assert_eq!(cidr("2001:db8::/64"), [""; 0]);

@@ -124,7 +124,7 @@ pub struct Verdict {
 
 /// Validates a new object. Pods are decoded once for errors and warnings: they are the
 /// objects that are created most.
-pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
+pub fn check_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
     if (kind.group, kind.kind) == ("", "Pod")
         && let Ok(pod) = Pod::deserialize(object)
     {

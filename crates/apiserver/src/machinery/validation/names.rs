@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_with_dots_are_told_apart() {
+    fn dns_labels_and_subdomains_are_distinguished() {
         assert_eq!(dns_label("a.b"), ["must not contain dots"]);
         assert_eq!(dns_label("A"), [DNS_LABEL_RULE]);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_of_names_may_end_in_a_dash() {
+    fn name_prefixes_may_end_in_a_dash() {
         assert!(NameRule::Subdomain.check_prefix("web-").is_empty());
         assert_eq!(NameRule::Subdomain.check_prefix("-"), [SUBDOMAIN_RULE]);
         assert!(NameRule::Subdomain.check_prefix("Web_").len() == 1);

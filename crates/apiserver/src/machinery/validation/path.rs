@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_joined_as_upstream_joins_them() {
+    fn paths_are_formatted_as_upstream() {
         let spec = Path::new("spec");
         let containers = spec.child("containers");
         let limits = containers.index(0);

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_read_as_cron_reads_them() {
+    fn schedules_are_parsed_as_in_cron() {
         for spec in [
             "* * * * *",
             "*/5 0-6 1,15 jan-mar Sun",

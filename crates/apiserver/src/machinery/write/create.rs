@@ -10,7 +10,7 @@ use super::{
     Accepted, Admission, Body, Identity, Request, metadata, remove, text, without_field_sets,
 };
 use crate::machinery::strategy::prepare_for_create;
-use crate::machinery::validation::judge_create;
+use crate::machinery::validation::check_create;
 use crate::status::Status;
 
 /// The maximum length of a name prefix; the generated suffix has five characters.
@@ -94,7 +94,7 @@ pub(super) fn finish(
     }
     prepare_for_create(kind, &mut object, request.now);
     let rules = request.rules;
-    let verdict = without_field_sets(&mut object, |object| judge_create(kind, object, rules));
+    let verdict = without_field_sets(&mut object, |object| check_create(kind, object, rules));
     context.check(&object, verdict.problems)?;
     context.warnings.extend(verdict.warnings);
     if (kind.group, kind.kind) == ("", "Namespace") {

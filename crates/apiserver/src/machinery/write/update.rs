@@ -143,7 +143,7 @@ fn keep_identity(meta: &mut Value, old: &Value) {
     }
 }
 
-/// An update that changes nothing but the times in `managedFields` is no change.
+/// An update that changes nothing but the times in `managedFields` is not a change.
 ///
 /// Matches v1.36 apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
 fn keep_times_of_managers(object: &mut Value, old: &Value) {

@@ -24,7 +24,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The response to a request.
-pub(super) struct Answer<'a> {
+pub(super) struct ResponseSummary<'a> {
     pub code: u16,
     /// The Status, if the response is an error.
     pub refusal: Option<&'a Status>,
@@ -35,7 +35,7 @@ pub(super) fn event(
     context: &RequestContext,
     verdict: &Verdict,
     stage: Stage,
-    answer: Option<&Answer<'_>>,
+    response: Option<&ResponseSummary<'_>>,
 ) -> Value {
     let mut event = json!({
         "kind": "Event",
@@ -76,8 +76,8 @@ pub(super) fn event(
         event["annotations"]["authorization.k8s.io/decision"] = json!(decision);
         event["annotations"]["authorization.k8s.io/reason"] = json!(reason);
     }
-    if let Some(answer) = answer {
-        event["responseStatus"] = response_status(answer);
+    if let Some(response) = response {
+        event["responseStatus"] = response_status(response);
     }
     if verdict.level >= Level::Request
         && let Some(body) = context.body.as_ref().filter(|body| !body.is_empty())
@@ -87,15 +87,15 @@ pub(super) fn event(
     event
 }
 
-/// The same request, when its answer is over.
+/// The event of the same request at the end of its response.
 pub(super) fn finish(event: &mut Value) {
     event["stage"] = json!(Stage::ResponseComplete.as_str());
     event["stageTimestamp"] = json!(micro_time(respond::now()));
 }
 
-fn response_status(answer: &Answer<'_>) -> Value {
-    let mut status = json!({"metadata": {}, "code": answer.code});
-    if let Some(refusal) = answer.refusal {
+fn response_status(response: &ResponseSummary<'_>) -> Value {
+    let mut status = json!({"metadata": {}, "code": response.code});
+    if let Some(refusal) = response.refusal {
         let refusal = refusal.to_json();
         for field in ["status", "message", "reason", "details"] {
             if let Some(value) = refusal.get(field) {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_source_address_is_the_one_that_was_seen() {
+    fn last_source_ip_is_the_connection_address() {
         let sources = |forwarded: &'static str, real: &'static str, seen: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(FORWARDED_FOR, forwarded.parse().unwrap());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_microseconds_and_long_names_are_cut() {
+    fn times_have_microseconds_and_long_user_agents_are_truncated() {
         let time = Timestamp::from_nanos(1_767_225_600_012_345_678);
         assert_eq!(micro_time(time), "2026-01-01T00:00:00.012345Z");
         let mut headers = HeaderMap::new();

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_put_aside_and_old_ones_go() {
+    fn full_file_is_rotated_and_old_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for name in [
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bounds_there_is_one_file() {
+    fn unlimited_log_has_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit");
         let rotation = Rotation {

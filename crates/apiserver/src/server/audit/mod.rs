@@ -132,7 +132,7 @@ impl Audit {
     }
 
     /// Records the response, and returns it unchanged.
-    pub(super) async fn answered(
+    pub(super) async fn record_response(
         &self,
         context: &mut RequestContext,
         response: Response<Body>,
@@ -145,9 +145,9 @@ impl Audit {
         };
         let code = response.status().as_u16();
         let goes_on = context.is_long_running() && code < 400;
-        let answer = event::Answer { code, refusal };
+        let summary = event::ResponseSummary { code, refusal };
         if goes_on {
-            let started = event(context, &verdict, Stage::ResponseStarted, Some(&answer));
+            let started = event(context, &verdict, Stage::ResponseStarted, Some(&summary));
             if verdict.records(Stage::ResponseStarted) {
                 self.write(&started).await;
             }
@@ -164,7 +164,7 @@ impl Audit {
         if !verdict.records(Stage::ResponseComplete) {
             return response;
         }
-        let mut complete = event(context, &verdict, Stage::ResponseComplete, Some(&answer));
+        let mut complete = event(context, &verdict, Stage::ResponseComplete, Some(&summary));
         let response = match verdict.level {
             Level::RequestResponse => self.with_object(response, &verdict, &mut complete).await,
             _ => response,
@@ -194,7 +194,7 @@ impl Audit {
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
             Err(error) => {
-                let broken = format!("the answer broke off: {error}");
+                let broken = format!("the response stream failed: {error}");
                 return super::respond::status(&Status::internal_error(&broken));
             }
         };

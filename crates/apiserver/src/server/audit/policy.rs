@@ -367,7 +367,7 @@ rules:
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn first_matching_rule_decides() {
         let (bob, dev) = (User::new("bob", &["ops"]), User::new("eve", &["dev"]));
         let scheduler = User::new("system:kube-scheduler", &[]);
         for (user, verb, resource, expected) in [
@@ -465,7 +465,7 @@ rules:
     }
 
     #[test]
-    fn every_mistake_of_a_policy_is_named() {
+    fn all_policy_errors_are_reported() {
         let text = "
 apiVersion: audit.k8s.io/v2
 kind: Policy

@@ -35,7 +35,7 @@ const SYSTEM_PERCENT: usize = 40;
 const BODIES: usize = 64;
 
 /// Long lists that are sent at once: a client that reads slowly keeps their objects in memory.
-const ANSWERS: usize = 256;
+const LONG_RESPONSES: usize = 256;
 
 /// Watches and streams of one user, and of all users.
 const LONG_RUNNING_EACH: usize = 2_000;
@@ -184,7 +184,7 @@ impl Limits {
                 RequestKind::Write => max_writes,
                 RequestKind::Body => BODIES,
                 RequestKind::List => cores(),
-                RequestKind::Response => ANSWERS,
+                RequestKind::Response => LONG_RESPONSES,
                 RequestKind::LongRunning => LONG_RUNNING,
             };
             for level in Level::LIMITED {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_without_a_place_in_time_is_told_when_to_come_back() {
+    async fn request_that_times_out_in_the_queue_gets_retry_after() {
         let (limits, user) = (limits(1, 1), User::new("a", &[]));
         let seat = enter(&limits, RequestKind::Read, &user).await.unwrap();
         let refused = enter(&limits, RequestKind::Read, &user).await.unwrap_err();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_user_leaves_places_for_others_nodes_and_administrators() {
+    async fn one_user_leaves_seats_for_others_nodes_and_administrators() {
         let limits = limits(10, 10);
         let greedy = User::new("greedy", &[]);
         let mut permits = Vec::new();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_place_goes_to_the_request_that_waits() {
+    async fn released_seat_goes_to_a_waiting_request() {
         let (limits, user) = (limits(1, 1), User::new("a", &[]));
         let seat = enter(&limits, RequestKind::Read, &user).await.unwrap();
         let waiting = enter(&limits, RequestKind::Read, &user);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_of_a_user_are_counted_and_do_not_wait() {
+    async fn watches_are_counted_per_user_and_do_not_queue() {
         let (limits, user) = (limits(1, 1), User::new("a", &[]));
         let mut permits = Vec::new();
         for _ in 0..LONG_RUNNING_EACH {

@@ -64,10 +64,10 @@ impl QueueSet {
 
     /// Takes a seat for a request of a user; or returns the 429.
     pub(super) async fn enter(self: &Arc<Self>, user: &str) -> Result<Seat, Status> {
-        let mut told = None;
+        let mut receiver = None;
         let (user, dispatch) = self.shares().ask(user, || {
-            let (sender, receiver) = oneshot::channel();
-            told = Some(receiver);
+            let (sender, receive) = oneshot::channel();
+            receiver = Some(receive);
             sender
         });
         let seat = |waits| Seat {
@@ -75,11 +75,14 @@ impl QueueSet {
             user,
             waits,
         };
-        let seat = match (dispatch, told) {
+        let seat = match (dispatch, receiver) {
             (Dispatch::Now, _) => seat(None),
-            (Dispatch::Queued(number), Some(told)) => {
+            (Dispatch::Queued(number), Some(receiver)) => {
                 let mut seat = seat(Some(number));
-                if !matches!(tokio::time::timeout(QUEUE_TIMEOUT, told).await, Ok(Ok(()))) {
+                if !matches!(
+                    tokio::time::timeout(QUEUE_TIMEOUT, receiver).await,
+                    Ok(Ok(()))
+                ) {
                     self.counters.timed_out.inc();
                     return Err(refused());
                 }

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_more_than_a_share() {
+    fn user_cannot_exceed_its_share() {
         let mut shares = shares(4, 2);
         assert_eq!(ask(&mut shares, "a", "a1"), Dispatch::Now);
         assert_eq!(ask(&mut shares, "a", "a2"), Dispatch::Now);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_place_goes_to_the_user_who_has_the_fewest() {
+    fn next_seat_goes_to_the_user_with_the_fewest() {
         let mut shares = shares(2, 2);
         for ticket in ["a1", "a2", "a3", "a4"] {
             ask(&mut shares, "a", ticket);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_gives_up_leaves_nothing_behind() {
+    fn cancelled_request_leaves_no_state() {
         let mut shares = shares(1, 1);
         ask(&mut shares, "a", "a1");
         let Dispatch::Queued(number) = ask(&mut shares, "b", "b1") else {

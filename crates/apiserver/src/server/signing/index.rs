@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_held_as_long_as_a_node_says_so() {
+    fn address_is_held_while_the_node_reports_it() {
         let mut addresses = Addresses::default();
         addresses.record("n1", &node(&["10.0.0.1", "Host"]));
         addresses.record("n2", &node(&["10.0.0.1"]));

@@ -85,8 +85,8 @@ pub(crate) fn record_proven_addresses(call: &Call<'_>, csr: &mut Value) {
         Origin::Elsewhere(address) => vec![address],
         Origin::ThisMachine => {
             let request = csr["spec"]["request"].as_str().unwrap_or_default();
-            let asked = SigningRequest::from_api(request).unwrap_or_default();
-            let own = asked
+            let parsed = SigningRequest::from_api(request).unwrap_or_default();
+            let own = parsed
                 .ip_addresses
                 .into_iter()
                 .filter(|a| is_of_this_machine(*a));

@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pod_is_bound_as_if_it_were_decoded(
+        fn binding_encoded_pod_equals_binding_decoded_pod(
             own in labels(), given in labels(), conditions in conditions(),
             nominated: bool, has_status: bool, node in "[a-z\"é]{1,8}",
         ) {

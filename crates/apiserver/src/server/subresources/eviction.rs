@@ -271,11 +271,11 @@ fn exhausted(name: &str, status: &Value) -> String {
     let count = |field: &str| status[field].as_i64().unwrap_or_default();
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let mut conditions = conditions.filter(|c| c["type"] == "DisruptionAllowed");
-    let told = conditions
+    let condition = conditions
         .next()
         .filter(|c| c["status"] == "False" && !text(c, "/message").is_empty());
-    let reason = told.map(|c| text(c, "/reason"));
-    let message = told.map(|c| text(c, "/message")).unwrap_or_default();
+    let reason = condition.map(|c| text(c, "/reason"));
+    let message = condition.map(|c| text(c, "/message")).unwrap_or_default();
     let (desired, current) = (count("desiredHealthy"), count("currentHealthy"));
     match reason {
         Some("SyncFailed") => format!(

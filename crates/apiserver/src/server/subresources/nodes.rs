@@ -14,7 +14,7 @@ use crate::server::call::Call;
 use crate::status::Status;
 
 /// Nodes that are queried at once.
-const ASKED_AT_ONCE: usize = 16;
+const CONCURRENT_NODES: usize = 16;
 
 impl Call<'_> {
     /// The pod that the path names, and its node if that exists.
@@ -45,7 +45,7 @@ impl Call<'_> {
     /// Forwards a request to a node.
     pub(crate) async fn proxy(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let target = NodeTarget::parse(&self.target.name).map_err(|refusal| *refusal)?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let node = self.server.object("", "nodes", "", target.name);
         let node = node.ok_or_else(|| Status::not_found(self.kind, target.name))?;
         let nodes = self.server.nodes();
@@ -57,7 +57,7 @@ impl Call<'_> {
     /// Handles a GET of resource usage of nodes or pods (`metrics.k8s.io`).
     pub(crate) async fn usage(&self) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let name = self.target.name.as_str();
         let options = ListOptions::from_query(self.query, self.kind, None)?;
         let mut items = match self.kind.kind {
@@ -87,11 +87,11 @@ impl Call<'_> {
         let nodes = self.nodes(&options.label_selector, |name| {
             self.target.name.is_empty() || self.target.name == name
         });
-        let asked = nodes.into_iter().map(|node| async move {
+        let requests = nodes.into_iter().map(|node| async move {
             let summary = self.server.nodes().summary(&node).await.ok()?;
             node_metrics(&summary, &node)
         });
-        gathered(asked).await
+        buffered_results(requests).await
     }
 
     async fn pod_usage(&self, options: &ListOptions) -> Vec<Value> {
@@ -115,11 +115,11 @@ impl Call<'_> {
         hosts.dedup();
         let all = LabelSelector::everything();
         let nodes = self.nodes(&all, |name| hosts.iter().any(|host| host == name));
-        let asked = nodes.into_iter().map(|node| async move {
+        let requests = nodes.into_iter().map(|node| async move {
             let summary = self.server.nodes().summary(&node).await.ok()?;
             Some(pod_metrics(&summary))
         });
-        let used: Vec<Vec<Value>> = gathered(asked).await;
+        let used: Vec<Vec<Value>> = buffered_results(requests).await;
         let mut used: Vec<Value> = used.into_iter().flatten().collect();
         for item in &mut used {
             let key = |field: &str| item["metadata"][field].as_str().unwrap_or_default();
@@ -155,8 +155,10 @@ impl Call<'_> {
 }
 
 /// Runs a few queries at a time, and keeps the results in order.
-async fn gathered<T>(asked: impl Iterator<Item = impl Future<Output = Option<T>>>) -> Vec<T> {
+async fn buffered_results<T>(
+    requests: impl Iterator<Item = impl Future<Output = Option<T>>>,
+) -> Vec<T> {
     use futures::StreamExt;
-    let answers = futures::stream::iter(asked).buffered(ASKED_AT_ONCE);
-    answers.filter_map(std::future::ready).collect().await
+    let results = futures::stream::iter(requests).buffered(CONCURRENT_NODES);
+    results.filter_map(std::future::ready).collect().await
 }

@@ -20,8 +20,8 @@ impl Call<'_> {
     /// Handles a POST of a review.
     pub(crate) async fn review(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let mut body = self.action(bytes, self.kind.group_version_kind())?;
-        self.freshen("").await?;
-        let status = self.answer(&body)?;
+        self.wait_until_fresh("").await?;
+        let status = self.respond(&body)?;
         body["kind"] = json!(self.kind.kind);
         body["apiVersion"] = json!(self.kind.api_version());
         if !body["metadata"].is_object() {
@@ -34,7 +34,7 @@ impl Call<'_> {
         Ok(respond::json(201, &body))
     }
 
-    fn answer(&self, body: &Value) -> Result<Value, Status> {
+    fn respond(&self, body: &Value) -> Result<Value, Status> {
         let server = self.server;
         match self.kind.kind {
             "SelfSubjectReview" => Ok(json!({"userInfo": json_of(&self.user.to_api())?})),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_asks_gets_no_older_answer_and_most_share_one() {
+    async fn callers_share_queries_and_never_get_an_older_revision() {
         let latest = Arc::new(Latest::default());
         let (clock, questions) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
         let asking = (0..100).map(|_| {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_only_for_who_asked() {
+    async fn failure_affects_only_the_querying_caller() {
         let latest = Latest::default();
         let failed = latest.get(async || Err(Error::Closed)).await;
         assert!(failed.is_err());

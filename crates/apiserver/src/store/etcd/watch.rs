@@ -2,7 +2,7 @@
 //!
 //! Every revision changes at least one key, so a watch of the whole keyspace sees every revision
 //! and always knows its current revision. Therefore a watcher of a quiet prefix gets progress
-//! notifications, which etcd before 3.5 cannot be asked for.
+//! notifications, which etcd before 3.5 does not support.
 //!
 //! etcd lets a watch begin at the very revision that was compacted, and then leaves out deletes of
 //! that revision. So after past changes have arrived, the watch checks whether the revision before
@@ -86,7 +86,7 @@ pub(super) struct PastChanges {
     pub(super) client: Client,
     pub(super) prefix: Bytes,
     pub(super) with_previous: bool,
-    /// The last revision that was looked at.
+    /// The last revision that was read.
     pub(super) seen: Revision,
     /// The last revision that is not delivered live.
     pub(super) through: Revision,

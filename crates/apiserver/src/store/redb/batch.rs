@@ -61,7 +61,7 @@ impl Staged {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) staged: Vec<Staged>,
-    /// Where each staged key stands.
+    /// The position of each staged key.
     latest: HashMap<Bytes, Option<Version>>,
     /// Of the last change.
     pub(super) revision: Revision,

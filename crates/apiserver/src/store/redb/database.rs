@@ -164,7 +164,7 @@ impl Shared {
     /// operation.
     ///
     /// With `reload` the file's content counts: commits that failed and took place all the same
-    /// become visible, and are returned for publishing. Otherwise what was visible stays so.
+    /// become visible, and are returned for publishing. Otherwise the visible state stays.
     pub(super) fn reopen(&self, because: &Error, reload: bool) -> Result<Vec<Change>, Error> {
         let mut state = self.write();
         // The file's lock has to be released before it can be taken again.

@@ -19,7 +19,7 @@ pub(super) struct LogHistory {
     pub(super) shared: Arc<Shared>,
     pub(super) prefix: Bytes,
     pub(super) with_previous: bool,
-    /// The next row to look at.
+    /// The next row to read.
     pub(super) from: RowId,
     /// The first row that is delivered live.
     pub(super) to: RowId,

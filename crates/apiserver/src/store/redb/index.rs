@@ -42,7 +42,7 @@ struct Superseded {
 /// What a superseded row costs in memory, beside its bytes on disk.
 const ROW_OVERHEAD: u64 = 128;
 
-/// Where a key stands at a revision.
+/// The state of a key at a revision.
 pub(super) type Located = (Bytes, RowId);
 
 /// The index. See the module documentation.

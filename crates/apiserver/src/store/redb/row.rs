@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_is_found_and_the_key_still_known(
+        fn flipped_bit_is_detected_and_the_key_recovered(
             key in prop::collection::vec(any::<u8>(), 0..60),
             value in prop::collection::vec(any::<u8>(), 0..60),
             at: prop::sample::Index,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_at_another_place_is_damaged() {
+    fn misplaced_row_is_damaged() {
         let row = Row {
             key: b"/a",
             value: None,

@@ -2,7 +2,7 @@
 //!
 //! Magic, version and revision; then for each key a mark, the two lengths, three numbers, key and
 //! value; at the end another mark, how many keys there are and how many could not be read, and the
-//! SHA-256 of everything before it. Numbers are little-endian. A file without its end is refused,
+//! SHA-256 of everything before it. Numbers are little-endian. A file without its end is rejected,
 //! so an interrupted transfer is never mistaken for a backup.
 
 use std::io::{self, ErrorKind, Read};
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_is_cut_off_or_changed_is_refused() {
+    fn truncated_or_changed_snapshot_is_rejected() {
         let file = file();
         let read = |bytes: &[u8]| SnapshotReader::open(bytes).and_then(SnapshotReader::finish);
         for end in 0..file.len() {

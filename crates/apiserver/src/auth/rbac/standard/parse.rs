@@ -45,7 +45,7 @@ struct Heading<'a> {
     gathers: Vec<&'a str>,
 }
 
-/// Adds what the table says.
+/// Adds the contents of a table.
 pub(super) fn parse(table: &str, standard: &mut Standard) -> Result<(), WrongLine> {
     let mut lines = table.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {

@@ -42,7 +42,7 @@ pub(super) fn schema(of: &Value) -> Schema {
     }
 }
 
-/// Version 2 lets descriptions stand beside a reference, so nothing is wrapped there.
+/// Version 2 allows descriptions next to a reference, so nothing is wrapped there.
 fn reference(of: &Value) -> String {
     let wrapped = &of["allOf"][0]["$ref"];
     let target = of["$ref"].as_str().or(wrapped.as_str());

@@ -147,7 +147,7 @@ fn check_rest(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Prob
         .as_ref()
         .is_some_and(|gates| !gates.is_empty())
     {
-        put_back_placement(&mut munged, old, path, problems);
+        restore_scheduling(&mut munged, old, path, problems);
     }
     if munged != *old {
         let changed = changed_fields(&munged, old);
@@ -156,7 +156,7 @@ fn check_rest(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Prob
 }
 
 /// The scheduling constraints of a gated pod may still be narrowed.
-fn put_back_placement(
+fn restore_scheduling(
     munged: &mut PodSpec,
     old: &PodSpec,
     path: &Path<'_>,

@@ -149,7 +149,7 @@ impl Collection {
     }
 
     /// The objects as [`Self::list`] gives them, and a revision at which this is exactly what was
-    /// there; at least `reached`, a revision that the cache has reached for the caller.
+    /// there; at least `reached`, which the caller has waited for.
     pub fn list_at(&self, prefix: &str, reached: Revision) -> (Vec<Arc<Object>>, Revision) {
         let state = self.state();
         let revision = state.last_revision().max(reached);

@@ -62,7 +62,7 @@ pub enum Error {
         #[source]
         source: TooDeep,
     },
-    /// The disk (or etcd's quota) is full. Nothing of this transaction was committed; the store
+    /// The disk (or etcd's quota) is full. Nothing of this transaction was acknowledged; the store
     /// accepts writes again by itself once there is space.
     #[error("no space left for {store}")]
     Full {

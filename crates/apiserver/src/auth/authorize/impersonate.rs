@@ -65,7 +65,7 @@ pub fn impersonate(
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
-    Err(first_error.expect("the legacy mode applies to everybody"))
+    Err(first_error.expect("the legacy mode applies to every user"))
 }
 
 impl Mode {

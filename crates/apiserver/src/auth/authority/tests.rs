@@ -170,7 +170,7 @@ fn error_names_the_file_that_is_not_a_certificate() {
     fs::write(&path, "nonsense").unwrap();
     let error = Authority::open(&directory.path().join("pki"), now()).unwrap_err();
     let expected = format!(
-        "{} holds no certificate in PEM form; remove it to have a new one made",
+        "{} does not contain a certificate in PEM format; remove the file to create a new one",
         path.display()
     );
     assert_eq!(error.to_string(), expected);

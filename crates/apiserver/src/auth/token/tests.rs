@@ -93,7 +93,7 @@ fn signing_key_is_private_and_reused() {
     std::fs::write(&path, "nonsense").unwrap();
     let error = SigningKey::open(&path).unwrap_err().to_string();
     assert!(
-        error.ends_with("holds no P-256 private key in PKCS#8 PEM form"),
+        error.ends_with("does not contain a P-256 private key in PKCS#8 PEM format"),
         "{error}"
     );
 }

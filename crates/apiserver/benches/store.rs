@@ -1,8 +1,9 @@
-//! What the embedded store does per second, with every write durable.
+//! Throughput of the embedded store, with every write durable.
 //!
 //!     cargo bench -p plimsoll-apiserver --bench store
 //!
-//! The file lies in the temporary folder (`TMPDIR`); its disk decides. Values have one kibibyte.
+//! The file is in the temporary directory (`TMPDIR`); its disk determines the result. Values have
+//! one kibibyte.
 
 #![expect(clippy::print_stdout, reason = "the numbers are the product")]
 
@@ -116,7 +117,7 @@ async fn range(store: &Arc<RedbStore>) -> Sample {
     .await
 }
 
-/// Creates with a watcher on each of fifty prefixes, and one that gets everything.
+/// Creates with a watcher on each of fifty prefixes, and one on everything.
 async fn watched(store: &Arc<RedbStore>) {
     let after = store.current_revision().await.expect("a revision");
     let mut watches = Vec::new();
@@ -194,10 +195,10 @@ impl Sample {
     }
 }
 
-/// What this process has used of the processors.
+/// The CPU time of this process.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
-    // The name, in brackets, may hold anything; user and system time are fields 14 and 15.
+    // The name, in brackets, may contain anything; user and system time are fields 14 and 15.
     let (_, after_name) = stat.rsplit_once(')').expect("the name is in brackets");
     let fields = after_name.split_whitespace().skip(11).take(2);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();

@@ -1,8 +1,8 @@
-//! What a write costs between the socket and the store.
+//! The cost of a write between the socket and the store.
 //!
 //!     cargo bench -p plimsoll-apiserver --bench write
 //!
-//! Each includes the managers of fields and the JSON that is stored.
+//! Each includes field management and encoding the stored JSON.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What travels in requests and answers, here and to nodes.
+//! Bodies of requests and responses, here and to nodes.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -7,31 +7,31 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::Frame;
 
-/// What goes wrong while a body travels.
+/// An error while a body is transferred.
 pub type BodyError = std::io::Error;
 
-/// The body of a request or an answer, whatever it comes from.
+/// The body of a request or a response, whatever its source.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// A whole body.
+/// A complete body.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// Nothing.
+/// An empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is made while it is sent.
+/// A body that is generated while it is sent.
 pub fn stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     let frames = pieces.map(|piece| Ok::<_, BodyError>(Frame::data(piece)));
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
-/// A body that keeps something until it has been sent or dropped.
+/// A body that holds a value until it has been sent or dropped.
 pub(crate) fn with(body: Body, kept: impl Send + 'static) -> Body {
     let body = body.map_frame(move |frame| {
         let _ = &kept;

@@ -1,7 +1,7 @@
-//! The Kubernetes API of Plimsoll: what clients send, what is stored, what they get back.
+//! The Kubernetes API of Plimsoll: requests, objects, storage, responses.
 //!
-//! Decisions about pods and nodes are `plimsoll-core`'s; this crate knows HTTP, objects as JSON and
-//! the store. It never runs a controller, and talks to nodes only in [`node_proxy`].
+//! Decisions about pods and nodes are `plimsoll-core`'s; this crate implements HTTP, objects as
+//! JSON and the store. It never runs a controller, and connects to nodes only in [`node_proxy`].
 
 pub mod auth;
 pub mod body;

@@ -1,5 +1,5 @@
-//! JSON pointers as the server's own tables have them: without escapes, so that looking something
-//! up copies nothing.
+//! JSON pointers as the server's own tables have them: without escapes, so that a lookup
+//! copies nothing.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Bodies that a real kubectl sent, read back into the objects it says it sends.
+//! Bodies that a real kubectl sent, decoded and compared with its JSON output.
 //!
 //! `data/kubectl-bodies.json` holds per command the base64 of the POSTed protobuf and what the
 //! same command prints with `--dry-run=client -o json`; for reviews and tokens, which have no dry
@@ -11,7 +11,7 @@ use plimsoll_testkit::vectors::compare;
 use serde_json::Value;
 
 #[test]
-fn kubectls_protobuf_reads_as_the_json_it_prints() {
+fn kubectl_protobuf_bodies_decode_to_their_json() {
     let recorded: Vec<Value> =
         serde_json::from_str(include_str!("data/kubectl-bodies.json")).unwrap();
     let mut failures = Vec::new();

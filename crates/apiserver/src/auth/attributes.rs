@@ -1,4 +1,4 @@
-//! What a request asks for, and how a refusal reads.
+//! What a request is for, and the text of the 403.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use plimsoll_core::problem::quoted;
 
 use super::identity::User;
 
-/// What a request asks for.
+/// What a request is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     /// `get`, `list`, `create`, …; for paths the lower-case HTTP method.
     pub verb: &'a str,
-    /// What it is done to.
+    /// The target.
     pub target: Target<'a>,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
     /// An object or a collection.
@@ -36,9 +36,9 @@ pub struct Resource<'a> {
     pub subresource: &'a str,
     /// The namespace.
     pub namespace: &'a str,
-    /// The name. For `list` and `watch` that is what `metadata.name=` in the field selector says.
+    /// The name. For `list` and `watch` it is the value of `metadata.name=` in the field selector.
     pub name: &'a str,
-    /// What a `list`, `watch` or `deletecollection` is narrowed down to.
+    /// The selectors of a `list`, `watch` or `deletecollection`.
     pub field_selector: &'a [FieldRequirement],
 }
 
@@ -63,7 +63,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The 403 for a user who may not do this. `reason` may be empty.
+    /// The 403 for a user that is not allowed to do this. `reason` may be empty.
     ///
     /// Matches v1.36 apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
     pub fn forbidden(&self, user: &User, reason: &str) -> Forbidden {
@@ -71,7 +71,7 @@ impl<'a> Attributes<'a> {
             Target::Resource(r) => (r.group, r.resource, r.name),
             Target::Path(_) => ("", "", ""),
         };
-        let message = without_markup(&self.refusal(user));
+        let message = without_markup(&self.denial_message(user));
         Forbidden {
             group: group.to_owned(),
             resource: resource.to_owned(),
@@ -83,7 +83,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    fn refusal(&self, user: &User) -> String {
+    fn denial_message(&self, user: &User) -> String {
         let (user, verb) = (quoted(&user.name), self.verb);
         let resource = match self.target {
             Target::Path(path) => {
@@ -111,7 +111,7 @@ impl Resource<'_> {
     }
 }
 
-/// Browsers that guess at content types are not to find HTML in a refusal.
+/// Browsers that sniff content types must not find HTML in an error.
 fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -127,7 +127,7 @@ pub struct Forbidden {
     pub resource: String,
     /// The object's name, if there is one.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_read_as_upstreams() {
+    fn forbidden_messages_match_upstream() {
         let pods = Resource {
             resource: "pods",
             namespace: "default",

@@ -1,19 +1,19 @@
-//! Who a request comes from, and what it may do.
+//! Authentication and authorization.
 //!
 //! The HTTP layer calls in here; nothing in here knows HTTP beyond the text of a header. Time is
 //! an argument everywhere. The only files touched are those of [`authority`] and the signing key
-//! of [`token`], and both are written so that nobody else on the machine can read them.
+//! of [`token`], and no other user of the machine can read either of them.
 //!
 //! Reading order:
 //!
-//! 1. [`identity`] – users: from certificates, tokens, or nobody at all; impersonation headers.
+//! 1. [`identity`] – users: from certificates, tokens, or anonymous; impersonation headers.
 //! 2. [`authority`] – the cluster's own certificate authority and what it signs.
 //! 3. [`token`] – service account tokens, join tokens, and the documents that describe the keys.
-//! 4. [`attributes`] – what is being asked for, and how a refusal reads.
-//! 5. [`rbac`] – roles and bindings, indexed by subject; the standard ones; who may grant what.
-//! 6. [`node`] – what a kubelet may read, and what it may write.
+//! 4. [`attributes`] – the target of a request, and the text of the 403.
+//! 5. [`rbac`] – roles and bindings, indexed by subject; the default ones; escalation checks.
+//! 6. [`node`] – what a kubelet may read and write.
 //! 7. [`authorize`] – the three authorizers in a row, the access reviews, impersonation.
-//! 8. [`signing_request`] and [`signer`] – what a signing request asks for, and who gets it.
+//! 8. [`signing_request`] and [`signer`] – parsing, approving and signing certificate requests.
 
 use serde_json::Value;
 
@@ -29,13 +29,13 @@ pub mod signer;
 pub mod signing_request;
 pub mod token;
 
-/// Where objects of the cluster are looked up.
+/// Lookup of objects of the cluster.
 ///
 /// Tokens are checked against the objects they are bound to, and requests of nodes against the
-/// pods they speak of. Callers answer from their cache of the latest state.
+/// pods they refer to. Implementations use their cache of the latest state.
 pub trait Objects {
-    /// The object of that plural `resource`, if there is one. `namespace` is empty for objects of
-    /// the whole cluster.
+    /// The object of that plural `resource`, if it exists. `namespace` is empty for cluster-scoped
+    /// objects.
     fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value>;
 }
 

@@ -1,9 +1,9 @@
-//! CertificateSigningRequests: which are approved without a person, and which are signed.
+//! CertificateSigningRequests: automatic approval, and signing.
 //!
 //! Matches v1.36 pkg/controller/certificates (approver/sarapprove.go, signer/signer.go,
 //! authority/policies.go), pkg/apis/certificates/helpers.go, and the admission plugins below
-//! plugin/pkg/admission/certificates. Everything is a function of the object; who may do what is
-//! asked of the caller.
+//! plugin/pkg/admission/certificates. Everything is a function of the object; callers supply the
+//! permissions.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -20,46 +20,46 @@ use super::identity::{BOOTSTRAPPERS, MASTERS, NODE_USER_PREFIX, NODES};
 use super::signing_request::{SigningRequest, SigningRequestError};
 use super::{list, text};
 
-/// Signs what kubelets show to the API server.
+/// Signs kubelets' client certificates.
 pub const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-/// Signs what kubelets show to the API server as servers.
+/// Signs kubelets' serving certificates.
 pub const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
-/// Signs what anybody shows to the API server.
+/// Signs other client certificates.
 pub const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
 /// How long certificates are good for at most; upstream's `--cluster-signing-duration`.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Twice as long as they are dated back, so that none is over before it begins.
+/// Twice the backdating, so that no certificate expires before it begins.
 const SHORTEST: Duration = Duration::from_secs(10 * 60);
 
-/// What to do about a request that nobody has decided on.
+/// The decision about a pending request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Approve it, with this message.
     Approve(&'static str),
-    /// Deny it, with this message: it asks for what another machine has.
+    /// Deny it, with this message: it is for a node that already exists.
     Deny(String),
     /// Leave it to an administrator, with this message.
     Leave(String),
-    /// Leave it to a person.
+    /// Leave it to an administrator.
     Ignore,
 }
 
-/// What became of a request for a signature.
+/// The outcome of signing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signature {
     /// The certificate, as PEM.
     Issued(String),
-    /// The request is against the signer's rules and will never be signed.
+    /// The request violates the signer's rules and will never be signed.
     Failed(String),
-    /// Not approved yet, done already, or another signer's.
+    /// Not approved yet, signed already, or another signer's.
     NotDue,
 }
 
-/// A request cannot be signed for a reason that may go away.
+/// A request cannot be signed now, but may be later.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    /// It cannot be read. No such request is accepted by the API.
+    /// It cannot be parsed. The API accepts no such request.
     #[error("unable to parse csr {}: {source}", quoted(name))]
     Request {
         /// The object's name.
@@ -73,16 +73,16 @@ pub enum SignError {
     Authority(#[from] AuthorityError),
 }
 
-/// Whether a kubelet's request for a client certificate is approved at once. `may` says whether
-/// the requester may create `certificatesigningrequests/<subresource>`, `taken` why the name of a
-/// node is another machine's, if it is.
+/// Whether a kubelet's request for a client certificate is approved automatically. `may` returns
+/// whether the requester may create `certificatesigningrequests/<subresource>`, `taken` why the
+/// name of a node belongs to another machine, if it does.
 ///
-/// Stricter than upstream: a join token is shared by many machines, and must not make one of them
-/// into another. Only the node itself is given a certificate for a name that is taken.
+/// Stricter than upstream: a join token is shared by many machines, and must not let one of them
+/// impersonate another. For a name that is taken, only the node itself gets a certificate.
 pub fn decide(
     csr: &Value,
     may: impl Fn(&str) -> bool,
-    taken: impl Fn(&str) -> Option<Taken>,
+    taken: impl Fn(&str) -> Option<NodeNameConflict>,
 ) -> Decision {
     let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
     if is_decided || has_certificate(csr) || text(csr, "/spec/signerName") != KUBELET_CLIENT {
@@ -114,8 +114,8 @@ pub fn decide(
 
 /// Why the name of a node is not free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Taken {
-    /// The node is there.
+pub enum NodeNameConflict {
+    /// The node exists.
     #[error(
         "a Node with name {} already exists in the cluster; delete it (kubectl delete node {node}) \
          or change the name of the joining node",
@@ -125,7 +125,7 @@ pub enum Taken {
         /// Its name.
         node: String,
     },
-    /// A machine has been given its certificate, and has not registered yet.
+    /// A certificate was issued for another machine, which has not registered yet.
     #[error(
         "the signing request {} was approved for a node with name {} already; delete that request \
          (kubectl delete csr {request}) or change the name of the joining node",
@@ -145,8 +145,8 @@ fn is_by_join_token(csr: &Value) -> bool {
     groups.any(|group| group == BOOTSTRAPPERS)
 }
 
-/// The node that an approved request makes its requester into, and until when in seconds since
-/// 1970; without an end as long as nothing is signed.
+/// The node name that an approved request gives to its requester, and until when in seconds since
+/// 1970; without an end as long as no certificate is signed.
 pub fn claim(csr: &Value) -> Option<(String, Option<i64>)> {
     let is_granted = has_condition(csr, "Approved")
         && !has_condition(csr, "Denied")
@@ -161,11 +161,11 @@ pub fn claim(csr: &Value) -> Option<(String, Option<i64>)> {
     Some((node.to_owned(), end))
 }
 
-/// Under this key of a request's `spec.extra` stand the addresses that its requester was seen to
-/// have. A loopback address is among them if that was the API server's own machine.
+/// The key in a request's `spec.extra` for the addresses that its requester connected from. A
+/// loopback address is among them if that was the API server's own machine.
 pub const PROVEN_ADDRESSES: &str = "plimsoll.dev/proven-addresses";
 
-/// A name or address such that equal ones are equal texts.
+/// Normalizes a name or address, so that equal ones are equal strings.
 pub fn comparable(name: &str) -> String {
     match name.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().to_string(),
@@ -173,11 +173,12 @@ pub fn comparable(name: &str) -> String {
     }
 }
 
-/// Whether a kubelet's request for a serving certificate is approved at once: it has to be the
-/// node's own, for names that its node object has, and for addresses that the request came from.
-/// `node` finds that object, `may` is asked as in [`decide`], `server_names` are the API server's,
-/// `holder` finds another node than the second that has a name or address, written as by
-/// [`comparable`]. Upstream leaves these to a person; without the role it is the same here.
+/// Whether a kubelet's request for a serving certificate is approved automatically: it has to be
+/// the node's own, for names that its Node object has, and for addresses that the request came
+/// from. `node` returns that object, `may` is as in [`decide`], `server_names` are the API
+/// server's, `holder` returns another node than the second that has a name or address, in the form
+/// of [`comparable`]. Upstream leaves these requests to an administrator; without the role so does
+/// this.
 pub fn decide_serving(
     csr: &Value,
     node: impl Fn(&str) -> Option<Value>,
@@ -210,11 +211,11 @@ pub fn decide_serving(
     let ip_addresses = request.ip_addresses.iter().map(IpAddr::to_canonical);
     let ip_addresses: Vec<IpAddr> = ip_addresses.collect();
     let addresses = ip_addresses.iter().map(ToString::to_string);
-    let mut asked = dns_names.iter().cloned().chain(addresses);
-    if !asked.all(|name| known.contains(&name)) || !may("selfnodeserver") {
+    let mut requested = dns_names.iter().cloned().chain(addresses);
+    if !requested.all(|name| known.contains(&name)) || !may("selfnodeserver") {
         return Decision::Ignore;
     }
-    let asking = Asking {
+    let asking = ServingRequest {
         node: name,
         proven: proven_addresses(csr),
         server_names,
@@ -238,15 +239,15 @@ const KUBERNETES: [&str; 4] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A node that asks for a serving certificate.
-struct Asking<'a> {
+/// A kubelet that requests a serving certificate.
+struct ServingRequest<'a> {
     node: &'a str,
     proven: Vec<IpAddr>,
     server_names: &'a [String],
     holder: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
-impl Asking<'_> {
+impl ServingRequest<'_> {
     /// Nodes on the API server's machine share its names and addresses, and those of each other.
     fn is_on_server(&self) -> bool {
         self.proven.iter().any(IpAddr::is_loopback)
@@ -256,7 +257,7 @@ impl Asking<'_> {
         if KUBERNETES.contains(&name) || name == "localhost" {
             return Err(format!("DNS name {} is the API server's", quoted(name)));
         }
-        // Its own name is a node's by its client certificate.
+        // The client certificate proves the node's own name.
         let is_own = name == comparable(self.node);
         self.check_others(&format!("DNS name {}", quoted(name)), name, is_own)
     }
@@ -296,27 +297,28 @@ fn proven_addresses(csr: &Value) -> Vec<IpAddr> {
     proven.collect()
 }
 
-/// What a reservation's condition is called.
-const RESERVATION: &str = "AutoApprovalRefused";
+/// The type of the condition of a request that is left to an administrator.
+const AUTO_APPROVAL_REFUSED: &str = "AutoApprovalRefused";
 
-/// The condition by which a request is left to a person.
-pub fn reservation(message: &str) -> Value {
+/// The condition of a request that is left to an administrator.
+pub fn auto_approval_refused(message: &str) -> Value {
     json!({
-        "type": RESERVATION,
+        "type": AUTO_APPROVAL_REFUSED,
         "status": "True",
         "reason": "NotProven",
         "message": message,
     })
 }
 
-/// Whether that reservation has been noted down.
-pub fn says(csr: &Value, message: &str) -> bool {
+/// Whether the request has that condition with this message.
+pub fn has_auto_approval_refused(csr: &Value, message: &str) -> bool {
     let mut conditions = list(csr, "/status/conditions").iter();
-    conditions
-        .any(|condition| condition["type"] == RESERVATION && text(condition, "/message") == message)
+    conditions.any(|condition| {
+        condition["type"] == AUTO_APPROVAL_REFUSED && text(condition, "/message") == message
+    })
 }
 
-/// The node that, once it is there or has changed, may make a difference to this request.
+/// The node whose creation or change may allow this request.
 pub fn waits_for_node(csr: &Value) -> Option<&str> {
     let is_decided = has_condition(csr, "Approved") || has_condition(csr, "Denied");
     if is_decided || text(csr, "/spec/signerName") != KUBELET_SERVING {
@@ -325,7 +327,7 @@ pub fn waits_for_node(csr: &Value) -> Option<&str> {
     text(csr, "/spec/username").strip_prefix(NODE_USER_PREFIX)
 }
 
-/// The condition by which a request is approved without a person. The strategy adds the times.
+/// The condition of an automatic approval. The strategy adds the times.
 pub fn approval(message: &str) -> Value {
     json!({
         "type": "Approved",
@@ -335,7 +337,7 @@ pub fn approval(message: &str) -> Value {
     })
 }
 
-/// The condition by which a request is denied because the node that it names is another machine.
+/// The condition of a denial because the node name belongs to another machine.
 pub fn denial(message: &str) -> Value {
     json!({
         "type": "Denied",
@@ -345,7 +347,7 @@ pub fn denial(message: &str) -> Value {
     })
 }
 
-/// The condition by which a request is told that it will never be signed.
+/// The condition of a request that will never be signed.
 pub fn failure(message: &str) -> Value {
     json!({
         "type": "Failed",
@@ -355,8 +357,8 @@ pub fn failure(message: &str) -> Value {
     })
 }
 
-/// Signs an approved request of one of the three signers. The key stays where it was made; of
-/// what is asked for, subject and alternative names are taken over, usages come from the object.
+/// Signs an approved request of one of the three signers. The key stays with the requester; the
+/// subject and alternative names come from the request, the usages from the object.
 pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signature, SignError> {
     let is_approved = has_condition(csr, "Approved") && !has_condition(csr, "Denied");
     if !is_approved || has_true_condition(csr, "Failed") || has_certificate(csr) {
@@ -391,18 +393,18 @@ pub fn sign(authority: &Authority, csr: &Value, now: Timestamp) -> Result<Signat
     Ok(Signature::Issued(signed))
 }
 
-fn lifetime(asked: Option<u64>) -> Duration {
-    let asked = asked.map_or(LONGEST, Duration::from_secs);
-    asked.clamp(SHORTEST, LONGEST)
+fn lifetime(requested: Option<u64>) -> Duration {
+    let requested = requested.map_or(LONGEST, Duration::from_secs);
+    requested.clamp(SHORTEST, LONGEST)
 }
 
-/// Whether somebody may approve requests of a signer. `may` says whether they may `approve` the
-/// `signers` of that name; a whole domain is called `example.com/*`. The error is why not.
+/// Whether a user may approve requests of a signer. `may` returns whether it may `approve` the
+/// `signers` of that name; a whole domain is called `example.com/*`. The error is the reason.
 pub fn check_approver(old: &Value, may: impl Fn(&str) -> bool) -> Result<(), String> {
     check_signer(old, may, "approve")
 }
 
-/// The same for `sign`: whoever changes a request's status.
+/// The same for `sign`: needed to change a request's status.
 pub fn check_status_writer(
     new: &Value,
     old: &Value,
@@ -427,7 +429,7 @@ fn check_signer(old: &Value, may: impl Fn(&str) -> bool, verb: &str) -> Result<(
     ))
 }
 
-/// Nobody becomes an administrator by way of a signing request.
+/// No signing request makes its requester an administrator.
 pub fn check_subject(csr: &Value) -> Result<(), String> {
     if text(csr, "/spec/signerName") != API_CLIENT {
         return Ok(());

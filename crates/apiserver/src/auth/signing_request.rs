@@ -1,4 +1,4 @@
-//! What a PKCS#10 signing request asks for.
+//! Parsing PKCS#10 signing requests.
 //!
 //! Matches v1.36 pkg/apis/certificates/helpers.go `ParseCSR`.
 
@@ -12,7 +12,7 @@ use x509_parser::oid_registry::{OID_KEY_TYPE_EC_PUBLIC_KEY, OID_SIG_ED25519};
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 
-/// A request for a certificate, read but not believed: see [`SigningRequest::check_signature`].
+/// A request for a certificate, parsed but not verified: see [`SigningRequest::check_signature`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SigningRequest {
     /// The subject's common name, the last if it has several.
@@ -32,13 +32,13 @@ pub struct SigningRequest {
     der: Vec<u8>,
 }
 
-/// A text is no signing request, in the words of Go.
+/// A text is not a signing request, in the words of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningRequestError {
-    /// Another sort of PEM, or none.
+    /// Another type of PEM block, or none.
     #[error("PEM block type must be CERTIFICATE REQUEST")]
     NotPem,
-    /// The right sort of PEM around something else.
+    /// The right type of PEM block around something else.
     #[error("asn1: structure error: not a certificate request")]
     Malformed,
     /// It is not signed with the key that it is for.
@@ -94,7 +94,7 @@ impl SigningRequest {
         Ok(request)
     }
 
-    /// Makes sure that whoever asks has the key.
+    /// Verifies that the requester has the private key.
     pub fn check_signature(&self) -> Result<(), SigningRequestError> {
         let (_, parsed) = X509CertificationRequest::from_der(&self.der)
             .map_err(|_| SigningRequestError::Malformed)?;
@@ -114,7 +114,7 @@ impl SigningRequest {
         checked.map_err(|_| SigningRequestError::Signature(failure))
     }
 
-    /// Other sorts of names are passed over, as Go does.
+    /// Other types of names are skipped, as in Go.
     fn add_name(&mut self, name: &GeneralName<'_>) -> Result<(), SigningRequestError> {
         match name {
             GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),

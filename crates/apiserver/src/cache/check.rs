@@ -1,10 +1,10 @@
-//! Whether what is stored under a key is an object of that name.
+//! Whether a stored value is an object with the name in its key.
 
 use serde_json::Value;
 
 use super::ROOT;
 
-/// Says what is wrong with a stored value, if anything. Keys of others than objects are left alone.
+/// Returns what is wrong with a stored value, if anything. Keys other than objects' are ignored.
 pub(crate) fn check_stored(key: &[u8], value: &[u8]) -> Result<(), String> {
     let Some(path) = key.strip_prefix(ROOT.as_bytes()) else {
         return Ok(());
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_has_a_type_and_the_name_of_its_key() {
+    fn stored_object_needs_a_type_and_the_name_in_its_key() {
         let check = |key: &str, value: &str| check_stored(key.as_bytes(), value.as_bytes());
         let pod = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"}}"#;
         assert_eq!(check("/registry/pods/default/web", pod), Ok(()));

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::event::Event;
-use super::extract::Wanted;
+use super::extract::SelectorPaths;
 use super::object::{Object, Unreadable};
 use super::unreadable::Findings;
 use super::{ROOT, watcher::Watcher};
 use crate::kinds::Kind;
 use crate::store::{Change, Entry, Revision};
 
-/// Changes that are kept for watchers that come late or read slowly.
+/// Changes that are kept for watchers that start late or read slowly.
 const MAX_EVENTS: usize = 65_536;
 
-/// How long they are kept: as long as the store keeps its history. Who comes later reads a list first.
+/// How long they are kept: as long as the store keeps its history. Later watchers list first.
 const KEPT_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes that are kept for them: superseded objects, and the lines that watchers get. The latest
@@ -33,11 +33,11 @@ pub struct Collection {
     kind: &'static Kind,
     /// `/registry/<storage>/`.
     prefix: String,
-    wanted: Wanted,
+    wanted: SelectorPaths,
     state: RwLock<State>,
-    /// Grows with every change, be it of something unreadable, for watchers to wait on.
+    /// Incremented by every change, also of an undecodable object, for watchers to wait on.
     changes: watch::Sender<u64>,
-    /// How often stored bytes could not be read as an object.
+    /// How often stored bytes could not be decoded.
     decode_errors: AtomicU64,
     findings: Arc<Findings>,
 }
@@ -45,7 +45,7 @@ pub struct Collection {
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Arc<str>, Arc<Object>>,
-    /// What is stored and cannot be read. Lists and watches leave it out.
+    /// Stored objects that cannot be decoded. Lists and watches leave them out.
     unreadable: BTreeMap<Arc<str>, Revision>,
     events: VecDeque<Arc<Event>>,
     /// Number of the first event in `events`, counted from the start of the process.
@@ -55,7 +55,7 @@ struct State {
     event_bytes: usize,
 }
 
-/// What the store has of a kind.
+/// The stored objects of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) objects: Vec<Arc<Object>>,
@@ -66,9 +66,9 @@ pub(super) struct Loaded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Expired {
-    /// The revision asked for.
+    /// The requested revision.
     pub requested: Revision,
-    /// The oldest revision that can be asked for.
+    /// The oldest revision that can be requested.
     pub oldest: Revision,
 }
 
@@ -78,7 +78,7 @@ impl Collection {
         Collection {
             kind,
             prefix: format!("{ROOT}{storage}/"),
-            wanted: Wanted::of_storage(storage),
+            wanted: SelectorPaths::of_storage(storage),
             state: RwLock::default(),
             changes: watch::Sender::new(0),
             decode_errors: AtomicU64::new(0),
@@ -108,12 +108,12 @@ impl Collection {
             self.decode_errors.fetch_add(1, Ordering::Relaxed);
             self.findings.note(self.kind, &key, error);
             let key = format!("{}{key}", self.prefix);
-            tracing::error!(key, revision, %error, "stored object cannot be read, left out");
+            tracing::error!(key, revision, %error, "ignoring stored object that cannot be decoded");
         }
         object
     }
 
-    /// How often stored bytes could not be read as an object.
+    /// How often stored bytes could not be decoded.
     pub(crate) fn decode_errors(&self) -> u64 {
         self.decode_errors.load(Ordering::Relaxed)
     }
@@ -131,12 +131,12 @@ impl Collection {
         self.state().objects.get(key).cloned()
     }
 
-    /// The revision of what is stored under a key and cannot be read.
+    /// The revision of a stored object that cannot be decoded.
     pub fn unreadable(&self, key: &str) -> Option<Revision> {
         self.state().unreadable.get(key).copied()
     }
 
-    /// What is stored under keys that begin with `prefix` and cannot be read.
+    /// The stored objects under `prefix` that cannot be decoded.
     pub fn unreadable_keys(&self, prefix: &str) -> Vec<Arc<str>> {
         let state = self.state();
         let keys = state.unreadable.keys();
@@ -152,7 +152,7 @@ impl Collection {
     }
 
     /// The objects as [`Self::list`] gives them, and a revision at which this is exactly what was
-    /// there; at least `reached`, up to which the caller knows the cache to be.
+    /// there; at least `reached`, which the caller has waited for.
     pub fn list_at(&self, prefix: &str, reached: Revision) -> (Vec<Arc<Object>>, Revision) {
         let state = self.state();
         let revision = state.last_revision().max(reached);
@@ -175,13 +175,13 @@ impl Collection {
     }
 
     /// Replaces everything: the first load, or a load after the feed was interrupted. Watchers that
-    /// were following have lost their place and are told so.
+    /// were following have lost their position and get an error.
     pub(super) fn load(&self, loaded: Loaded, revision: Revision) {
         let mut state = self.state_mut();
         let objects = loaded.objects.into_iter();
         state.objects = objects.map(|o| (Arc::clone(o.key()), o)).collect();
         state.unreadable = loaded.unreadable.into_iter().collect();
-        // A gap in the numbers: nobody can continue across it.
+        // A gap in the numbers: no watcher can continue across it.
         state.first = state.next() + 1;
         state.events.clear();
         state.event_bytes = 0;
@@ -190,8 +190,8 @@ impl Collection {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Applies changes in order. An object that can no longer be read is gone: this is what a
-    /// server shows that starts anew, and a role that cannot be read grants nothing.
+    /// Applies changes in order. An object that can no longer be decoded counts as deleted: this is
+    /// the state that a new server would load, and a role that cannot be decoded grants nothing.
     pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
         let changes = changes.into_iter().map(|(key, change)| {
             let revision = change.revision;
@@ -221,9 +221,9 @@ impl Collection {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Forgets changes that nobody has asked for in time.
+    /// Forgets changes that no watcher has read in time.
     pub(super) fn forget_old(&self, now: Instant) {
-        // Most of the time there are none, and readers are not to wait for that.
+        // Most of the time there are none, and readers should not wait for this.
         if self.state().has_old(now) {
             self.state_mut().forget_old(now);
         }
@@ -275,7 +275,7 @@ impl Collection {
         Some(events.cloned().collect())
     }
 
-    /// How many follow the changes.
+    /// How many watchers follow the changes.
     pub(super) fn watchers(&self) -> usize {
         self.changes.receiver_count()
     }
@@ -313,7 +313,7 @@ impl State {
             Some(object) => self.objects.insert(key, Arc::clone(object)),
             None => match self.objects.remove(&key) {
                 Some(gone) => Some(gone),
-                // Deleted before it was ever seen: nothing to tell.
+                // Deleted before it was ever added: no event.
                 None => return,
             },
         };
@@ -336,7 +336,7 @@ impl State {
         while self.has_old(now) {
             self.forget_oldest();
         }
-        // What was room for a burst is given back.
+        // Gives back memory after a burst.
         if self.events.capacity() > 4 * self.events.len().max(MIN_EVENTS) {
             self.events.shrink_to(2 * self.events.len());
         }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_change_is_the_end_of_its_object_and_of_no_other() {
+    fn undecodable_change_deletes_only_its_own_object() {
         let pods = Arc::new(pods());
         let changed = |key: &str, revision: Revision, value: &'static str| {
             let entry = Entry {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_forgotten_after_a_time_but_for_the_latest() {
+    fn old_changes_expire_except_the_latest() {
         let (pods, begun) = (Arc::new(pods()), Instant::now());
         pods.apply(changes(2..=1001), begun);
         pods.apply(changes(1002..=1011), begun + KEPT_FOR);

@@ -1,4 +1,4 @@
-//! How an object is written down, in the store and to clients.
+//! The encoding of an object, in the store and to clients.
 //!
 //! `kind`, `apiVersion` and `metadata` come first, as upstream writes them. That makes it possible
 //! to add the revision, or to leave out the type inside of a list, without parsing the object.
@@ -46,7 +46,7 @@ fn write_json(writer: &mut bytes::buf::Writer<BytesMut>, value: &(impl serde::Se
 }
 
 /// Where the metadata of an encoded object begins. Texts inside of an object have their quotes
-/// escaped and only the type stands before the metadata, so the first match is the right one.
+/// escaped and only the type precedes the metadata, so the first match is the right one.
 pub(super) fn metadata_offset(encoded: &[u8]) -> Option<usize> {
     let window = encoded.len().min(1024);
     let head = &encoded[..window];

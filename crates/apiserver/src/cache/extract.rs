@@ -1,8 +1,8 @@
-//! What selectors look at, taken out of an object without parsing the rest.
+//! The parts of an object that selectors use, extracted without building the rest.
 //!
-//! Every change of every object passes here, and most of an object is of no interest to any
-//! selector: the parts that are not wanted are not built. They are read all the same, since what is
-//! read here is what clients will have to read.
+//! Every change of every object passes here, and selectors use little of an object: the other parts
+//! are not built. They are parsed all the same, since clients will have to parse what is accepted
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::pointer::at;
 
 /// The labels and the selectable fields of an object.
 #[derive(Debug, Default)]
-pub(super) struct Facets {
+pub(super) struct SelectorFields {
     labels: Box<[(Box<str>, Box<str>)]>,
     /// Fields without a value are left out.
     fields: Box<[(&'static str, Box<str>)]>,
 }
 
-impl Facets {
+impl SelectorFields {
     pub(super) fn field(&self, label: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields
@@ -30,25 +30,25 @@ impl Facets {
     }
 }
 
-/// Labels are looked up in the order of their keys.
-impl Lookup for Facets {
+/// Labels are sorted by key.
+impl Lookup for SelectorFields {
     fn lookup(&self, name: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(key, _)| (**key).cmp(name));
         Some(&self.labels[at.ok()?].1)
     }
 }
 
-/// Which parts of a kind's objects selectors can ask for.
+/// The parts of a kind's objects that selectors can use.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct SelectorPaths {
     tree: Tree,
     /// Of every encoding in which the objects are served.
     selectables: Vec<Selectable>,
 }
 
-impl Wanted {
+impl SelectorPaths {
     /// The parts for all kinds that are stored in the same place.
-    pub(crate) fn of_storage(storage: &str) -> Wanted {
+    pub(crate) fn of_storage(storage: &str) -> SelectorPaths {
         let kinds = kinds::all().filter(|kind| kind.storage == Some(storage));
         let selectables: Vec<Selectable> = kinds.map(|kind| kind.selectable).collect();
         let mut tree = Tree::default();
@@ -56,10 +56,10 @@ impl Wanted {
         for selectable in &selectables {
             selectable.pointers().for_each(|pointer| tree.add(pointer));
         }
-        Wanted { tree, selectables }
+        SelectorPaths { tree, selectables }
     }
 
-    pub(super) fn extract(&self, encoded: &[u8]) -> Result<Facets, serde_json::Error> {
+    pub(super) fn extract(&self, encoded: &[u8]) -> Result<SelectorFields, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(encoded);
         let pruned = self.tree.deserialize(&mut deserializer)?;
         deserializer.end()?;
@@ -81,7 +81,7 @@ impl Wanted {
                 fields.extend(value.filter(|_| is_new).map(|value| (label, value.into())));
             }
         }
-        Ok(Facets {
+        Ok(SelectorFields {
             labels: labels.into(),
             fields: fields.into(),
         })
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for &Tree {
                     found.insert(key.into_owned(), value);
                 }
                 None => {
-                    map.next_value::<Passed>()?;
+                    map.next_value::<Ignored>()?;
                 }
             }
         }
@@ -141,10 +141,10 @@ impl<'de> Visitor<'de> for &Tree {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut found = Vec::new();
         for at in 0_usize.. {
-            // Positions before a wanted one keep their place.
+            // Positions before a selected one keep their place.
             let next = match self.children.get(at.to_string().as_str()) {
                 Some(tree) => seq.next_element_seed(tree)?,
-                None => seq.next_element::<Passed>()?.map(|_| Value::Null),
+                None => seq.next_element::<Ignored>()?.map(|_| Value::Null),
             };
             match next {
                 Some(value) => found.push(value),
@@ -183,54 +183,54 @@ impl<'de> Visitor<'de> for &Tree {
     }
 }
 
-/// A value that was read and not built. What skips values takes texts and numbers for granted.
-struct Passed;
+/// A value that is parsed and dropped. `serde`'s own `IgnoredAny` does not check texts and numbers.
+struct Ignored;
 
-impl<'de> Deserialize<'de> for Passed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Passed, D::Error> {
-        deserializer.deserialize_any(Passed)
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ignored, D::Error> {
+        deserializer.deserialize_any(Ignored)
     }
 }
 
-impl<'de> Visitor<'de> for Passed {
-    type Value = Passed;
+impl<'de> Visitor<'de> for Ignored {
+    type Value = Ignored;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Passed, A::Error> {
-        while map.next_entry::<Passed, Passed>()?.is_some() {}
-        Ok(Passed)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ignored, A::Error> {
+        while map.next_entry::<Ignored, Ignored>()?.is_some() {}
+        Ok(Ignored)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Passed, A::Error> {
-        while seq.next_element::<Passed>()?.is_some() {}
-        Ok(Passed)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Ignored, A::Error> {
+        while seq.next_element::<Ignored>()?.is_some() {}
+        Ok(Ignored)
     }
 
-    fn visit_unit<E>(self) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_unit<E>(self) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_bool<E>(self, _: bool) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_i64<E>(self, _: i64) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_u64<E>(self, _: u64) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_f64<E>(self, _: f64) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Passed, E> {
-        Ok(Passed)
+    fn visit_str<E>(self, _: &str) -> Result<Ignored, E> {
+        Ok(Ignored)
     }
 }
 
@@ -239,11 +239,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_and_fields_are_found_and_nothing_else() {
+    fn extracts_only_labels_and_selectable_fields() {
         let pod = br#"{"metadata":{"labels":{"b":"2","a":"1"},"name":"x"},
             "spec":{"nodeName":"n","hostNetwork":true,"containers":[{"name":"nodeName"}]},
             "status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
-        let facets = Wanted::of_storage("pods").extract(pod).unwrap();
+        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
         assert_eq!(facets.lookup("a"), Some("1"));
         assert_eq!(facets.lookup("b"), Some("2"));
         assert_eq!(facets.lookup("c"), None);
@@ -254,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_selected_by_the_labels_of_both_encodings() {
+    fn event_is_selected_by_field_labels_of_both_encodings() {
         let event = br#"{"involvedObject":{"kind":"Pod"},"reason":"Killing"}"#;
-        let facets = Wanted::of_storage("events").extract(event).unwrap();
+        let facets = SelectorPaths::of_storage("events").extract(event).unwrap();
         assert_eq!(facets.field("involvedObject.kind"), Some("Pod"));
         assert_eq!(facets.field("regarding.kind"), Some("Pod"));
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn parts_of_an_unexpected_type_have_no_value() {
         let pod = br#"{"metadata":{"labels":["a"]},"spec":"none","status":null}"#;
-        let facets = Wanted::of_storage("pods").extract(pod).unwrap();
+        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
         assert_eq!(facets.lookup("a"), None);
         assert_eq!(facets.field("spec.nodeName"), None);
     }

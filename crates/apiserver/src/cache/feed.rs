@@ -12,10 +12,10 @@ use plimsoll_client::supervision::survive_panics;
 /// Objects that are read at once when everything is loaded.
 const PAGE: usize = 2000;
 
-/// How long to wait before the store is asked again after a failure.
+/// How long to wait after the store failed.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How often an idle cache asks how far the store is: others may write beside the keys that are
+/// How often an idle cache reads the store's revision: other writers may change keys that are not
 /// followed.
 const PROGRESS: Duration = Duration::from_secs(5);
 
@@ -23,7 +23,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 const TIDY: Duration = Duration::from_secs(10);
 
 /// Loads everything, then keeps following in a task of its own. The task ends when the cache is
-/// dropped or the store is closed. If it panics, it loads everything anew.
+/// dropped or the store is closed. If it panics, it loads everything again.
 pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(), Error> {
     let mut first = Some(load(cache, store.as_ref()).await?);
     let cache = Arc::downgrade(cache);
@@ -71,7 +71,7 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
         }
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "loading everything again"
+            "watch lost, relisting store"
         );
         match reload(&cache, store.as_ref()).await {
             Some(reloaded) => watch = reloaded,
@@ -80,7 +80,7 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
     }
 }
 
-/// Loads everything as soon as the store can be read; nothing if it is closed or the cache dropped.
+/// Reloads as soon as the store can be read; `None` if it is closed or the cache dropped.
 async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
     loop {
         tokio::time::sleep(RETRY).await;
@@ -89,7 +89,10 @@ async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
             Ok(watch) => return Some(watch),
             Err(Error::Closed) => return None,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "store unreadable");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "failed to list store, retrying"
+                );
             }
         }
     }
@@ -159,7 +162,7 @@ async fn watch_after(store: &dyn Store, revision: Revision) -> Result<Watch, Err
     store.watch(request).await
 }
 
-/// The collection that a key belongs to, and the key within it. Keys of others are left alone.
+/// The collection of a key, and the key within it. Other keys are ignored.
 fn place<'a>(cache: &'a Cache, key: &[u8]) -> Option<(&'a Arc<Collection>, Arc<str>)> {
     let key = std::str::from_utf8(key).ok()?;
     let (collection, start) = cache.collection_of_key(key)?;

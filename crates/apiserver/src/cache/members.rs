@@ -1,6 +1,6 @@
-//! An encoded object taken apart into members whose values stay encoded.
+//! An encoded object split into members whose values stay encoded.
 //!
-//! A change of a few fields then costs a look at the object's outline, not at everything in it.
+//! A change of a few fields then parses only the object's outline, not everything in it.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 pub(crate) struct Members<'a>(Vec<(&'a [u8], Cow<'a, [u8]>)>);
 
 impl<'a> Members<'a> {
-    /// Takes an object apart; nothing and null have no members. `None` if it is something else.
+    /// Splits an object; an empty text and null have no members. `None` if it is something else.
     ///
-    /// What is within the values is not looked at: they must be known to be JSON, as everything is
-    /// that came from the store.
+    /// The values are not parsed: they must be known to be JSON, like everything that came from the
+    /// store.
     pub(crate) fn read(encoded: Option<&'a [u8]>) -> Option<Members<'a>> {
         let mut rest = Rest(encoded.unwrap_or(b"null"));
         if rest.0 == b"null" {
@@ -74,7 +74,7 @@ impl<'a> Members<'a> {
         self.0.retain(|(known, _)| *known != name.as_bytes());
     }
 
-    /// The object, put together again.
+    /// The object, encoded again.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let size: usize = self
             .0
@@ -103,7 +103,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What has not been looked at yet. The encoding has no spaces between its parts.
+/// The unparsed rest. The encoding has no spaces between its parts.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_members_and_other_values_are_no_objects() {
+    fn empty_text_has_no_members_and_other_values_are_rejected() {
         assert_eq!(Members::read(None).unwrap().encode(), b"{}");
         assert_eq!(Members::read(Some(b"null")).unwrap().encode(), b"{}");
         for other in ["[]", "1", "\"\"", "{\"a\":1", "{}x", "{\"a\"}"] {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_member_goes_behind_the_type_and_among_its_like() {
+    fn new_member_is_inserted_after_the_type_in_name_order() {
         let encoded = br#"{"kind":"Pod","apiVersion":"v1","metadata":{},"status":{}}"#;
         let mut members = Members::read(Some(encoded)).unwrap();
         members.set("spec", json!({}).to_string().into_bytes());

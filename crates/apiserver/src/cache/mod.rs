@@ -1,14 +1,15 @@
-//! The latest state of everything, in memory: what reads and watches are answered from.
+//! The watch cache: the latest state of all objects, in memory. Reads and watches are answered from
+//! it.
 //!
-//! One task follows the store and applies every change, whoever made it. Objects are kept as the
-//! bytes that clients get; an event is encoded at most once however many clients watch. A read
-//! that must see the latest write asks the store for its revision and waits until the cache has
-//! come that far.
+//! One task follows the store and applies every change, including those of other servers. Objects
+//! are kept as the bytes that clients get; an event is encoded at most once however many clients
+//! watch. A read that must see the latest write reads the store's revision and waits until the
+//! cache has reached it.
 //!
-//! Reading order: `encoding` (how an object is written down), `members` (changing it as
-//! such), `object`, `extract` (what selectors
-//! look at), `collection` (the objects of a kind and their recent changes), `unreadable` (what is stored and
-//! is no object), `watcher`, `feed`.
+//! Reading order: `encoding` (of an object), `members` (changing an encoded
+//! object), `object`, `extract` (what selectors
+//! look at), `collection` (the objects of a kind and their recent changes), `unreadable` (stored
+//! bytes that are no object), `watcher`, `feed`.
 
 mod check;
 mod collection;
@@ -31,7 +32,7 @@ pub(crate) use check::check_stored;
 pub use collection::{Collection, Expired};
 pub use encoding::{encode, encode_with_revision};
 pub(crate) use event::line;
-pub use event::{Event, Sort};
+pub use event::{Event, EventType};
 pub(crate) use members::Members;
 pub use object::Object;
 pub(crate) use object::Unreadable;
@@ -41,10 +42,10 @@ pub use watcher::{Batch, Watcher};
 use crate::kinds::{self, Kind};
 use crate::store::{Error, Revision, Store};
 
-/// Where all keys are, as upstream lays them out in etcd.
+/// The prefix of all keys, as upstream lays them out in etcd.
 pub const ROOT: &str = "/registry/";
 
-/// How long a reader waits for the cache to catch up before it is told to come back.
+/// How long a reader waits for the cache to catch up before it gets an error.
 const FRESHNESS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The latest state of all kinds.
@@ -57,13 +58,13 @@ pub struct Cache {
     findings: Arc<Findings>,
 }
 
-/// The cache has not come as far as asked in time.
+/// The cache has not reached the requested revision in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Too large resource version: {wanted}, current: {current}")]
-pub struct TooFar {
-    /// The revision asked for.
+pub struct TooLargeResourceVersion {
+    /// The requested revision.
     pub wanted: Revision,
-    /// The revision the cache has.
+    /// The current revision of the cache.
     pub current: Revision,
 }
 
@@ -109,7 +110,7 @@ impl Cache {
 
     fn collection_of_key(&self, key: &str) -> Option<(&Arc<Collection>, usize)> {
         let path = key.strip_prefix(ROOT)?;
-        // Some kinds' part has a slash of its own: `services/specs`.
+        // Some storage prefixes contain a slash: `services/specs`.
         let ends = path.match_indices('/').map(|(at, _)| at).take(2);
         ends.into_iter().find_map(|end| {
             let collection = self.collections.get(&path[..end])?;
@@ -117,13 +118,13 @@ impl Cache {
         })
     }
 
-    /// How far the store has been followed.
+    /// The revision that the cache has reached.
     pub fn revision(&self) -> Revision {
         *self.revision.borrow()
     }
 
-    /// Waits until the cache is at `wanted` or later; tells how far it is then.
-    pub async fn wait_for(&self, wanted: Revision) -> Result<Revision, TooFar> {
+    /// Waits until the cache is at `wanted` or later; returns its revision.
+    pub async fn wait_for(&self, wanted: Revision) -> Result<Revision, TooLargeResourceVersion> {
         let current = self.revision();
         if current >= wanted {
             return Ok(current);
@@ -132,7 +133,7 @@ impl Cache {
         let reached = revision.wait_for(|current| *current >= wanted);
         match tokio::time::timeout(FRESHNESS_TIMEOUT, reached).await {
             Ok(Ok(current)) => Ok(*current),
-            _ => Err(TooFar {
+            _ => Err(TooLargeResourceVersion {
                 wanted,
                 current: self.revision(),
             }),

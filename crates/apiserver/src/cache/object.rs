@@ -1,4 +1,4 @@
-//! An object as it is kept: its bytes, and what selectors look at.
+//! A cached object: its bytes, and the parts that selectors use.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use plimsoll_core::object::selector::{FieldSelector, LabelSelector, Lookup};
 use serde_json::Value;
 
 use super::encoding::{encode, encode_with_revision, is_laid_out, metadata_offset};
-use super::extract::{Facets, Wanted};
+use super::extract::{SelectorFields, SelectorPaths};
 use crate::bounds::{self, TooDeep};
 use crate::store::Revision;
 
@@ -16,14 +16,14 @@ use crate::store::Revision;
 pub struct Object {
     /// `namespace/name`, or the name alone for kinds without namespaces.
     key: Arc<str>,
-    /// When it was written; for an object that is gone, when it was deleted.
+    /// When it was written; for a deleted object, when it was deleted.
     revision: Revision,
     /// As clients get it, with its revision.
     json: Bytes,
-    facets: Arc<Facets>,
+    facets: Arc<SelectorFields>,
 }
 
-/// What is stored under a key is no object that clients could read.
+/// A stored value is not an object that clients could decode.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// Not JSON, or not what `serde_json` takes for it.
@@ -32,29 +32,28 @@ pub(crate) enum Unreadable {
     /// Another value than an object with metadata.
     #[error("not an object with metadata")]
     NoObject,
-    /// Damaged, or encrypted with a key that is not at hand.
+    /// Damaged, or encrypted with a key that is not available.
     #[error("{0}")]
     Stored(Arc<str>),
-    /// Deeper than clients read.
+    /// Nested more deeply than clients decode.
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
 }
 
 impl Object {
-    /// Reads what the store has. Whatever is an object afterwards can be read by every client, and
-    /// be one item of a list without harm to the others.
+    /// Parses a stored value. Every client can decode the result, also as an item of a list.
     pub(crate) fn read(
         key: Arc<str>,
         revision: Revision,
         stored: &[u8],
-        wanted: &Wanted,
+        wanted: &SelectorPaths,
     ) -> Result<Object, Unreadable> {
         bounds::check(stored)?;
         let facets = wanted.extract(stored)?;
         let json = if is_laid_out(stored) {
             encode_with_revision(stored, revision)
         } else {
-            // Written by something else than this server.
+            // Written by another program than this server.
             let object: Value = serde_json::from_slice(stored)?;
             if !object.get("metadata").is_some_and(Value::is_object) {
                 return Err(Unreadable::NoObject);
@@ -116,24 +115,23 @@ impl Object {
         self.revision
     }
 
-    /// As clients get it.
+    /// In the form that clients get.
     pub fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// As it stands in a list, where the type is the list's to say: the part after `{`.
+    /// In the form of a list item, where the list has the type: the part after `{`.
     pub fn json_in_list(&self) -> Bytes {
         let offset = metadata_offset(&self.json).unwrap_or(1);
         self.json.slice(offset..)
     }
 
-    /// The parsed object. It has been read once when it came from the store, so that an error is
-    /// one of this program.
+    /// The parsed object. It was validated when it came from the store, so an error is a bug.
     pub(crate) fn value(&self) -> Result<Value, Unreadable> {
         Ok(serde_json::from_slice(&self.json)?)
     }
 
-    /// Whether it is selected.
+    /// Whether a selector matches.
     pub fn matches(&self, labels: &LabelSelector, fields: &FieldSelector) -> bool {
         (labels.is_empty() || labels.matches(&*self.facets)) && self.matches_fields(fields)
     }
@@ -167,12 +165,12 @@ mod tests {
     use crate::bounds::MAX_DEPTH;
 
     fn read(stored: &str) -> Result<Object, Unreadable> {
-        let wanted = Wanted::of_storage("configmaps");
+        let wanted = SelectorPaths::of_storage("configmaps");
         Object::read("d/a".into(), 7, stored.as_bytes(), &wanted)
     }
 
     #[test]
-    fn what_no_client_could_read_is_no_object() {
+    fn values_that_clients_cannot_decode_are_not_objects() {
         let nested = |levels: usize| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
             format!(r#"{{"metadata":{{}},"x":{open}{close}}}"#)
@@ -197,13 +195,13 @@ mod tests {
         ] {
             assert!(read(stored).is_err(), "{}", &stored[..stored.len().min(60)]);
         }
-        let wanted = Wanted::of_storage("configmaps");
+        let wanted = SelectorPaths::of_storage("configmaps");
         let text = b"{\"metadata\":{},\"x\":\"\xff\"}";
         assert!(Object::read("d/a".into(), 7, text, &wanted).is_err());
     }
 
     #[test]
-    fn objects_that_others_have_written_are_put_in_order() {
+    fn objects_of_other_writers_are_normalized() {
         for stored in [
             r#"{"metadata":{"name":"a"},"kind":"ConfigMap"}"#,
             r#"{"data":{"metadata":{"x":"y"}},"kind":"ConfigMap","metadata":{"name":"a"}}"#,

@@ -1,4 +1,4 @@
-//! One client's place in the changes of a kind.
+//! One client's position in the changes of a kind.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::collection::{Collection, Expired};
 use super::event::Event;
 use crate::store::Revision;
 
-/// Events that are handed out at once, and their bytes: what a client that does not read costs.
+/// Events per batch, and their bytes: the memory cost of a client that does not read.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Follows the changes of a collection. Holds no changes itself: one that reads slowly costs
-/// nothing, and one that reads too slowly loses its place.
+/// Follows the changes of a collection. Holds no changes itself: a slow watcher costs nothing, and
+/// one that is too slow loses its position.
 #[derive(Debug)]
 pub struct Watcher {
     collection: Arc<Collection>,
     changes: watch::Receiver<u64>,
     next: u64,
-    /// Where the watch started; events up to there are not told.
+    /// The start revision; events up to there are skipped.
     start: Revision,
     after: Revision,
 }
@@ -73,13 +73,13 @@ impl Watcher {
         Ok(events)
     }
 
-    /// Everything up to here has been handed out.
+    /// Everything up to here has been returned.
     pub fn revision(&self) -> Revision {
         self.after
     }
 
-    /// How many others follow the same changes.
-    pub fn crowd(&self) -> usize {
+    /// How many watchers follow the same changes.
+    pub fn watchers_of_kind(&self) -> usize {
         self.collection.watchers()
     }
 }

@@ -10,13 +10,13 @@ use super::provider::{Key, Provider};
 const API_VERSION: &str = "apiserver.config.k8s.io/v1";
 const KIND: &str = "EncryptionConfiguration";
 
-/// Providers that encrypt here.
+/// The supported providers.
 const SUPPORTED: [&str; 2] = ["aesgcm", "identity"];
 
-/// Providers of upstream that are refused by name.
+/// Providers of upstream that are rejected by name.
 const UNSUPPORTED: [&str; 3] = ["aescbc", "kms", "secretbox"];
 
-/// Rules, groups and keys beyond these are a mistake.
+/// More rules, groups and keys than these are an error.
 const MAX_ITEMS: usize = 100;
 
 /// Which resources are encrypted with what.
@@ -28,7 +28,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Whether it is about a resource.
+    /// Whether the rule matches a resource.
     pub(super) fn matches(&self, group: &str, resource: &str) -> bool {
         self.resources.iter().any(|pattern| {
             let (name, of_group) = pattern.split_once('.').unwrap_or((pattern, ""));
@@ -41,9 +41,9 @@ impl Rule {
     }
 }
 
-/// Reads the rules, or says everything that is wrong with them. Values of secrets are never shown.
+/// Parses the rules; returns all errors otherwise. Values of secrets are never shown.
 pub(super) fn read(text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
-    // Without the lines of the file, which may have a secret.
+    // Without the lines of the file, which may contain a secret.
     let options = serde_saphyr::options! { with_snippet: false };
     let document = serde_saphyr::from_str_with_options::<Value>(text, options);
     let document =
@@ -185,7 +185,7 @@ impl Reader {
         key
     }
 
-    /// The fields of an object, of which only some are known.
+    /// The fields of an object; unknown ones are errors.
     fn fields(&mut self, value: &Value, path: &str, known: &[&str]) -> Map<String, Value> {
         let Some(fields) = value.as_object() else {
             self.problems
@@ -203,7 +203,7 @@ impl Reader {
             .collect()
     }
 
-    /// The items of a list that must have some.
+    /// The items of a list that must not be empty.
     fn items(&mut self, fields: &Map<String, Value>, name: &str, path: &str) -> Vec<Value> {
         let path = joined(path, name);
         let items = fields
@@ -230,7 +230,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Whether it is the name of a resource or a pattern of them.
+/// Whether it is the name or pattern of a resource.
 fn is_resource(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let is_plain = !name.is_empty() && name.chars().all(is_part);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_and_no_secret_shown() {
+    fn all_errors_are_reported_without_secrets() {
         let found = problems(&configuration(
             "- resources: [Secrets]\n  providers:\n  - secretbox: {keys: []}\n  - aesgcm: {keys: \
              [{name: 'a:b', secret: aHVudGVyMg==}, {name: c, secret: 'hunter2!'}, {secret: x}]}\n",

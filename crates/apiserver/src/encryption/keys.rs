@@ -1,4 +1,4 @@
-//! Which values are encrypted, and with what.
+//! Which values are encrypted, and with which key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads an EncryptionConfiguration in YAML or JSON, or returns everything that is wrong with it.
+    /// Parses an EncryptionConfiguration in YAML or JSON; returns all errors otherwise.
     pub fn parse(text: &str) -> Result<Keys, Vec<Problem>> {
         let rules: Vec<Arc<Rule>> = configuration::read(text)?
             .into_iter()
@@ -40,7 +40,7 @@ impl Keys {
 
     fn rule(&self, key: &[u8]) -> Option<&Rule> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
-        // Some kinds' part has a slash of its own: `services/specs`.
+        // Some storage prefixes contain a slash: `services/specs`.
         let ends = path.match_indices('/').map(|(at, _)| at).take(2);
         let mut rules = ends.filter_map(|end| self.rules.get(&path[..end]));
         rules.next().map(Arc::as_ref)
@@ -52,7 +52,7 @@ impl Keys {
         first.map_or_else(|| Ok(value.clone()), |first| first.encrypt(key, value))
     }
 
-    /// The value in clear.
+    /// The decrypted value.
     pub(super) fn decrypt(&self, key: &[u8], value: &Bytes) -> Result<Bytes, String> {
         match self.rule(key) {
             Some(rule) => provider::decrypt(&rule.providers, key, value),
@@ -60,7 +60,7 @@ impl Keys {
         }
     }
 
-    /// The entry with its value in clear, or marked if that cannot be had.
+    /// The entry with its decrypted value, or marked as unreadable.
     pub(super) fn open(&self, mut entry: Entry) -> Entry {
         if entry.unreadable.is_some() {
             return entry;
@@ -69,7 +69,7 @@ impl Keys {
             Ok(value) => entry.value = value,
             Err(problem) => {
                 let key = String::from_utf8_lossy(&entry.key).into_owned();
-                tracing::error!(key, problem, "a stored value cannot be decrypted");
+                tracing::error!(key, problem, "failed to decrypt stored value");
                 entry.value = Bytes::new();
                 entry.unreadable = Some(problem.into());
             }
@@ -77,14 +77,14 @@ impl Keys {
         entry
     }
 
-    /// Whether the value would be stored in another form today.
+    /// Whether the value would be encrypted differently today.
     pub(super) fn is_stale(&self, key: &[u8], value: &[u8]) -> bool {
         let first = self.rule(key).and_then(|rule| rule.providers.first());
         first.is_some_and(|first| !first.would_write(value))
     }
 
-    /// Says what is wrong with what a store has under a key, if anything. Without keys, nothing is
-    /// said of what is encrypted.
+    /// Returns what is wrong with a stored value, if anything. Encrypted values are skipped if
+    /// there are no keys.
     pub fn check_stored(keys: Option<&Keys>, key: &[u8], value: &[u8]) -> Result<(), String> {
         match keys {
             None if value.starts_with(ENCRYPTED) => Ok(()),

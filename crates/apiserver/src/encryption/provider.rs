@@ -1,20 +1,20 @@
-//! One way to encrypt a value.
+//! One way to encrypt values.
 
 use bytes::Bytes;
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// What all encrypted values begin with; name, version and key follow.
+/// The prefix of all encrypted values; name, version and key follow.
 pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 const AESGCM: &[u8] = b"k8s:enc:aesgcm:v1:";
 
-/// Names in messages are cut after so many characters: they come from the store.
+/// Names in messages are truncated to this length: they come from the store.
 const SHOWN: usize = 64;
 
 /// One way to encrypt.
 pub(super) enum Provider {
-    /// Not at all.
+    /// Plaintext.
     Identity,
     /// AES-GCM with a random nonce. The first key encrypts, all decrypt.
     AesGcm(Vec<Key>),
@@ -28,7 +28,7 @@ pub(super) struct Key {
 
 impl std::fmt::Debug for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Keys must not get into a log.
+        // Keys must not be logged.
         match self {
             Provider::Identity => f.write_str("Identity"),
             Provider::AesGcm(keys) => {
@@ -53,7 +53,7 @@ impl Key {
         })
     }
 
-    /// What values that it encrypts begin with.
+    /// The prefix of values that it encrypts.
     fn prefix(&self) -> Vec<u8> {
         [AESGCM, self.name.as_bytes(), b":"].concat()
     }
@@ -92,7 +92,7 @@ impl Provider {
         }
     }
 
-    /// Whether values that it has encrypted begin as this one does.
+    /// Whether its encrypted values begin as this one does.
     pub(super) fn would_write(&self, value: &[u8]) -> bool {
         match self {
             Provider::AesGcm(keys) if !keys.is_empty() => value.starts_with(&keys[0].prefix()),
@@ -100,7 +100,7 @@ impl Provider {
         }
     }
 
-    /// The value, if it is of this provider; or what is wrong, if it is and cannot be read.
+    /// The decrypted value, if it is of this provider; or the error, if it cannot be decrypted.
     fn decrypt(&self, storage_key: &[u8], value: &Bytes) -> Option<Result<Bytes, String>> {
         match self {
             Provider::Identity if value.starts_with(ENCRYPTED) => None,
@@ -125,7 +125,7 @@ impl Provider {
     }
 }
 
-/// The value in clear, with the first provider that can read it.
+/// The decrypted value, with the first provider that can read it.
 pub(super) fn decrypt(
     providers: &[Provider],
     storage_key: &[u8],
@@ -142,7 +142,7 @@ pub(super) fn decrypt(
     Err(problem.unwrap_or_else(|| unknown(value)))
 }
 
-/// Why no provider can read a value. Nothing of an encrypted value is shown but its names.
+/// Why no provider can read a value. Only the names in an encrypted value are shown.
 fn unknown(value: &[u8]) -> String {
     let Some(names) = value.strip_prefix(ENCRYPTED) else {
         return "it is not encrypted, and the configuration has no provider identity to read it"
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_value_reads_back_and_shows_nothing() {
+    fn encrypted_value_decrypts_and_hides_plaintext() {
         let old = providers(&[("key1", 1)]);
         let value = Bytes::from_static(br#"{"data":"hunter2"}"#);
         let stored = old[0].encrypt(PLACE, &value).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         );
         let changed = problem(&[("key1", 2)], PLACE).unwrap_err();
         assert!(changed.starts_with("key \"key1\" of provider aesgcm does not decrypt it"));
-        // A value that was moved to another key of the store is not accepted.
+        // A value that was moved to another key of the store is rejected.
         problem(&[("key1", 1)], b"/registry/secrets/default/other").unwrap_err();
         let clear = decrypt(
             &providers(&[("key1", 1)]),
@@ -207,10 +207,10 @@ mod tests {
         assert!(clear.unwrap_err().contains("no provider identity"));
     }
 
-    /// Made with OpenSSL, in upstream's layout: AES-256-GCM with a key of 32 times 0x01, a nonce of 12
-    /// times 0x02, and the key in the store as additional data.
+    /// Made with OpenSSL, in upstream's layout: AES-256-GCM with a key of 32 times 0x01, a nonce of
+    /// 12 times 0x02, and the key in the store as additional data.
     #[test]
-    fn values_of_another_implementation_are_read() {
+    fn values_of_other_implementations_are_decrypted() {
         let sealed = [
             0x7c, 0xab, 0x49, 0xd4, 0x1a, 0x08, 0x0b, 0x2b, 0xd6, 0x5c, 0xff, 0xff, 0x07, 0xa9,
             0x7e, 0xf7, 0xe6, 0xff,

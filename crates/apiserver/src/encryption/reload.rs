@@ -1,4 +1,4 @@
-//! A configuration that is changed takes effect without a restart.
+//! Reloading a changed configuration without a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::{EncryptedStore, Keys};
 
-/// How often the file is looked at.
+/// How often the file is checked.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Reads the file again whenever its content is another than `text`, for as long as the store
-/// is in use. A configuration with mistakes changes nothing.
+/// Reloads the file whenever its content differs from `text`, for as long as the store
+/// is in use. An invalid configuration changes nothing.
 pub fn follow(store: &Arc<EncryptedStore>, path: PathBuf, mut text: String) {
     let store = Arc::downgrade(store);
     tokio::spawn(async move {
@@ -22,23 +22,19 @@ pub fn follow(store: &Arc<EncryptedStore>, path: PathBuf, mut text: String) {
                 Ok(read) if read == text => continue,
                 Ok(read) => read,
                 Err(error) => {
-                    tracing::warn!(file, %error, "the encryption configuration cannot be read");
+                    tracing::warn!(file, %error, "failed to read encryption configuration");
                     continue;
                 }
             };
             match Keys::parse(&read) {
                 Ok(keys) => {
                     store.replace(keys);
-                    tracing::info!(file, "reloaded the encryption configuration");
+                    tracing::info!(file, "reloaded encryption configuration");
                 }
                 Err(problems) => {
                     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
                     let problems = problems.join("; ");
-                    tracing::error!(
-                        file,
-                        problems,
-                        "the encryption configuration was not reloaded"
-                    );
+                    tracing::error!(file, problems, "failed to reload encryption configuration");
                 }
             }
             text = read;

@@ -1,4 +1,4 @@
-//! A store whose values are encrypted in the store below.
+//! A store that encrypts the values in the store below.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,7 +11,7 @@ use crate::store::{
     Write,
 };
 
-/// A store above another one. Keys and revisions are those of the other.
+/// A store on top of another one. Keys and revisions are those of the other.
 #[derive(Debug)]
 pub struct EncryptedStore {
     inner: Arc<dyn Store>,
@@ -19,7 +19,7 @@ pub struct EncryptedStore {
 }
 
 impl EncryptedStore {
-    /// Encrypts what goes into `inner`, and decrypts what comes out.
+    /// Encrypts what is written to `inner`, and decrypts what is read.
     pub fn new(inner: Arc<dyn Store>, keys: Keys) -> EncryptedStore {
         EncryptedStore {
             inner,
@@ -27,7 +27,7 @@ impl EncryptedStore {
         }
     }
 
-    /// Uses other keys from now on.
+    /// Replaces the keys.
     pub(super) fn replace(&self, keys: Keys) {
         let mut place = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(keys);

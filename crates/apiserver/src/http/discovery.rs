@@ -1,7 +1,7 @@
-//! The documents that say what the server has.
+//! The discovery documents.
 //!
-//! All of them are made from the table of `kinds`. Clients of today ask for the
-//! aggregated form at `/api` and `/apis`; older ones walk the legacy documents, one per group and
+//! All of them are generated from the table of `kinds`. Current clients request the
+//! aggregated form at `/api` and `/apis`; older ones read the legacy documents, one per group and
 //! version.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/discovery.
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::document::Document;
 use crate::kinds::{self, GROUPS, Group, Kind, Scope, Subresource, Verb};
 
-/// What an aggregated document is labelled with; clients choose their parser by it.
+/// The media type of an aggregated document; clients choose their parser by it.
 pub const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -201,7 +201,7 @@ pub const KUBERNETES_VERSION: &str = "v1.36.4";
 /// The minor version in it.
 pub const KUBERNETES_MINOR: u64 = 36;
 
-/// What this program runs on, as Go names it: `linux/amd64`.
+/// The platform, as Go names it: `linux/amd64`.
 pub fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -213,8 +213,8 @@ pub fn platform() -> String {
 
 /// The version document, at `/version`.
 ///
-/// Clients compare `gitVersion` with their own; the part after `+` says whose server this is. What
-/// names a Go toolchain upstream is empty here, but there: some clients insist on the fields.
+/// Clients compare `gitVersion` with their own; the part after `+` identifies the server. The
+/// fields about the Go toolchain are present but empty: some clients require them.
 pub fn version() -> String {
     let git_version = format!(
         "{KUBERNETES_VERSION}+plimsoll-{}",

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha512};
 
-/// A text, or bytes, and what they are recognised by.
+/// A text, or bytes, with an ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What is sent.
+    /// The content.
     pub body: Bytes,
     /// Its hash in hexadecimal digits.
     pub hash: String,
@@ -30,7 +30,7 @@ impl Document {
         format!("\"{}\"", self.hash)
     }
 
-    /// Whether the client has the document already and 304 is the answer.
+    /// Whether the client has the document already, so that the response is 304.
     pub fn is_known(&self, if_none_match: &str) -> bool {
         if_none_match == self.etag()
     }

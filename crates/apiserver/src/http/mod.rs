@@ -1,8 +1,8 @@
-//! The language of requests and answers, as values: nothing here opens a socket.
+//! Requests and responses as values: nothing here opens a socket.
 //!
-//! Reading order: [`query`] (what the address asks for), [`negotiation`] (what forms the client
-//! takes and sends), [`protobuf`] (bodies that are not JSON), [`warning`] (how remarks are
-//! told), [`discovery`] and [`openapi`] (the documents that describe the server itself).
+//! Reading order: [`query`] (query parameters), [`negotiation`] (media types of bodies),
+//! [`protobuf`] (bodies that are not JSON), [`warning`] (the `Warning`
+//! header), [`discovery`] and [`openapi`] (the documents that describe the server itself).
 
 pub mod discovery;
 pub mod document;

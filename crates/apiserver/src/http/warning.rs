@@ -3,7 +3,7 @@
 /// The value of the header for a text.
 ///
 /// Matches v1.36 apimachinery/pkg/util/net/http.go, `NewWarningHeader`: quotes and backslashes are
-/// escaped, and what cannot stand in a header is left out.
+/// escaped, and characters that are invalid in a header are removed.
 pub fn header_value(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !c.is_control()) {

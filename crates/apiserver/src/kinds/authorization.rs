@@ -1,4 +1,4 @@
-//! `authorization.k8s.io/v1`: questions, answered on the spot.
+//! `authorization.k8s.io/v1`: reviews, which are not stored.
 
 use super::Group;
 use super::kind::{Kind, Verb};

@@ -55,7 +55,7 @@ pub(super) const GROUP: Group = Group {
 
 const NAMESPACE: Kind = Kind::cluster(V1, "Namespace", "namespaces", "namespace")
     .short(&["ns"])
-    // A namespace is emptied by its controller; a collection of them cannot be deleted.
+    // The namespace controller empties a namespace; a collection of them cannot be deleted.
     .verbs(&[
         Verb::Create,
         Verb::Delete,

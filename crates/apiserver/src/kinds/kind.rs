@@ -3,7 +3,7 @@
 use super::selectable::Selectable;
 use super::strategy::{Cascade, Generation, Strategy};
 
-/// What can be done with a resource.
+/// The verbs of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     /// POST.
@@ -43,22 +43,22 @@ impl Verb {
 /// Whether objects live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One name space for the whole cluster.
+    /// Cluster-scoped.
     Cluster,
     /// Names are unique within a namespace.
     Namespaced,
 }
 
-/// A part of an object with a path of its own.
+/// A subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct Subresource {
     /// The last part of the path: `status`.
     pub name: &'static str,
-    /// What is sent and received.
+    /// The kind of its requests and responses.
     pub kind: &'static str,
     /// The group and version of `kind` where they are not the parent's.
     pub group_version: Option<(&'static str, &'static str)>,
-    /// What can be done.
+    /// The verbs.
     pub verbs: &'static [Verb],
 }
 
@@ -127,7 +127,7 @@ impl GroupVersionKind {
     }
 }
 
-/// One kind: its names, its verbs, how it is selected and written.
+/// One kind: its names, verbs, field selectors and strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// The API group, empty for the core group.
@@ -146,21 +146,21 @@ pub struct Kind {
     pub categories: &'static [&'static str],
     /// Whether objects live in namespaces.
     pub scope: Scope,
-    /// What can be done, in alphabetical order.
+    /// The verbs, in alphabetical order.
     pub verbs: &'static [Verb],
-    /// Parts with paths of their own, in alphabetical order.
+    /// Subresources, in alphabetical order.
     pub subresources: &'static [Subresource],
     /// The fields that can be selected on.
     pub selectable: Selectable,
-    /// How objects are written.
+    /// The strategy for writes.
     pub strategy: Strategy,
-    /// The part of the store's keys that is the kind's own, as upstream has it in etcd. Kinds
+    /// The kind's prefix in the store's keys, as upstream has it in etcd. Kinds
     /// with the same prefix are encodings of the same objects. `None`: never stored.
     pub storage: Option<&'static str>,
 }
 
 impl Kind {
-    /// A stored kind in namespaces, with upstream's most common strategy.
+    /// A stored namespaced kind, with upstream's most common strategy.
     pub(super) const fn namespaced(
         (group, version): (&'static str, &'static str),
         kind: &'static str,
@@ -184,7 +184,7 @@ impl Kind {
         }
     }
 
-    /// The same for a kind without namespaces.
+    /// The same for a cluster-scoped kind.
     pub(super) const fn cluster(
         group_version: (&'static str, &'static str),
         kind: &'static str,
@@ -204,7 +204,7 @@ impl Kind {
         }
     }
 
-    /// Belongs to what `kubectl get all` shows.
+    /// Part of `kubectl get all`.
     pub(super) const fn in_all(self) -> Kind {
         Kind {
             categories: &["all"],
@@ -230,7 +230,7 @@ impl Kind {
         }
     }
 
-    /// Answered on the spot, never stored.
+    /// Answered directly, never stored.
     pub(super) const fn not_stored(self, verbs: &'static [Verb]) -> Kind {
         Kind {
             storage: None,

@@ -9,7 +9,7 @@ pub(super) const GROUP: Group = Group {
     name: V1BETA1.0,
     version: V1BETA1.1,
     kinds: &[
-        // Both plural and singular are as the metrics server has them.
+        // Plural and singular are as metrics-server has them.
         Kind::cluster(V1BETA1, "NodeMetrics", "nodes", "").not_stored(&[Verb::Get, Verb::List]),
         Kind::namespaced(V1BETA1, "PodMetrics", "pods", "").not_stored(&[Verb::Get, Verb::List]),
     ],

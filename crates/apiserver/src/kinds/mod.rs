@@ -1,4 +1,4 @@
-//! What is served: one row per kind, and nothing that knows requests or the store.
+//! The served kinds: one row per kind, independent of requests and the store.
 //!
 //! A row says how a kind is named, which verbs and subresources it has, which of its fields can be
 //! selected on, and by which of upstream's strategies it is written. Discovery, OpenAPI, routing
@@ -59,7 +59,7 @@ impl Group {
     }
 }
 
-/// All groups, the core group first, the rest in the order in which upstream's discovery has them.
+/// All groups, the core group first, the rest in the order of upstream's discovery.
 pub const GROUPS: &[Group] = &[
     core::GROUP,
     apps::GROUP,
@@ -96,7 +96,7 @@ pub fn by_resource(name: &str, version: &str, plural: &str) -> Option<&'static K
     kinds.iter().find(|kind| kind.plural == plural)
 }
 
-/// The kind that an object says it is.
+/// The kind of an object's `apiVersion` and `kind`.
 pub fn by_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     all().find(|row| row.kind == kind && row.api_version() == api_version)
 }

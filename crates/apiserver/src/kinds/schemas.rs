@@ -1,7 +1,7 @@
-//! What the API says about its types: the schemas of k8s-openapi for the kinds that are served.
+//! The schemas of the served kinds, from k8s-openapi.
 //!
 //! `crates/apiserver/schemas` writes them to a file, which is part of the program. They are read
-//! once, when first asked for, and stay: about three megabytes.
+//! on first use, and stay in memory: about three megabytes.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

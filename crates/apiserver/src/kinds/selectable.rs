@@ -1,7 +1,7 @@
 //! The fields that can be selected on.
 //!
-//! Matches v1.36 pkg/apis/*/v1/conversion.go (which labels are taken) and the `ToSelectableFields`
-//! of pkg/registry (what an object has under them).
+//! Matches v1.36 pkg/apis/*/v1/conversion.go (the accepted labels) and the `ToSelectableFields`
+//! of pkg/registry (their values in an object).
 
 use plimsoll_core::object::selector::{FieldRequirement, FieldSelector, Lookup};
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) enum Read {
 }
 
 impl Read {
-    /// The value as it stands in the object. Numbers have no text there; see [`Fields`].
+    /// The value in the object. Numbers have no text there; see [`Fields`].
     fn text(self, object: &Value) -> Option<&str> {
         let text = |pointer: &str| at(object, pointer).and_then(Value::as_str);
         match self {
@@ -66,14 +66,14 @@ impl Read {
 pub struct Selectable {
     /// Label and how to read it, apart from `metadata.name` and `metadata.namespace`.
     fields: &'static [(&'static str, Read)],
-    /// Old labels and the ones they stand for.
+    /// Deprecated labels and the ones they stand for.
     aliases: &'static [(&'static str, &'static str)],
     /// Whether `metadata.namespace` is a label.
     by_namespace: bool,
     refusal: Refusal,
 }
 
-/// How an unknown label is refused; upstream has four texts.
+/// The error for an unknown label; upstream has four texts.
 #[derive(Clone, Copy, Debug)]
 enum Refusal {
     KnownOnly,
@@ -94,13 +94,13 @@ pub enum UnsupportedField {
         /// The label.
         label: String,
     },
-    /// The kind has fields of its own; this is none of them.
+    /// The kind has fields of its own; this is not one of them.
     #[error("field label not supported: {label}")]
     NotSupported {
         /// The label.
         label: String,
     },
-    /// The same in the words of one kind.
+    /// The same in the wording of one kind.
     #[error(
         "field label {} not supported for {kind}",
         plimsoll_core::problem::quoted(label)
@@ -111,7 +111,7 @@ pub enum UnsupportedField {
         /// The kind.
         kind: &'static str,
     },
-    /// The same in the words of another kind.
+    /// The same in the wording of another kind.
     #[error("field label not supported for {kind}: {label}")]
     NotSupportedForGroupVersionKind {
         /// The label.
@@ -226,7 +226,7 @@ impl Selectable {
     }
 }
 
-/// The selectable fields of one object, read when they are asked for.
+/// The selectable fields of one object, read on demand.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     object: &'a Value,

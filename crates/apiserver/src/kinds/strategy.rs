@@ -5,20 +5,20 @@
 /// The switches of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    /// What moves `metadata.generation`.
+    /// What increments `metadata.generation`.
     pub generation: Generation,
     /// Whether PUT of a missing object creates it.
     pub put_creates: bool,
-    /// Whether PUT without a resourceVersion overwrites whatever is stored.
+    /// Whether PUT without a resourceVersion overwrites the stored object.
     pub allows_unconditional_update: bool,
-    /// Whether DELETE answers with the object that is gone, rather than with a Status.
+    /// Whether DELETE returns the deleted object, rather than a Status.
     pub returns_deleted_object: bool,
-    /// What happens to dependents when the caller names no propagation policy.
+    /// What happens to dependents without a propagation policy.
     pub default_cascade: Cascade,
 }
 
 impl Strategy {
-    /// What most kinds have.
+    /// The strategy of most kinds.
     pub(super) const COMMON: Strategy = Strategy {
         generation: Generation::NotKept,
         put_creates: false,
@@ -28,12 +28,12 @@ impl Strategy {
     };
 }
 
-/// What moves `metadata.generation`.
+/// What increments `metadata.generation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// The kind has none.
     NotKept,
-    /// 1 for ever.
+    /// Always 1.
     One,
     /// 1 at first, one more with each change below these JSON pointers.
     Counts(&'static [&'static str]),

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn rows_stand_in_their_own_group_and_in_order() {
+fn kinds_are_sorted_within_their_group() {
     for group in GROUPS {
         for kind in group.kinds {
             assert_eq!(
@@ -26,7 +26,7 @@ fn rows_stand_in_their_own_group_and_in_order() {
 }
 
 #[test]
-fn names_are_unique_and_found_again() {
+fn kind_names_are_unique_and_resolvable() {
     for kind in all() {
         let found = by_resource(kind.group, kind.version, kind.plural).unwrap();
         assert_eq!(found.kind, kind.kind);
@@ -77,7 +77,7 @@ fn numbers_are_selected_as_texts() {
 }
 
 #[test]
-fn each_kind_refuses_other_fields_in_its_own_words() {
+fn unknown_field_labels_have_upstream_messages_per_kind() {
     let refusal = |api_version: &str, kind: &str, label: &str| {
         let selector: FieldSelector = format!("{label}=x").parse().unwrap();
         let kind = by_kind(api_version, kind).unwrap();

@@ -1,7 +1,7 @@
-//! What happens to an object because upstream keeps two forms of it.
+//! The effects of upstream's conversion to its internal form and back.
 //!
-//! Each request is converted to an internal form and back. Fields that are spelled twice in the API
-//! come out agreeing. Matches v1.36 pkg/apis/core/v1/conversion.go.
+//! Fields that exist twice in the API agree afterwards.
+//! Matches v1.36 pkg/apis/core/v1/conversion.go.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::kinds::GroupVersionKind;
 
 type Object = Map<String, Value>;
 
-/// Where the API keeps the number of changes to the template of a DaemonSet.
+/// The annotation of a DaemonSet's template generation.
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Annotations of releases before init containers were a field.
@@ -22,7 +22,7 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// Makes the fields agree that say the same thing. The object must have its defaults.
+/// Makes duplicate fields agree. The object must have its defaults.
 pub fn round_trip(of: GroupVersionKind, object: &mut Value) {
     let Some(id) = schema().of(of) else {
         return;
@@ -54,7 +54,7 @@ fn pod(pod: &mut Object) {
     }
 }
 
-/// The number of changes to the template is a field of the internal form and an annotation outside.
+/// The template generation is a field of the internal form and an annotation outside.
 fn daemon_set(set: &mut Object) {
     let meta = set.entry("metadata").or_insert_with(|| json!({}));
     let annotations = &mut meta["annotations"];
@@ -78,7 +78,7 @@ fn drop_init_container_annotations(object: &mut Object) {
     }
 }
 
-/// `serviceAccount` is another name of `serviceAccountName`.
+/// `serviceAccount` is the deprecated name of `serviceAccountName`.
 fn pod_spec(spec: &mut Object) {
     let name = spec
         .get("serviceAccountName")
@@ -109,7 +109,7 @@ fn node_spec(spec: &mut Object) {
     }
 }
 
-/// A field that is the first entry of a list; the field counts where they differ.
+/// A field that is the first entry of a list; the field wins if they differ.
 fn first_of_list(
     object: &mut Object,
     field: &str,
@@ -133,7 +133,7 @@ fn first_of_list(
     }
 }
 
-/// Plain texts are another way to give data, and are not kept.
+/// `stringData` is converted to `data`, and is not kept.
 fn secret(secret: &mut Object) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else {
         return;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_with_two_names_agree() {
+    fn duplicate_fields_agree() {
         let mut pod =
             json!({"spec": {"serviceAccount": "a"}, "status": {"podIPs": [{"ip": "1.2.3.4"}]}});
         round_trip(core("Pod"), &mut pod);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_secrets_become_data() {
+    fn string_data_of_secrets_becomes_data() {
         let mut secret = json!({"data": {"a": "eA=="}, "stringData": {"a": "abc", "b": ""}});
         round_trip(core("Secret"), &mut secret);
         assert_eq!(secret, json!({"data": {"a": "YWJj", "b": ""}}));

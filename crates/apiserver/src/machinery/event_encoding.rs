@@ -19,7 +19,7 @@ const RENAMED: [(&str, &str); 7] = [
     ("count", "deprecatedCount"),
 ];
 
-/// Turns an event of `events.k8s.io/v1` into one of `v1`; any other is left as it is.
+/// Converts an event of `events.k8s.io/v1` to `v1`; any other is left as it is.
 pub fn to_core(event: &mut Value) {
     rename(
         event,
@@ -29,7 +29,7 @@ pub fn to_core(event: &mut Value) {
     );
 }
 
-/// Turns an event of `v1` into one of `events.k8s.io/v1`; any other is left as it is.
+/// Converts an event of `v1` to `events.k8s.io/v1`; any other is left as it is.
 pub fn to_events(event: &mut Value) {
     rename(event, CORE, EVENTS, RENAMED);
 }
@@ -39,7 +39,7 @@ pub(crate) fn is_event_version(api_version: &str) -> bool {
     api_version == CORE || api_version == EVENTS
 }
 
-/// What a field of either encoding is called in the one of that version.
+/// The name of a field of either encoding in the one of that version.
 pub(crate) fn name_in<'a>(name: &'a str, api_version: &str) -> &'a str {
     let names = RENAMED
         .iter()
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_the_same_after_going_there_and_back() {
+    fn event_round_trips_between_encodings() {
         let stored = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
             "involvedObject": {"kind": "Pod", "name": "p"}, "reason": "Scheduled", "message": "ok",
             "source": {"component": "kubelet"}, "count": 3, "type": "Normal",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_already_is_left_alone() {
+    fn event_in_target_encoding_is_unchanged() {
         let stored = json!({"apiVersion": "v1", "note": "not ours"});
         let mut event = stored.clone();
         to_core(&mut event);

@@ -1,12 +1,12 @@
-//! What happens to objects between the wire and the store, whatever their kind: JSON in, JSON out.
+//! The processing of objects between the request and the store, for all kinds: JSON in, JSON out.
 //!
-//! Nothing here reads a clock, a file or a socket, or rolls dice; callers pass what is needed.
+//! Nothing here uses a clock, a file, a socket or randomness; callers pass what is needed.
 //!
 //! Reading order: [`schema`] (the Go types behind the kinds), [`decoding`] (bodies to objects),
 //! [`defaulting`], [`conversion`], [`patch`] (the three patches that clients compute), [`apply`]
-//! (server-side apply and who manages which field), [`strategy`], [`validation`], [`admission`],
-//! and [`write`](mod@write), which runs them all. Beside them: [`table`] (objects as `kubectl get`
-//! shows them), [`event_encoding`] (one store, two groups).
+//! (server-side apply and the managers of fields), [`strategy`], [`validation`], [`admission`],
+//! and [`write`](mod@write), which runs them all. In addition: [`table`] (objects as `kubectl get`
+//! prints them), [`event_encoding`] (one stored form, two groups).
 
 pub mod admission;
 pub mod apply;

@@ -1,4 +1,4 @@
-//! What a kind does to its objects before they are checked.
+//! The strategies: preparing objects of a kind before validation.
 //!
 //! Matches v1.36 pkg/registry/*/strategy.go.
 
@@ -17,12 +17,12 @@ use crate::kinds::{Generation, GroupVersionKind, Kind};
 
 type Object = Map<String, Value>;
 
-/// Prepares a new object. It has its name and uid; `now` is the time as objects print it.
+/// Prepares a new object. It has its name and uid; `now` is the time in the format of objects.
 pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
     if let Generation::One | Generation::Counts(_) = kind.strategy.generation {
         object["metadata"]["generation"] = json!(1);
     }
-    // A node brings its status along.
+    // A new node may set its status.
     if kind.has_status() && (kind.group, kind.kind) != ("", "Node") {
         object["status"] = json!({});
     }
@@ -55,7 +55,7 @@ pub fn prepare_for_create(kind: &Kind, object: &mut Value, now: &str) {
     complete(kind.group_version_kind(), object);
 }
 
-/// Prepares a changed object, of which the request is about one part.
+/// Prepares an updated object for the main resource or a subresource.
 pub fn prepare_for_update(kind: &Kind, part: Part, new: &mut Value, old: &Value, now: &str) {
     new["metadata"]["generation"] = old["metadata"]["generation"].clone();
     match (part, kind.group, kind.kind) {
@@ -118,7 +118,7 @@ fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
         let mut counted = counted.iter();
         counted.any(|pointer| new.pointer(pointer) != old.pointer(pointer))
     };
-    // What is stored is in canonical form, unless something older than the server has stored it.
+    // Stored objects are in canonical form, unless another program has stored them.
     is_changed(old) && {
         let mut old = old.clone();
         complete(kind.group_version_kind(), &mut old);
@@ -126,7 +126,7 @@ fn is_generation_raised(kind: &Kind, new: &Value, old: &Value) -> bool {
     }
 }
 
-/// Puts the object into the form it is printed in.
+/// Puts the object into canonical form.
 pub fn complete(of: GroupVersionKind, object: &mut Value) {
     if let Some(id) = schema().of(of) {
         canonicalize(id, object);
@@ -144,7 +144,7 @@ fn prepare_namespace(object: &mut Value) {
     }
 }
 
-/// The number of times a DaemonSet's template changed is kept in an annotation.
+/// The template generation of a DaemonSet is kept in an annotation.
 fn count_template_changes(new: &mut Value, old: &Value) {
     let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
     let before: i64 = before
@@ -159,7 +159,7 @@ fn count_template_changes(new: &mut Value, old: &Value) {
     );
 }
 
-/// A job finds its pods by its own uid unless the caller insists on another selector.
+/// A job selects its pods by its own uid unless the caller sets a manual selector.
 fn generate_job_selector(object: &mut Value) {
     let Ok(job) = serde_json::from_value::<Job>(object.clone()) else {
         return;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_of_the_spec_are_counted() {
+    fn generation_counts_only_spec_changes() {
         let old = json!({"metadata": {"name": "d", "generation": 3}, "spec": {"replicas": 1}});
         let mut new = old.clone();
         new["status"] = json!({"replicas": 5});
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_update_leaves_the_spec_alone() {
+    fn status_update_keeps_the_spec() {
         let old = json!({"metadata": {"generation": 3}, "spec": {"replicas": 1}});
         let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 1}});
         prepare_for_update(deployments(), Part::Status, &mut new, &old, "");

@@ -1,4 +1,4 @@
-//! How a node is reached: the API server's certificate, whom it trusts, how long it waits.
+//! Connections to nodes: client certificate, verification, timeouts.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,39 +18,39 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::answer::Refusal;
 use super::endpoint::{NodeEndpoint, PREFERRED_ADDRESS_TYPES, endpoint_of, is_global_unicast};
+use super::error_response::ErrorResponse;
 use crate::auth::authority::Certificate;
 
-/// A peer that has gone without a word is noticed after a few of these.
+/// A dead peer is noticed after a few of these.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// Talks to node agents. Cheap to clone.
+/// Connects to node agents. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct NodeConnector {
     tls: Arc<ClientConfig>,
-    /// For the caller who asks for logs without a check of the node's certificate.
+    /// For callers that request logs without verification of the node's certificate.
     unverified: Arc<ClientConfig>,
-    /// For ports of a node that are not its agent's: trusted as the agent, but the API server does
-    /// not introduce itself there.
+    /// For ports of a node other than its agent's: verified like the agent, but without the API
+    /// server's client certificate.
     nameless: Arc<ClientConfig>,
     preferred_address_types: Vec<String>,
     allows_local_addresses: bool,
     pub(super) timeouts: Timeouts,
 }
 
-/// How long anything is waited for.
+/// The timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A connection, addresses of a name included; upstream's `--kubelet-timeout`.
+    /// A connection, including name resolution; upstream's `--kubelet-timeout`.
     pub dial: Duration,
     /// The TLS handshake.
     pub handshake: Duration,
-    /// The node's answer to an upgrade.
+    /// The node's response to an upgrade.
     pub upgrade: Duration,
-    /// The rest of a refusal, or the last words before a connection is closed.
+    /// The rest of an error response, or the last data before a connection is closed.
     pub closing: Duration,
-    /// A stream on which nothing moves either way; the kubelet's
+    /// A stream without data in either direction; the kubelet's
     /// `streamingConnectionIdleTimeout`.
     pub idle: Duration,
     /// A whole `/stats/summary`.
@@ -70,33 +70,33 @@ impl Default for Timeouts {
     }
 }
 
-/// A connector cannot be made of what was given.
+/// A connector cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectorError {
-    /// No certificate to show to nodes.
+    /// No client certificate.
     #[error("the kubelet client certificate is not a certificate in PEM form")]
     Certificate(#[source] rustls::pki_types::pem::Error),
-    /// No key for it.
+    /// No private key.
     #[error("the kubelet client key is not a private key in PEM form")]
     Key(#[source] rustls::pki_types::pem::Error),
-    /// No authority to check nodes with.
+    /// No CA to verify nodes with.
     #[error("the kubelet certificate authority is not a certificate in PEM form")]
     Authority,
-    /// The parts do not fit together.
+    /// The certificate and the key do not belong together.
     #[error("the kubelet client certificate cannot be used")]
     Tls(#[from] rustls::Error),
 }
 
-/// Whom a connection believes.
+/// How the peer is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     /// A node agent whose certificate the authority has signed.
     Agent,
-    /// Whoever answers; only when the caller has asked for that.
+    /// Not at all; only when the caller has requested that.
     Unverified,
     /// Another server on the node, over TLS.
     OtherTls,
-    /// Another server on the node, in the clear.
+    /// Another server on the node, over plain HTTP.
     OtherPlain,
 }
 
@@ -104,7 +104,7 @@ pub(super) enum Channel {
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// No connection, in the words of Go's `net` and `crypto/tls`.
+/// The connection failed; the text is that of Go's `net` and `crypto/tls`.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("dial tcp: lookup {host}: no such host")]
@@ -125,7 +125,8 @@ pub(super) enum DialError {
 }
 
 impl NodeConnector {
-    /// Shows `client` to nodes and believes those whose certificates `authority_pem` has signed.
+    /// Uses `client` as its client certificate and accepts nodes whose certificates `authority_pem`
+    /// has signed.
     pub fn new(client: &Certificate, authority_pem: &str) -> Result<NodeConnector, ConnectorError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let certificate: Vec<CertificateDer<'static>> =
@@ -170,7 +171,7 @@ impl NodeConnector {
         self
     }
 
-    /// With other patience.
+    /// With other timeouts.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> NodeConnector {
         self.timeouts = timeouts;
         self
@@ -183,11 +184,11 @@ impl NodeConnector {
         self
     }
 
-    pub(super) fn endpoint(&self, node: &Value) -> Result<NodeEndpoint, Refusal> {
+    pub(super) fn endpoint(&self, node: &Value) -> Result<NodeEndpoint, ErrorResponse> {
         endpoint_of(node, &self.preferred_address_types)
     }
 
-    /// Connects, and over TLS makes sure of the other side.
+    /// Connects, and over TLS verifies the peer.
     pub(super) async fn dial(
         &self,
         endpoint: &NodeEndpoint,
@@ -197,8 +198,8 @@ impl NodeConnector {
         self.open(endpoint, &addresses, channel).await
     }
 
-    /// As [`NodeConnector::dial`], but not to the API server's own neighbourhood. The addresses
-    /// that are checked are those that are dialled: a name may resolve otherwise a moment later.
+    /// As [`NodeConnector::dial`], but not to loopback and link-local addresses. The addresses
+    /// that are checked are those that are dialled: a name may resolve differently a moment later.
     pub(super) async fn dial_proxied(
         &self,
         endpoint: &NodeEndpoint,
@@ -253,7 +254,7 @@ impl NodeConnector {
         Ok(addresses)
     }
 
-    /// The first address that answers; the error is of the first that does not.
+    /// The first address that accepts a connection; the error is that of the first one.
     async fn connect(
         &self,
         endpoint: &NodeEndpoint,
@@ -294,7 +295,7 @@ fn builder(
     ClientConfig::builder_with_provider(Arc::clone(provider)).with_safe_default_protocol_versions()
 }
 
-/// The system's text without its number, in lower case: as Go prints an errno.
+/// The system's message without its number, in lower case: as Go prints an errno.
 fn errno_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -306,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_errors_read_as_in_go() {
+    fn system_errors_match_go() {
         let refused = io::Error::from_raw_os_error(111);
         let error = DialError::Connect {
             address: "10.0.0.1:10250".parse().unwrap(),

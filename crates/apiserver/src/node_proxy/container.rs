@@ -1,14 +1,14 @@
-//! Which container of a pod is meant.
+//! Choosing the container of a request.
 //!
 //! Matches v1.36 pkg/registry/core/pod/strategy.go `validateContainer`. The annotation
 //! `kubectl.kubernetes.io/default-container` is kubectl's business: it sends the name.
 
 use serde_json::Value;
 
-use super::answer::{Refusal, bad_request};
+use super::error_response::{ErrorResponse, bad_request};
 
 /// The container of that name, or the only one if none is named.
-pub(super) fn choose_container(pod: &Value, named: &str) -> Result<String, Refusal> {
+pub(super) fn choose_container(pod: &Value, named: &str) -> Result<String, ErrorResponse> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     let refuse = |message: String| Err(bad_request(message));
     if !named.is_empty() {
@@ -52,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn the_only_container_needs_no_name() {
+    fn single_container_needs_no_name() {
         let pod = pod(json!({"containers": [{"name": "app"}], "initContainers": [{"name": "i"}]}));
         assert_eq!(choose_container(&pod, ""), Ok("app".to_owned()));
         assert_eq!(choose_container(&pod, "i"), Ok("i".to_owned()));
     }
 
     #[test]
-    fn of_several_containers_one_has_to_be_named() {
+    fn container_name_is_required_with_several_containers() {
         let pod = pod(json!({
             "containers": [{"name": "a"}, {"name": "b"}],
             "initContainers": [{"name": "i"}],
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_containers_has_none_to_choose() {
+    fn pod_without_containers_is_rejected() {
         let refused = choose_container(&pod(json!({})), "").unwrap_err();
         assert_eq!(
             refused.message,

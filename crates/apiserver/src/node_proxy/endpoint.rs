@@ -1,4 +1,4 @@
-//! Where a node is reached.
+//! The addresses of nodes.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use plimsoll_core::problem::quoted;
 use serde_json::Value;
 
-use super::answer::{Refusal, bad_request, unexpected};
+use super::error_response::{ErrorResponse, bad_request, unexpected};
 
-/// The port of a kubelet that does not say.
+/// The port of a kubelet that does not report one.
 const DEFAULT_PORT: u16 = 10250;
 
-/// Which of a node's addresses is taken, best first. Upstream's default has `Hostname` before
+/// The preference among a node's addresses. Upstream's default has `Hostname` before
 /// `InternalIP`; addresses come first here, so that no name needs to resolve.
 pub const PREFERRED_ADDRESS_TYPES: [&str; 5] = [
     "InternalIP",
@@ -41,10 +41,13 @@ impl fmt::Display for NodeEndpoint {
     }
 }
 
-/// Where the agent of `node` listens: the first address of the most preferred type.
+/// The endpoint of the agent of `node`: the first address of the most preferred type.
 ///
 /// Matches v1.36 pkg/kubelet/client/kubelet_client.go `GetConnectionInfo`.
-pub fn endpoint_of(node: &Value, preferred: &[impl AsRef<str>]) -> Result<NodeEndpoint, Refusal> {
+pub fn endpoint_of(
+    node: &Value,
+    preferred: &[impl AsRef<str>],
+) -> Result<NodeEndpoint, ErrorResponse> {
     let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
     let addresses = addresses.map_or(&[][..], Vec::as_slice);
     let field = |address: &Value, name: &str| address[name].as_str().unwrap_or_default().to_owned();
@@ -86,8 +89,8 @@ pub struct NodeTarget<'a> {
 }
 
 impl<'a> NodeTarget<'a> {
-    /// Reads the part of the path after `nodes/`.
-    pub fn parse(text: &'a str) -> Result<NodeTarget<'a>, Refusal> {
+    /// Parses the part of the path after `nodes/`.
+    pub fn parse(text: &'a str) -> Result<NodeTarget<'a>, ErrorResponse> {
         let parts: Vec<&str> = text.split(':').collect();
         let target = match parts[..] {
             [name] => Some(("", name, "")),
@@ -104,8 +107,8 @@ impl<'a> NodeTarget<'a> {
     }
 }
 
-/// Whether a proxied request may go there. Loopback and link-local addresses are the API server's
-/// own neighbourhood, which a node object must not open.
+/// Whether requests may be proxied to the address. Loopback and link-local addresses are the API
+/// server's own, which a node object must not open.
 ///
 /// Matches Go's `net.IP.IsGlobalUnicast`.
 pub(super) fn is_global_unicast(address: IpAddr) -> bool {
@@ -126,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_most_preferred_type_wins_whatever_the_order_in_the_node() {
+    fn most_preferred_address_type_wins_in_any_order() {
         let node = json!({"status": {
             "addresses": [
                 {"type": "Hostname", "address": "n1"},
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_a_port_has_the_usual_one() {
+    fn node_without_a_port_uses_the_default() {
         let node =
             json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}});
         assert_eq!(
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_a_preferred_address_names_those_it_has() {
+    fn error_lists_addresses_without_a_preferred_type() {
         let node = json!({"status": {"addresses": [
             {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "n1"},
         ]}});
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_others_are_proxied_to() {
+    fn proxy_rejects_loopback_and_link_local_addresses() {
         for good in ["10.0.0.1", "8.8.8.8", "fd00::1", "::ffff:10.0.0.1"] {
             assert!(is_global_unicast(good.parse().unwrap()), "{good}");
         }

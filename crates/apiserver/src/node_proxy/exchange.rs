@@ -1,4 +1,4 @@
-//! One request to a node and its answer.
+//! One request to a node and its response.
 
 use std::error::Error;
 use std::io;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::connector::Stream;
 use crate::body::Body;
 
-/// The task that moves a connection along. The connection ends with this value.
+/// The task that drives a connection. The connection ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Connection(JoinHandle<()>);
 
@@ -27,8 +27,8 @@ impl Drop for Connection {
     }
 }
 
-/// Sends a request over a connection of its own. The answer's body may be read, and an upgrade
-/// waited for, as long as the [`Connection`] lives.
+/// Sends a request over a connection of its own. The response's body can be read, and an upgrade
+/// awaited, as long as the [`Connection`] lives.
 pub(super) async fn send(
     stream: Box<dyn Stream>,
     request: Request<Body>,
@@ -36,7 +36,7 @@ pub(super) async fn send(
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let task = tokio::spawn(async move {
-        // What goes wrong here is seen by whoever reads the answer.
+        // The reader of the response gets the error.
         let _ = connection.with_upgrades().await;
     });
     let connection = Connection(task);
@@ -44,7 +44,7 @@ pub(super) async fn send(
     Ok((response, connection))
 }
 
-/// The body of a node's answer: dropping it ends the connection.
+/// The body of a node's response: dropping it ends the connection.
 pub(super) fn streamed(body: Incoming, connection: Connection) -> Body {
     let body = NodeBody {
         body,
@@ -79,7 +79,7 @@ impl http_body::Body for NodeBody {
     }
 }
 
-/// What went wrong below HTTP, in the words of Go where it has any.
+/// The error below HTTP, with Go's text where it has one.
 pub(super) fn transport_text(error: &(dyn Error + 'static)) -> String {
     let mut cause = Some(error);
     let mut text = String::new();
@@ -139,7 +139,7 @@ fn tls_text(error: &rustls::Error) -> String {
     format!("tls: failed to verify certificate: x509: {reason}")
 }
 
-/// `DnsName("a")` and `IpAddress(1.2.3.4)` without what is around the name.
+/// `DnsName("a")` and `IpAddress(1.2.3.4)` without the text around the name.
 fn plain_name(name: &str) -> &str {
     let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
     inner.trim_end_matches(')').trim_matches('"')

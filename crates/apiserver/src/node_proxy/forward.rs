@@ -1,4 +1,4 @@
-//! `nodes/NAME/proxy`: a node's own paths.
+//! `nodes/NAME/proxy`: a node's own HTTP endpoints.
 //!
 //! Matches v1.36 pkg/registry/core/node/strategy.go `ResourceLocation` and
 //! apimachinery/pkg/util/proxy (upgradeaware.go, transport.go), apart from links in HTML pages,
@@ -8,16 +8,16 @@ use http::header::{HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::answer::{Refusal, bad_request, refusal, unexpected, unreachable};
 use super::connector::{Channel, DialError, NodeConnector};
 use super::endpoint::{NodeEndpoint, NodeTarget};
+use super::error_response::{ErrorResponse, bad_request, status_response, unexpected, unreachable};
 use super::exchange::{send, streamed, transport_text};
 use super::headers::{is_upgrade, remove_credentials, remove_hop_by_hop};
 use super::stream::dialing_failed;
 use crate::body::{Body, empty};
 use crate::http::query::parse_u16;
 
-/// A node does not say who else may read its answers.
+/// Removed from responses: a node does not decide which other sites may read them.
 const CORS: [&str; 4] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",
@@ -28,10 +28,10 @@ const CORS: [&str; 4] = [
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 impl NodeConnector {
-    /// Hands any request on to a server of a node. `target` is the part of the address after
+    /// Forwards any request to a server of a node. `target` is the part of the path after
     /// `nodes/`, `path` the part after `proxy`, still escaped; both are of `request`'s own path.
     ///
-    /// Unlike upstream, other ports over TLS have to show a certificate of the authority, too.
+    /// Unlike upstream, other ports over TLS need a certificate of the cluster's CA, too.
     pub async fn node_proxy(
         &self,
         request: Request<Body>,
@@ -40,7 +40,7 @@ impl NodeConnector {
         path: &str,
     ) -> Response<Body> {
         let answer = self.try_node_proxy(request, node, target, path).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
     async fn try_node_proxy(
@@ -49,7 +49,7 @@ impl NodeConnector {
         node: &Value,
         target: &NodeTarget<'_>,
         path: &str,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let (endpoint, channel) = self.proxied_endpoint(node, target)?;
         let to_node = with_query(if path.is_empty() { "/" } else { path }, &request);
         if is_upgrade(request.headers()) {
@@ -84,7 +84,7 @@ impl NodeConnector {
         &self,
         node: &Value,
         target: &NodeTarget<'_>,
-    ) -> Result<(NodeEndpoint, Channel), Refusal> {
+    ) -> Result<(NodeEndpoint, Channel), ErrorResponse> {
         let agent = self.endpoint(node)?;
         if target.port.is_empty() || target.port == agent.port.to_string() {
             return Ok((agent, Channel::Agent));
@@ -100,8 +100,8 @@ impl NodeConnector {
     }
 }
 
-/// Addresses that are not proxied to, and names without any, are the request's fault.
-fn not_allowed(error: &DialError) -> Option<Refusal> {
+/// Addresses that are not proxied to, and names without any, are the caller's error.
+fn not_allowed(error: &DialError) -> Option<ErrorResponse> {
     match error {
         DialError::NotAllowed => Some(bad_request(error.to_string())),
         DialError::Lookup { host } => Some(bad_request(format!("lookup {host}: no such host"))),
@@ -127,7 +127,7 @@ fn with_slash(request: &Request<Body>) -> Response<Body> {
     answer
 }
 
-fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, Refusal> {
+fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, ErrorResponse> {
     let forwarded = HeaderValue::from_str(request.uri().path()).ok();
     let (parts, body) = request.into_parts();
     let mut forward = Request::new(body);
@@ -151,11 +151,11 @@ fn to_forward(request: Request<Body>, to_node: &str) -> Result<Request<Body>, Re
     Ok(forward)
 }
 
-/// How a node's redirections to itself become redirections to the proxy.
+/// Rewrites a node's redirects to itself into redirects to the proxy.
 struct Rewrite {
-    /// What stands before the node's own path: `/api/v1/nodes/N/proxy`.
+    /// The prefix of the node's own path: `/api/v1/nodes/N/proxy`.
     prefix: String,
-    /// The node as the API server calls it, and the API server as the client does.
+    /// The node's address for the API server, and the API server's for the client.
     own_hosts: [String; 2],
 }
 
@@ -181,7 +181,7 @@ impl Rewrite {
         }
     }
 
-    /// `None` for a place that stays as it is: relative, or on another host.
+    /// `None` for a location that stays as it is: relative, or on another host.
     fn rewritten(&self, location: &str) -> Option<String> {
         let (base, path) = match location.split_once("://") {
             Some((_, rest)) => {
@@ -190,7 +190,7 @@ impl Rewrite {
                 if !is_own {
                     return None;
                 }
-                // What the client calls the API server may stay.
+                // The client's name for the API server stays.
                 let kept = host == self.own_hosts[1];
                 let base = &location[..location.len() - path.len()];
                 (if kept { base } else { "" }, path)
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_of_a_node_to_itself_stay_within_the_proxy() {
+    fn redirects_of_a_node_to_itself_are_rewritten_to_the_proxy() {
         let rewrite = Rewrite {
             prefix: "/api/v1/nodes/n1/proxy".to_owned(),
             own_hosts: ["10.0.0.1:10250".to_owned(), "localhost:8001".to_owned()],

@@ -1,11 +1,11 @@
-//! Headers that are not for the other side.
+//! Headers that are not forwarded.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_PROTOCOL, TE, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// About one connection, not about the request. Matches Go's net/http/httputil/reverseproxy.go.
+/// Hop-by-hop headers. Matches Go's net/http/httputil/reverseproxy.go.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -18,22 +18,22 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Carries a token in the handshake of a WebSocket, where a browser can set no other header.
+/// Carries a token in the handshake of a WebSocket, where browsers cannot set other headers.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Whether the caller wants to speak something else than HTTP on this connection.
+/// Whether the client requests an upgrade of this connection.
 pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONNECTION).iter();
     values.any(|value| contains(value, "upgrade"))
 }
 
-/// Whether the caller wants a WebSocket.
+/// Whether the client requests a WebSocket.
 pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     let wanted = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
     is_upgrade(headers) && wanted.is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
 }
 
-/// Whether the value has the word in it, in whatever case.
+/// Whether the value contains the word, ignoring case.
 pub(super) fn contains(value: &HeaderValue, word: &str) -> bool {
     value
         .to_str()
@@ -48,7 +48,7 @@ pub(super) fn offered_protocols(headers: &HeaderMap) -> impl Iterator<Item = &st
         .flat_map(|list| list.split(',').map(str::trim))
 }
 
-/// Takes out what says something about the connection only.
+/// Removes hop-by-hop headers.
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -72,7 +72,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out what the caller has shown to the API server: a node knows the API server only.
+/// Removes the caller's credentials: a node authenticates only the API server.
 pub(super) fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     let impersonation: Vec<HeaderName> = headers
@@ -93,7 +93,7 @@ pub(super) fn remove_credentials(headers: &mut HeaderMap) {
     }
 }
 
-/// What is left of a client's headers when a node is asked for the same upgrade, or another one.
+/// The headers of an upgrade request to a node, of the client's or another protocol.
 /// Such a request has no body.
 pub(super) fn upgrade_headers(client: &HeaderMap, protocol: HeaderValue) -> HeaderMap {
     let mut headers = client.clone();
@@ -104,7 +104,7 @@ pub(super) fn upgrade_headers(client: &HeaderMap, protocol: HeaderValue) -> Head
     headers
 }
 
-/// Asks for an upgrade of this connection, or agrees to one.
+/// Requests an upgrade of this connection, or accepts one.
 pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, protocol);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_named_by_connection_go_with_it() {
+    fn headers_named_by_connection_are_removed() {
         let mut map = headers(&[
             ("connection", "close, X-Secret"),
             ("x-secret", "1"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_known_by_the_connection_header() {
+    fn upgrade_is_detected_by_the_connection_header() {
         assert!(is_upgrade(&headers(&[(
             "connection",
             "keep-alive, Upgrade"

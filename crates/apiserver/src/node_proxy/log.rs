@@ -10,25 +10,27 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::answer::{Refusal, invalid_log_options, of_log_response, refusal, unexpected};
 use super::connector::{Channel, NodeConnector};
 use super::container::choose_container;
+use super::error_response::{
+    ErrorResponse, invalid_log_options, of_log_response, status_response, unexpected,
+};
 use super::exchange::{send, streamed, transport_text};
 use super::options::LogOptions;
 use super::stream::{assigned_node, names_of};
 use crate::body::{Body, empty};
 use crate::http::query::Query;
 
-/// How much of a node's refusal is told to the caller.
-const MAX_REFUSAL_BYTES: usize = 50_000;
+/// How much of a node's error response is passed to the caller.
+const MAX_ERROR_RESPONSE_BYTES: usize = 50_000;
 
 impl NodeConnector {
     /// The log of a container. `query` is the request's, `node` the one that the pod is bound to;
-    /// a pod that is bound to none has no log yet. The log comes as fast as it is read, and the
-    /// node stops sending when the answer is dropped.
+    /// an unbound pod has no log yet. The log is streamed as fast as it is read, and the
+    /// node stops sending when the response is dropped.
     pub async fn log(&self, query: &str, pod: &Value, node: Option<&Value>) -> Response<Body> {
         let answer = self.try_log(query, pod, node).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
     async fn try_log(
@@ -36,7 +38,7 @@ impl NodeConnector {
         query: &str,
         pod: &Value,
         node: Option<&Value>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let options = LogOptions::read(&Query::parse(query))?;
         let (namespace, name) = names_of(pod);
         let problems = options.problems();
@@ -79,9 +81,9 @@ impl NodeConnector {
                 "Get \"{location}\": redirects forbidden"
             )));
         }
-        // Upstream takes 200 to 206.
+        // Upstream accepts 200 to 206.
         if !(200..=206).contains(&response.status().as_u16()) {
-            return Err(self.log_refusal(response, name).await);
+            return Err(self.log_error(response, name).await);
         }
         let mut answer = Response::new(streamed(response.into_body(), connection));
         let text = HeaderValue::from_static("text/plain");
@@ -89,10 +91,10 @@ impl NodeConnector {
         Ok(answer)
     }
 
-    /// The node says no; why stands in the body.
-    async fn log_refusal(&self, response: Response<Incoming>, pod: &str) -> Refusal {
+    /// An error response of the node; the reason is in the body.
+    async fn log_error(&self, response: Response<Incoming>, pod: &str) -> ErrorResponse {
         let code = response.status().as_u16();
-        let body = Limited::new(response.into_body(), MAX_REFUSAL_BYTES).collect();
+        let body = Limited::new(response.into_body(), MAX_ERROR_RESPONSE_BYTES).collect();
         match timeout(self.timeouts.closing, body).await {
             Ok(Ok(body)) => {
                 let text = body.to_bytes();

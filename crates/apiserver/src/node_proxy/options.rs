@@ -1,11 +1,11 @@
-//! What a caller asks for in the query, and how that is said to a node.
+//! The options of a caller in the query, and their form in the query to a node.
 //!
 //! Matches v1.36 pkg/apis/core/v1/zz_generated.conversion.go (reading) and
-//! pkg/registry/core/pod/strategy.go (what the kubelet is sent).
+//! pkg/registry/core/pod/strategy.go (writing).
 
 use plimsoll_core::problem::Problem;
 
-use super::answer::{Refusal, bad_request};
+use super::error_response::{ErrorResponse, bad_request};
 use crate::http::query::{Query, parse_u16};
 use crate::machinery::go::time::{Precision, normalize};
 
@@ -25,11 +25,11 @@ pub(super) struct LogOptions {
     names_stream: bool,
 }
 
-/// What Go makes of an empty `sinceTime`.
+/// Go's result for an empty `sinceTime`.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
 impl LogOptions {
-    pub(super) fn read(query: &Query) -> Result<LogOptions, Refusal> {
+    pub(super) fn read(query: &Query) -> Result<LogOptions, ErrorResponse> {
         let malformed = |error: crate::http::query::Malformed| bad_request(error.to_string());
         let flag = |name| query.flag(name).unwrap_or_default();
         let since_seconds = query.integer("sinceSeconds").map_err(malformed)?;
@@ -130,7 +130,7 @@ impl CommandOptions {
         self
     }
 
-    /// The channel on which a WebSocket client is told that the connection stands.
+    /// The channel on which a WebSocket client is notified that the connection is established.
     pub(super) fn lowest_output_channel(&self) -> u8 {
         match (self.stdout, self.stderr) {
             (true, _) => 1,
@@ -154,7 +154,7 @@ impl CommandOptions {
 }
 
 /// The query to a node for `PodPortForwardOptions`.
-pub(super) fn port_forward_to_node(query: &Query) -> Result<String, Refusal> {
+pub(super) fn port_forward_to_node(query: &Query) -> Result<String, ErrorResponse> {
     let mut ports = Vec::new();
     for port in query.all("ports").flat_map(|ports| ports.split(',')) {
         let port = parse_u16(port)
@@ -192,12 +192,12 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn log(query: &str) -> Result<LogOptions, Refusal> {
+    fn log(query: &str) -> Result<LogOptions, ErrorResponse> {
         LogOptions::read(&Query::parse(query))
     }
 
     #[test]
-    fn log_options_are_said_in_order_and_flags_only_when_set() {
+    fn log_query_is_ordered_and_has_only_set_flags() {
         let options = log(
             "timestamps=&follow=1&previous=false&tailLines=5&limitBytes=9&\
              sinceTime=2026-01-02T03:04:05.9%2B01:00&container=c",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_times_that_do_not_parse_are_refused() {
+    fn invalid_numbers_and_times_are_rejected() {
         for (query, message) in [
             (
                 "tailLines=x",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn log_options_that_make_no_sense_are_named() {
+    fn invalid_log_options_are_reported() {
         let options =
             log("tailLines=-1&limitBytes=0&sinceSeconds=1&sinceTime=&stream=Stdout").unwrap();
         let problems: Vec<String> = options.problems().iter().map(ToString::to_string).collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_keeps_its_words_apart() {
+    fn command_arguments_stay_separate() {
         let query = Query::parse(
             "command=sh&command=-c&command=echo+%22a%26b%22&stdin=1&stdout=true&stderr=0&tty=false&container=c",
         );
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_may_be_given_one_by_one_or_together() {
+    fn ports_are_accepted_separately_or_as_a_list() {
         let ports = |query| port_forward_to_node(&Query::parse(query));
         assert_eq!(ports("ports=80,443&ports=1").unwrap(), "port=80%2C443%2C1");
         assert_eq!(ports("").unwrap(), "");

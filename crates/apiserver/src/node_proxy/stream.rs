@@ -1,8 +1,8 @@
 //! `pods/exec`, `pods/attach` and `pods/portforward`.
 //!
 //! Matches v1.36 pkg/registry/core/pod/rest/subresources.go, pkg/registry/core/pod/strategy.go and
-//! apimachinery/pkg/util/proxy/upgradeaware.go. Whether the command and the streams make sense is
-//! for the node to say, as upstream.
+//! apimachinery/pkg/util/proxy/upgradeaware.go. As in upstream, the node validates the command and
+//! the streams.
 
 use std::time::Duration;
 
@@ -14,10 +14,12 @@ use plimsoll_client::splice::{Patience, splice};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::answer::{Refusal, bad_request, no_such_node, refusal, unexpected};
 use super::connector::{Channel, NodeConnector, Stream};
 use super::container::choose_container;
 use super::endpoint::NodeEndpoint;
+use super::error_response::{
+    ErrorResponse, bad_request, no_such_node, status_response, unexpected,
+};
 use super::exchange::{Connection, send, transport_text};
 use super::headers::{
     is_upgrade, is_websocket, offered_protocols, remove_hop_by_hop, set_upgrade, upgrade_headers,
@@ -28,17 +30,17 @@ use crate::body::{Body, empty, full};
 use crate::http::query::Query;
 use crate::status::Status;
 
-/// How much of a node's refusal is handed on.
-const MAX_REFUSAL_BYTES: usize = 1 << 20;
+/// How much of a node's error response is passed on.
+const MAX_ERROR_RESPONSE_BYTES: usize = 1 << 20;
 
-/// How long a client has after the upgrade before anything comes over a WebSocket. kubectl up to
-/// 1.32 begins to read and makes its streams side by side, and throws away what comes for a stream
-/// that is not there yet; our nodes answer within a millisecond.
+/// The time between the upgrade and the first message over a WebSocket. kubectl up to
+/// 1.32 starts to read before it has created its streams, and drops messages for a stream
+/// that does not exist yet; our nodes respond within a millisecond.
 const HEAD_START: Duration = Duration::from_millis(30);
 
 impl NodeConnector {
     /// Runs a command in a container, over a WebSocket (GET) or SPDY (POST). `node` is the one
-    /// that the pod is bound to, if it is and still there.
+    /// that the pod is bound to, if it exists.
     pub async fn exec(
         &self,
         request: Request<Body>,
@@ -47,10 +49,10 @@ impl NodeConnector {
     ) -> Response<Body> {
         let options = CommandOptions::read(&query_of(&request));
         let answer = self.command(request, pod, node, "exec", options).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
-    /// Attaches to what a container already runs; otherwise as [`NodeConnector::exec`].
+    /// Attaches to the running process of a container; otherwise as [`NodeConnector::exec`].
     pub async fn attach(
         &self,
         request: Request<Body>,
@@ -59,7 +61,7 @@ impl NodeConnector {
     ) -> Response<Body> {
         let options = CommandOptions::read(&query_of(&request)).without_command();
         let answer = self.command(request, pod, node, "attach", options).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
     /// Forwards ports of a pod, over SPDY or over a WebSocket that carries SPDY.
@@ -70,7 +72,7 @@ impl NodeConnector {
         node: Option<&Value>,
     ) -> Response<Body> {
         let answer = self.try_port_forward(request, pod, node).await;
-        answer.unwrap_or_else(|status| refusal(&status))
+        answer.unwrap_or_else(|status| status_response(&status))
     }
 
     async fn command(
@@ -80,7 +82,7 @@ impl NodeConnector {
         node: Option<&Value>,
         verb: &str,
         options: CommandOptions,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         refuse_dry_run(&request)?;
         let container = choose_container(pod, &options.container)?;
         let endpoint = self.pod_endpoint(pod, node)?;
@@ -94,8 +96,8 @@ impl NodeConnector {
             Ok(stream) => return self.pass_on(request, stream, &path).await,
             Err(error) => error,
         };
-        // A client of the fifth protocol is told on its error channel, as upstream does: it would
-        // take a refused upgrade for a server that knows SPDY only, and try again.
+        // A client of the fifth protocol gets the error on its error channel, as upstream does: it
+        // would take a failed upgrade for a server that supports SPDY only, and try again.
         if wants_v5 {
             let text = format!("error sending request: Post \"https://{endpoint}{path}\": {error}");
             let status = Status::internal_error(&text);
@@ -110,7 +112,7 @@ impl NodeConnector {
         request: Request<Body>,
         pod: &Value,
         node: Option<&Value>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         refuse_dry_run(&request)?;
         let query = port_forward_to_node(&query_of(&request))?;
         let endpoint = self.pod_endpoint(pod, node)?;
@@ -125,7 +127,11 @@ impl NodeConnector {
         }
     }
 
-    fn pod_endpoint(&self, pod: &Value, node: Option<&Value>) -> Result<NodeEndpoint, Refusal> {
+    fn pod_endpoint(
+        &self,
+        pod: &Value,
+        node: Option<&Value>,
+    ) -> Result<NodeEndpoint, ErrorResponse> {
         let Some(node) = assigned_node(pod, node)? else {
             let (_, name) = names_of(pod);
             let message = format!("pod {name} does not have a host assigned");
@@ -134,13 +140,13 @@ impl NodeConnector {
         self.endpoint(node)
     }
 
-    /// Asks the node for the same upgrade, and joins the two connections when it agrees.
+    /// Requests the same upgrade from the node, and joins the two connections when it accepts.
     pub(super) async fn pass_on(
         &self,
         mut request: Request<Body>,
         stream: Box<dyn Stream>,
         path: &str,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let client = hyper::upgrade::on(&mut request);
         let protocol = request.headers().get(header::UPGRADE).cloned();
         let protocol = protocol.unwrap_or(HeaderValue::from_static(""));
@@ -180,13 +186,13 @@ impl NodeConnector {
         Ok(answer)
     }
 
-    /// Sends a request for an upgrade; the answer may be a refusal.
+    /// Sends an upgrade request; the response may be an error.
     pub(super) async fn upgrade(
         &self,
         stream: Box<dyn Stream>,
         mut request: Request<Body>,
         path: &str,
-    ) -> Result<(Response<Incoming>, Connection), Refusal> {
+    ) -> Result<(Response<Incoming>, Connection), ErrorResponse> {
         *request.uri_mut() = path
             .parse()
             .map_err(|error: http::uri::InvalidUri| unexpected(error.to_string()))?;
@@ -197,18 +203,18 @@ impl NodeConnector {
         }
     }
 
-    /// A node's refusal is handed on; success without an upgrade is none.
+    /// A node's error is passed on; success without an upgrade is an error, too.
     pub(super) async fn not_upgraded(
         &self,
         response: Response<Incoming>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let code = response.status();
         if code.as_u16() < 400 {
             let message = format!("invalid upgrade response: status code {}", code.as_u16());
             return Err(unexpected(message));
         }
         let (mut parts, body) = response.into_parts();
-        let body = Limited::new(body, MAX_REFUSAL_BYTES).collect();
+        let body = Limited::new(body, MAX_ERROR_RESPONSE_BYTES).collect();
         let body = match timeout(self.timeouts.closing, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) => return Err(unexpected(transport_text(error.as_ref()))),
@@ -226,11 +232,12 @@ pub(super) fn names_of(pod: &Value) -> (&str, &str) {
     (text("namespace"), text("name"))
 }
 
-/// The node that the pod is bound to: none if it is not, refused if that node is gone.
+/// The node that the pod is bound to: `None` if it is unbound, an error if that node does not
+/// exist.
 pub(super) fn assigned_node<'a>(
     pod: &Value,
     node: Option<&'a Value>,
-) -> Result<Option<&'a Value>, Refusal> {
+) -> Result<Option<&'a Value>, ErrorResponse> {
     match pod["spec"]["nodeName"].as_str().unwrap_or_default() {
         "" => Ok(None),
         name => node.map(Some).ok_or_else(|| no_such_node(name)),
@@ -249,14 +256,14 @@ fn with_query(path: String, query: &str) -> String {
     }
 }
 
-fn refuse_dry_run(request: &Request<Body>) -> Result<(), Refusal> {
+fn refuse_dry_run(request: &Request<Body>) -> Result<(), ErrorResponse> {
     match query_of(request).first("dryRun") {
         Some(_) => Err(bad_request("dryRun is not supported")),
         None => Ok(()),
     }
 }
 
-fn require_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
+fn require_upgrade(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     if is_upgrade(headers) {
         Ok(())
     } else {
@@ -264,6 +271,6 @@ fn require_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn dialing_failed(error: &str) -> Refusal {
+pub(super) fn dialing_failed(error: &str) -> ErrorResponse {
     unexpected(format!("error dialing backend: {error}"))
 }

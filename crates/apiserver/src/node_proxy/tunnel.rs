@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::answer::{Refusal, bad_request, unexpected};
 use super::connector::{NodeConnector, Stream, Timeouts};
+use super::error_response::{ErrorResponse, bad_request, unexpected};
 use super::headers::{contains, is_websocket, offered_protocols, upgrade_headers};
 use super::websocket;
 use crate::body::{Body, empty};
@@ -30,7 +30,7 @@ const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-v
 
 type Io = TokioIo<Upgraded>;
 
-/// The protocols to be spoken over SPDY, if the client wants a tunnel.
+/// The protocols to use over SPDY, if the client requests a tunnel.
 pub(super) fn spdy_protocols(headers: &HeaderMap) -> Option<Vec<String>> {
     if !is_websocket(headers) {
         return None;
@@ -44,14 +44,14 @@ pub(super) fn spdy_protocols(headers: &HeaderMap) -> Option<Vec<String>> {
 }
 
 impl NodeConnector {
-    /// Asks the node for SPDY, and unwraps the client's messages when it agrees.
+    /// Requests SPDY from the node, and unwraps the client's messages when it accepts.
     pub(super) async fn tunnel(
         &self,
         mut request: Request<Body>,
         stream: Box<dyn Stream>,
         path: &str,
         protocols: &[String],
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, ErrorResponse> {
         let client = hyper::upgrade::on(&mut request);
         let to_node = spdy_request(request.headers(), protocols)?;
         let (mut response, connection) = self.upgrade(stream, to_node, path).await?;
@@ -92,7 +92,7 @@ impl NodeConnector {
     }
 }
 
-fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Body>, Refusal> {
+fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Body>, ErrorResponse> {
     let mut headers = upgrade_headers(headers, HeaderValue::from_static(SPDY));
     for name in [
         header::SEC_WEBSOCKET_PROTOCOL,
@@ -114,7 +114,7 @@ fn spdy_request(headers: &HeaderMap, protocols: &[String]) -> Result<Request<Bod
     Ok(request)
 }
 
-/// Moves bytes between messages and the node until either side is done, then closes both.
+/// Copies bytes between messages and the node until either side is done, then closes both.
 async fn unwrap(socket: WebSocketStream<Io>, node: Io, timeouts: &Timeouts) {
     let (mut sink, mut messages) = socket.split();
     let (mut node_read, mut node_write) = tokio::io::split(node);
@@ -138,7 +138,7 @@ async fn unwrap(socket: WebSocketStream<Io>, node: Io, timeouts: &Timeouts) {
     let _ = timeout(timeouts.closing, farewell).await;
 }
 
-/// Ends with the client's close, its absence, or a message that is not binary.
+/// Ends with a close message, the end of the connection, or a message that is not binary.
 async fn to_node(
     messages: &mut SplitStream<WebSocketStream<Io>>,
     node: &mut WriteHalf<Io>,
@@ -147,7 +147,7 @@ async fn to_node(
     while let Some(Ok(message)) = messages.next().await {
         let bytes = match message {
             Message::Binary(bytes) => bytes,
-            // Answered by the library.
+            // The library responds.
             Message::Ping(_) | Message::Pong(_) => continue,
             Message::Text(_) | Message::Close(_) | Message::Frame(_) => return,
         };

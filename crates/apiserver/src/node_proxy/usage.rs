@@ -1,6 +1,6 @@
-//! `metrics.k8s.io`: usage from what node agents report.
+//! `metrics.k8s.io`: resource usage that node agents report.
 //!
-//! Objects are as the metrics server makes them of the kubelet's summary: CPU in nanocores over
+//! Objects are in the form of metrics-server, from the kubelet's summary: CPU in nanocores over
 //! the window, memory as the working set.
 
 use http::header::HOST;
@@ -10,33 +10,33 @@ use plimsoll_core::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::answer::Refusal;
 use super::connector::{Channel, NodeConnector};
+use super::error_response::ErrorResponse;
 use super::exchange::{send, transport_text};
 use crate::body::empty;
 
 /// A summary of a node full of pods is about a megabyte.
 const MAX_SUMMARY_BYTES: usize = 32 << 20;
 
-/// Over how long kubelets average the use of CPU.
+/// The window over which kubelets average CPU usage.
 const WINDOW: &str = "30s";
 
-/// A node does not say what it uses.
+/// A node's usage is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
     /// It has no address.
     #[error("{}", .0.message)]
-    NoAddress(Refusal),
-    /// It cannot be reached, or goes away in the middle.
+    NoAddress(ErrorResponse),
+    /// It cannot be reached, or the connection breaks.
     #[error("{0}")]
     Unreachable(String),
-    /// It takes too long.
-    #[error("the node has not sent its summary in time")]
+    /// It does not respond in time.
+    #[error("timed out waiting for the node's summary")]
     TimedOut,
-    /// It answers with something else.
+    /// It responds with another status.
     #[error("request failed, status: {0}")]
     Refused(StatusCode),
-    /// It answers with something that is not JSON, or too much of it.
+    /// The response is not JSON, or too large.
     #[error("the node's summary is not JSON")]
     Malformed(#[source] serde_json::Error),
 }
@@ -70,7 +70,7 @@ impl NodeConnector {
     }
 }
 
-/// The `NodeMetrics` of a node; nothing while its agent has measured nothing. Labels are the
+/// The `NodeMetrics` of a node; `None` until its agent has a measurement. Labels are the
 /// node's.
 pub fn node_metrics(summary: &Value, node: &Value) -> Option<Value> {
     let sample = Sample::read(summary.get("node")?)?;
@@ -91,8 +91,8 @@ pub fn node_metrics(summary: &Value, node: &Value) -> Option<Value> {
     }))
 }
 
-/// The `PodMetrics` of a node's pods. A pod is left out while one of its containers is not
-/// measured: part of a pod's usage would look like all of it.
+/// The `PodMetrics` of a node's pods. A pod is left out while one of its containers has no
+/// measurement: part of a pod's usage would look like all of it.
 pub fn pod_metrics(summary: &Value) -> Vec<Value> {
     let pods = summary["pods"].as_array().map_or(&[][..], Vec::as_slice);
     pods.iter().filter_map(metrics_of_pod).collect()
@@ -133,7 +133,7 @@ struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    /// Nothing unless both CPU and memory are measured. A sample without memory is of a container
+    /// `None` unless both CPU and memory are measured. A sample without memory is of a container
     /// that has just ended.
     fn read(stats: &Value) -> Option<Sample<'_>> {
         let working_set = stats["memory"]["workingSetBytes"].as_u64()?;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nodes_usage_has_its_labels() {
+    fn node_metrics_have_the_labels_of_the_node() {
         let summary = json!({"node": stats("2026-01-01T00:00:10Z", 123_456_789, 1_048_576)});
         let node = json!({"metadata": {"name": "n1", "labels": {"a": "b"}}});
         assert_eq!(
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_shown_when_all_its_containers_are_measured() {
+    fn pod_metrics_need_all_containers_measured() {
         let container = |name: &str, mut stats: Value| {
             stats["name"] = json!(name);
             stats

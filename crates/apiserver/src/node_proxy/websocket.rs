@@ -1,4 +1,4 @@
-//! WebSockets that end here rather than on a node.
+//! WebSockets that the API server terminates.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::answer::{Refusal, bad_request};
+use super::error_response::{ErrorResponse, bad_request};
 use super::headers::set_upgrade;
 use crate::body::{Body, empty};
 use crate::status::Status;
@@ -24,26 +24,26 @@ use crate::status::Status;
 /// The protocol in which a client can close its input.
 pub(super) const V5: &str = "v5.channel.k8s.io";
 
-/// Where a [`Status`] tells how a command ended.
+/// The channel for the [`Status`] of the command.
 const ERROR_CHANNEL: u8 = 3;
 
 /// A client's message must fit into memory whole; kubectl's are a few kilobytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Agrees to a WebSocket; 400 if the handshake is not one.
+/// Accepts a WebSocket; 400 if the handshake is invalid.
 pub(super) fn accepted(
     headers: &HeaderMap,
     protocol: Option<&str>,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, ErrorResponse> {
     let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
         let message = "not a websocket handshake: 'Sec-WebSocket-Key' header is missing";
         return Err(bad_request(message));
     };
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
         .expect("base64 is a header value");
-    let mut answer = Response::new(empty());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
+    let mut response = Response::new(empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
     set_upgrade(headers, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     if let Some(protocol) = protocol {
@@ -51,10 +51,10 @@ pub(super) fn accepted(
             .map_err(|_| bad_request("the subprotocol is not a header value"))?;
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
-    Ok(answer)
+    Ok(response)
 }
 
-/// The WebSocket of a client whose upgrade was agreed to.
+/// The WebSocket of a client whose upgrade was accepted.
 pub(super) async fn serve(client: Upgraded) -> WebSocketStream<TokioIo<Upgraded>> {
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -65,16 +65,16 @@ pub(super) async fn serve(client: Upgraded) -> WebSocketStream<TokioIo<Upgraded>
     WebSocketStream::from_raw_socket(TokioIo::new(client), Role::Server, Some(config)).await
 }
 
-/// Agrees to a command over [`V5`] only to tell why there is none. `output` is the channel on
-/// which the client waits for the connection to stand.
+/// Accepts a command over [`V5`] only to report why it failed. `output` is the channel on
+/// which the client waits for the connection.
 pub(super) fn fail(
     mut request: Request<Body>,
     output: u8,
     status: &Status,
     patience: Duration,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, ErrorResponse> {
     let client = hyper::upgrade::on(&mut request);
-    let answer = accepted(request.headers(), Some(V5))?;
+    let response = accepted(request.headers(), Some(V5))?;
     let messages = [
         on_channel(output, b""),
         on_channel(ERROR_CHANNEL, &bare(status)),
@@ -84,20 +84,20 @@ pub(super) fn fail(
             return;
         };
         let mut socket = serve(client).await;
-        // A client that does not listen is not waited for.
-        let _ = timeout(patience, last_words(&mut socket, messages)).await;
+        // A client that does not read is not waited for.
+        let _ = timeout(patience, send_status(&mut socket, messages)).await;
     });
-    Ok(answer)
+    Ok(response)
 }
 
-async fn last_words(
+async fn send_status(
     socket: &mut WebSocketStream<TokioIo<Upgraded>>,
     messages: [Message; 2],
 ) -> tungstenite::Result<()> {
     for message in messages {
         socket.send(message).await?;
     }
-    // A client that is not told that all is well takes the end for the error, and shows that.
+    // A client that does not get a success status treats the end as an error, and prints that.
     let farewell = CloseFrame {
         code: CloseCode::Normal,
         reason: "".into(),

@@ -1,16 +1,17 @@
 //! The authorizer, kept in step with the cache.
 //!
-//! It is brought up to date when it is asked, not when something changes: most changes are of pods,
-//! and those matter only when a node asks. Catching up costs as much as there are changes since.
+//! The authorizer catches up with the cache when it is asked, not on every change: most changes are
+//! of pods, and those matter only when a node asks. The cost is proportional to the changes since
+//! then.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::auth::authorize::Authorizer;
 use crate::auth::identity::{NODES, User};
-use crate::cache::{Cache, Collection, Expired, Object, Sort, Watcher};
+use crate::cache::{Cache, Collection, EventType, Expired, Object, Watcher};
 use crate::kinds;
 
-/// What the roles and bindings are made of.
+/// The kinds that hold roles and bindings.
 const POLICY: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
@@ -18,7 +19,7 @@ const POLICY: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "rolebindings"),
 ];
 
-/// What tells which node may see what.
+/// The kinds that decide which node may read which object.
 const GRAPH: [(&str, &str); 4] = [
     ("", "pods"),
     ("", "persistentvolumes"),
@@ -26,7 +27,7 @@ const GRAPH: [(&str, &str); 4] = [
     ("resource.k8s.io", "resourceslices"),
 ];
 
-/// Who may do what, as of now.
+/// The authorizer and how far it has followed the cache.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     state: RwLock<State>,
@@ -35,28 +36,28 @@ pub(crate) struct Access {
 #[derive(Debug, Default)]
 struct State {
     authorizer: Authorizer,
-    policy: Vec<Followed>,
-    graph: Vec<Followed>,
-    /// Whether a change was begun to be taken in and not finished.
+    policy: Vec<TrackedCollection>,
+    graph: Vec<TrackedCollection>,
+    /// Whether applying a change began and did not finish.
     is_torn: bool,
 }
 
-/// A collection and how far the authorizer knows it.
+/// A collection and the revision up to which the authorizer has applied it.
 #[derive(Debug)]
-struct Followed {
+struct TrackedCollection {
     collection: Arc<Collection>,
-    /// `None` before the first look, and when everything has to be learnt anew.
+    /// `None` before the first read, and when everything has to be read again.
     watcher: Option<Watcher>,
     seen: u64,
 }
 
 impl Access {
-    /// Asks the authorizer on behalf of a user.
+    /// Runs a check against the authorizer for a user.
     pub(crate) fn with<T>(&self, user: &User, cache: &Cache, ask: impl Fn(&Authorizer) -> T) -> T {
         self.ask(user.is_in(NODES), cache, ask)
     }
 
-    /// Asks the authorizer about whomever.
+    /// Runs a check against the authorizer for any user.
     pub(crate) fn with_everything<T>(&self, cache: &Cache, ask: impl Fn(&Authorizer) -> T) -> T {
         self.ask(true, cache, ask)
     }
@@ -75,7 +76,7 @@ impl Access {
 
 impl State {
     fn is_current(&self, needs_graph: bool) -> bool {
-        let is_current = |followed: &[Followed]| {
+        let is_current = |followed: &[TrackedCollection]| {
             let mut followed = followed.iter();
             followed.all(|f| f.watcher.is_some() && f.seen == f.collection.version())
         };
@@ -98,8 +99,8 @@ impl State {
         self.is_torn = false;
     }
 
-    /// An object that is gone meanwhile looks like one that never was: all are read anew, so that
-    /// nothing stays granted that was revoked.
+    /// A full read cannot distinguish a deleted object from one that never existed: the authorizer
+    /// is rebuilt from all objects, so that no revoked permission stays granted.
     fn forget(&mut self) {
         self.authorizer = Authorizer::default();
         for followed in self.policy.iter_mut().chain(&mut self.graph) {
@@ -116,12 +117,12 @@ impl State {
     }
 }
 
-fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<Followed> {
+fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<TrackedCollection> {
     let kinds = resources.iter().filter_map(|(group, plural)| {
         let kind = kinds::by_resource(group, "v1", plural)?;
         cache.collection(kind)
     });
-    let followed = kinds.map(|collection| Followed {
+    let followed = kinds.map(|collection| TrackedCollection {
         collection: Arc::clone(collection),
         watcher: None,
         seen: 0,
@@ -129,10 +130,10 @@ fn follow(cache: &Cache, resources: &[(&str, &str)]) -> Vec<Followed> {
     followed.collect()
 }
 
-impl Followed {
-    /// Fails when changes are missing.
+impl TrackedCollection {
+    /// Returns an error if changes are missing.
     fn catch_up(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
-        // Changes from here on may be missed by what follows and are looked at next time.
+        // Changes from here on may be missed below; the next call reads them.
         let version = self.collection.version();
         self.observe_changes(authorizer)?;
         self.seen = version;
@@ -141,19 +142,19 @@ impl Followed {
 
     fn observe_changes(&mut self, authorizer: &mut Authorizer) -> Result<(), Expired> {
         let kind = self.collection.kind();
-        // An object that cannot be read is as one that is gone: it grants nothing, and hides no
-        // other.
+        // An object that cannot be decoded counts as deleted: it grants nothing, and does not
+        // affect other objects.
         let mut observe = |object: &Object, is_there: bool| {
             let (namespace, name) = (object.namespace(), object.name());
             let value = is_there.then(|| object.value()).transpose();
             let value = value.unwrap_or_else(|error| {
-                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+                tracing::warn!(%namespace, %name, %error, "ignoring object that cannot be decoded in authorization");
                 None
             });
             let value = value.as_ref();
             let observed = authorizer.observe(kind.group, kind.plural, namespace, name, value);
             if let Err(error) = observed {
-                tracing::warn!(%namespace, %name, %error, "ignored in decisions about access");
+                tracing::warn!(%namespace, %name, %error, "ignoring object that cannot be decoded in authorization");
             }
         };
         if let Some(watcher) = &mut self.watcher {
@@ -163,8 +164,8 @@ impl Followed {
                     return Ok(());
                 }
                 for event in batch {
-                    if let Some((sort, object)) = event.seen(|_| true) {
-                        observe(object, sort != Sort::Deleted);
+                    if let Some((event_type, object)) = event.seen(|_| true) {
+                        observe(object, event_type != EventType::Deleted);
                     }
                 }
             }

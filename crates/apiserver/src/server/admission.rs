@@ -1,18 +1,18 @@
-//! What stands between a request and the store, in upstream's order.
+//! Admission: the checks between a request and the store, in upstream's order.
 //!
-//! The rules themselves are pure and live in `machinery::admission`, `auth` and core; this is where
-//! they get to know the cluster and the caller.
+//! The rules themselves are pure and live in `machinery::admission`, `auth` and core; this file
+//! supplies the state of the cluster and the caller.
 
 use serde_json::Value;
 
 use super::call::Call;
-use super::quota::{Charges, charge};
+use super::quota::{QuotaUpdates, charge};
 use super::service_account;
 use super::signing;
 use super::write::{name_of, namespace_of};
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::node::{self, Denial, Operation};
-use crate::auth::rbac::Refusal;
+use crate::auth::rbac::EscalationError;
 use crate::auth::rbac::{self, PolicyKind, PolicyWrite};
 use crate::kinds::{self, Kind};
 use crate::machinery::admission::{self, Cluster};
@@ -25,25 +25,25 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// Priority classes that cannot be deleted.
 const SYSTEM_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
-/// The rules for one write.
+/// Admission of one write.
 #[derive(Debug)]
 pub(crate) struct Gate<'a> {
     pub(super) call: &'a Call<'a>,
     pub(super) part: Part,
     operation: Operation,
     cluster: Cluster,
-    /// What the caller should be told.
+    /// Warnings for the caller.
     pub(super) warnings: Vec<String>,
 }
 
 impl Call<'_> {
-    /// The rules for a body that asks for something to be done with the object that the path names.
+    /// Admission of a body that requests an action on the object that the path names.
     pub(crate) fn admit_action(&self, body: &Value) -> Result<(), Status> {
         self.check_namespace(&self.target.namespace, body)?;
         self.check_node(Operation::Create, body, None)
     }
 
-    /// The rules for a delete; `old` is the object that would go.
+    /// Admission of a delete; `old` is the object to be deleted.
     pub(crate) fn admit_delete(&self, old: &Value) -> Result<(), Status> {
         let name = name_of(old);
         let is = |group, kind| (self.kind.group, self.kind.kind) == (group, kind);
@@ -69,7 +69,7 @@ impl Call<'_> {
         Status::forbidden(self.kind, name, reason)
     }
 
-    /// NamespaceLifecycle: nothing new in namespaces that are not there or on their way out.
+    /// NamespaceLifecycle: no new objects in namespaces that are missing or terminating.
     fn check_namespace(&self, namespace: &str, object: &Value) -> Result<(), Status> {
         let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
         let namespaces = self.server.cache.collection(row);
@@ -92,7 +92,7 @@ impl Call<'_> {
         Err(status)
     }
 
-    /// NodeRestriction: a node writes about itself and its pods.
+    /// NodeRestriction: a node writes only its own Node object and its pods.
     fn check_node(
         &self,
         operation: Operation,
@@ -103,7 +103,7 @@ impl Call<'_> {
             return Ok(());
         }
         let old = old.unwrap_or(&Value::Null);
-        // A delete has no object of its own.
+        // A delete request has no object of its own.
         let shown = if object.is_null() { old } else { object };
         let write = node::Write {
             operation,
@@ -135,7 +135,7 @@ impl Call<'_> {
 }
 
 impl<'a> Gate<'a> {
-    /// The rules for a request.
+    /// The checks of a request.
     pub(crate) fn new(call: &'a Call<'a>, part: Part, operation: Operation) -> Gate<'a> {
         let (server, namespace) = (call.server, &call.target.namespace);
         let cluster = server
@@ -158,7 +158,7 @@ impl<'a> Gate<'a> {
         self.call.forbidden(object, reason)
     }
 
-    /// A user who makes an object by PUT or by applying it has to be allowed to create it, too.
+    /// A user that creates an object by PUT or by applying it needs the `create` permission, too.
     ///
     /// Matches v1.36 apiserver/pkg/endpoints/handlers/update.go, `withAuthorization`.
     fn check_creator(&self) -> Result<(), Status> {
@@ -178,7 +178,7 @@ impl<'a> Gate<'a> {
         self.call.server.authorize(self.call.user, &attributes)
     }
 
-    /// Nobody gives away more than they have.
+    /// No user grants more permissions than it has.
     fn check_policy(&self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         if self.kind().group != rbac::GROUP {
             return Ok(());
@@ -199,28 +199,28 @@ impl<'a> Gate<'a> {
             rbac::check_write(authorizer.policy(), user, &write)
         });
         refused.map_err(|refusal| match refusal {
-            Refusal::Forbidden(forbidden) => Status::denied(
+            EscalationError::Forbidden(forbidden) => Status::denied(
                 &forbidden.group,
                 &forbidden.resource,
                 &forbidden.name,
                 &forbidden.reason,
             ),
-            Refusal::NotFound { resource, name } => {
+            EscalationError::NotFound { resource, name } => {
                 let row = kinds::by_resource(rbac::GROUP, "v1", resource);
                 Status::not_found(row.unwrap_or(self.kind()), &name)
             }
-            Refusal::Malformed(reason) => Status::bad_request(reason),
+            EscalationError::Malformed(reason) => Status::bad_request(reason),
         })
     }
 
-    /// ResourceQuota, always last: what the write adds to the quotas of the namespace, to be stored
-    /// with it.
+    /// ResourceQuota, always last: the usage that the write adds to the quotas of the namespace, to
+    /// be stored with it.
     pub(crate) async fn charge(
         &self,
         object: &Value,
         old: Option<&Value>,
         is_dry_run: bool,
-    ) -> Result<Charges, Status> {
+    ) -> Result<QuotaUpdates, Status> {
         let may_count = match self.operation {
             Operation::Create => true,
             Operation::Update => {
@@ -229,13 +229,13 @@ impl<'a> Gate<'a> {
             Operation::Delete => false,
         };
         if !may_count || !self.kind().is_namespaced() || is_dry_run {
-            return Ok(Charges::default());
+            return Ok(QuotaUpdates::default());
         }
         charge(self.call, object, old).map_err(|reason| self.forbidden(object, &reason))
     }
 }
 
-/// Quotas look at changes of these; all others count by their number alone.
+/// Quotas depend on the contents of these kinds; all others count by number only.
 fn is_grown_by_updates(kind: &Kind) -> bool {
     matches!(
         (kind.group, kind.kind),

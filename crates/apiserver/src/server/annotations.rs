@@ -1,4 +1,4 @@
-//! What admission adds to a request's event in the audit log.
+//! Annotations that admission adds to a request's audit event.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) struct Annotations(Mutex<BTreeMap<String, String>>);
 
 impl Annotations {
-    /// Sets one. A request that is tried anew says it again.
+    /// Sets an annotation. A retried request sets it again.
     pub(crate) fn set(&self, key: String, value: String) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(key, value);

@@ -1,5 +1,5 @@
-//! What every cluster has: namespaces, roles, priority classes, and in each namespace an account
-//! and the certificate to trust.
+//! Objects that every cluster has: namespaces, roles, priority classes, and in each namespace a
+//! service account and the CA certificate.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -16,24 +16,24 @@ use serde_json::{Value, json};
 use super::call::{key, time_text};
 use super::{Server, identity, respond};
 use crate::auth::rbac::{self, Change, Standard};
-use crate::cache::{self, Sort};
+use crate::cache::{self, EventType};
 use crate::kinds::{self, Kind};
 use crate::store::{self, Outcome, Txn};
 
-/// An etcd that elects a leader, or starts with this server, is back by then.
+/// An etcd that elects a leader, or starts with this server, is available by then.
 const AVAILABLE_WITHIN: Duration = Duration::from_secs(30);
 
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Puts into place what is missing. What is there already is left alone, except for what the
-/// standard roles must grant.
-pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
-    // All at once: the store makes one flush of many writes.
+/// Creates the objects that are missing. Existing objects are left alone, except for permissions
+/// that the standard roles must grant.
+pub(super) async fn ensure_defaults(server: &Arc<Server>) -> Result<(), String> {
+    // In parallel: the store commits many writes with one flush.
     let namespaces = NAMESPACES.map(|name| async move {
         server.ensure("", "namespaces", namespace(name)).await?;
-        server.furnish_namespace(name).await
+        server.ensure_namespace_defaults(name).await
     });
     try_join_all(namespaces).await?;
     for (name, value, description) in [
@@ -61,9 +61,9 @@ pub(super) async fn furnish(server: &Arc<Server>) -> Result<(), String> {
     }
     server.settle().await?;
     let configuration = server.authentication_configuration();
-    server.put_right("configmaps", configuration).await?;
+    server.repair("configmaps", configuration).await?;
     server
-        .put_right("configmaps", server.kubelet_serving_authority())
+        .repair("configmaps", server.kubelet_serving_authority())
         .await?;
     let changes = rbac::reconcile(&Standard::new(), server.as_ref()).into_iter();
     try_join_all(changes.map(|change| server.apply_policy(change))).await?;
@@ -78,8 +78,8 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// Furnishes every namespace that appears, whoever made it, and puts back what is deleted from one
-/// that stays.
+/// Creates the default objects of every new namespace, and recreates them when they are deleted
+/// from a namespace that stays.
 pub(super) fn follow_namespaces(server: &Arc<Server>) {
     for (plural, task) in [
         ("namespaces", "namespace-defaults-controller"),
@@ -107,11 +107,13 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
         };
         let (_, mut watcher) = collection.list_and_watch("");
         let mut stop = strong.stopping();
-        // What was deleted while no task looked.
+        // Objects that were deleted while the task was not running.
         let namespaces = kinds::by_resource("", "v1", "namespaces");
         let namespaces = namespaces.and_then(|kind| strong.cache.collection(kind));
         for namespace in namespaces.into_iter().flat_map(|all| all.list("", None)) {
-            strong.furnish_or_warn(namespace.name()).await;
+            strong
+                .ensure_namespace_defaults_or_warn(namespace.name())
+                .await;
         }
         drop(strong);
         loop {
@@ -124,22 +126,22 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
                 return;
             };
             for event in batch {
-                let Some((sort, object)) = event.seen(|_| true) else {
+                let Some((event_type, object)) = event.seen(|_| true) else {
                     continue;
                 };
                 let is_missing = match kind.plural {
-                    "namespaces" => sort == Sort::Added,
+                    "namespaces" => event_type == EventType::Added,
                     "serviceaccounts" => {
-                        sort == Sort::Deleted && object.name() == DEFAULT_SERVICE_ACCOUNT
+                        event_type == EventType::Deleted && object.name() == DEFAULT_SERVICE_ACCOUNT
                     }
-                    _ => sort != Sort::Added && object.name() == ROOT_CA_CONFIG_MAP,
+                    _ => event_type != EventType::Added && object.name() == ROOT_CA_CONFIG_MAP,
                 };
                 if is_missing {
                     let namespace = match kind.plural {
                         "namespaces" => object.name(),
                         _ => object.namespace(),
                     };
-                    server.furnish_or_warn(namespace).await;
+                    server.ensure_namespace_defaults_or_warn(namespace).await;
                 }
             }
         }
@@ -147,14 +149,18 @@ async fn follow(server: Weak<Server>, kind: &'static Kind) {
 }
 
 impl Server {
-    async fn furnish_or_warn(&self, namespace: &str) {
-        if let Err(error) = self.furnish_namespace(namespace).await {
-            tracing::warn!(namespace, error, "namespace not furnished");
+    async fn ensure_namespace_defaults_or_warn(&self, namespace: &str) {
+        if let Err(error) = self.ensure_namespace_defaults(namespace).await {
+            tracing::warn!(
+                namespace,
+                error,
+                "failed to create default objects of namespace"
+            );
         }
     }
 
-    /// Gives a namespace its account and the certificate to trust, unless it is on its way out.
-    pub(super) async fn furnish_namespace(&self, namespace: &str) -> Result<(), String> {
+    /// Creates a namespace's default service account and CA config map, unless it is terminating.
+    pub(super) async fn ensure_namespace_defaults(&self, namespace: &str) -> Result<(), String> {
         let row = kinds::by_resource("", "v1", "namespaces");
         let stored = row.and_then(|row| self.cache.collection(row)?.get(namespace));
         let stored = stored.and_then(|stored| stored.value().ok());
@@ -172,10 +178,10 @@ impl Server {
             },
             "data": {ROOT_CA_KEY: self.authority.certificate_pem()},
         });
-        self.put_right("configmaps", trusted).await
+        self.repair("configmaps", trusted).await
     }
 
-    /// What other servers of the cluster need to believe this one's clients.
+    /// The certificate with which other servers of the cluster verify this server's clients.
     fn authentication_configuration(&self) -> Value {
         json!({
             "metadata": {
@@ -186,7 +192,7 @@ impl Server {
         })
     }
 
-    /// What clients that ask nodes directly need in order to believe them.
+    /// The certificate with which clients that connect to nodes verify them.
     fn kubelet_serving_authority(&self) -> Value {
         json!({
             "metadata": {"name": "kubelet-serving-ca", "namespace": "kube-system"},
@@ -194,8 +200,8 @@ impl Server {
         })
     }
 
-    /// Stores an object unless there is one of its name. Every cluster has it, so it is stored even
-    /// while the store is full.
+    /// Stores an object unless one of that name exists. Every cluster has it, so it is stored even
+    /// if the store is full.
     async fn ensure(&self, group: &str, plural: &str, object: Value) -> Result<(), String> {
         let kind = kinds::by_resource(group, "v1", plural)
             .ok_or_else(|| format!("{plural} are not served"))?;
@@ -211,8 +217,8 @@ impl Server {
         Ok(())
     }
 
-    /// Stores a config map, or its data if there is one that says something else.
-    async fn put_right(&self, plural: &str, object: Value) -> Result<(), String> {
+    /// Stores a config map, or its data if the existing one has other data.
+    async fn repair(&self, plural: &str, object: Value) -> Result<(), String> {
         let kind = kinds::by_resource("", "v1", plural)
             .ok_or_else(|| format!("{plural} are not served"))?;
         let mut object = completed(kind, object);
@@ -235,7 +241,7 @@ impl Server {
             meta.remove("resourceVersion");
         }
         let txn = Txn::update(key, existing.revision(), cache::encode(&found));
-        // Whoever was faster is looked at again when the change arrives.
+        // After a conflict, the change event triggers another check.
         let stored = self.commit(txn).await;
         stored.map(|_| ()).map_err(|error| error.to_string())
     }
@@ -251,7 +257,7 @@ impl Server {
             .ok_or_else(|| format!("{} are not served", policy.resource()))?;
         let mut object = completed(kind, object);
         let (key, short_key) = self.place(kind, &object)?;
-        // A standard role that cannot be read is put right as one that says too little.
+        // A standard role that cannot be decoded is replaced like one that grants too little.
         let collection = self.cache.collection(kind);
         let is_unreadable = collection.is_some_and(|all| all.unreadable(&short_key).is_some());
         let replaces = replaces || is_unreadable;
@@ -281,15 +287,15 @@ impl Server {
         Ok((format!("{}{short}", collection.prefix()), short))
     }
 
-    /// Commits, also on a full disk, and again if the store is not available: what is put into place
-    /// here may happen twice.
+    /// Commits, even if the disk is full, and retries while the store is unavailable: these writes
+    /// are idempotent.
     async fn commit(&self, txn: Txn) -> Result<Outcome, store::Error> {
         let txn = txn.urgent();
         let deadline = Instant::now() + AVAILABLE_WITHIN;
         loop {
             match self.store.txn(txn.clone()).await {
                 Err(error @ store::Error::Unavailable { .. }) if Instant::now() < deadline => {
-                    tracing::warn!(%error, "the store is not available, trying again");
+                    tracing::warn!(%error, "store unavailable, retrying");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
                 outcome => return outcome,
@@ -297,7 +303,7 @@ impl Server {
         }
     }
 
-    /// Waits until the cache has seen what was just written.
+    /// Waits until the cache has applied the writes above.
     async fn settle(&self) -> Result<(), String> {
         let current = self.store.current_revision().await;
         let current = current.map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! The store as the server writes to it: the one gate that every stored object passes,
-//! whichever caller made it and on whichever way.
+//! The store as the server writes to it: every object to be stored passes this check, whichever
+//! caller or request it comes from.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::{
     Write,
 };
 
-/// A store that takes no object that clients could not read back. The store below bounds sizes.
+/// A store that rejects objects that clients could not decode. The store below limits sizes.
 #[derive(Debug)]
 pub(super) struct Bounded(Arc<dyn Store>);
 
@@ -22,7 +22,7 @@ impl Bounded {
     }
 }
 
-/// Refuses what is nested too deeply.
+/// Rejects a value that is nested too deeply.
 pub(super) fn check(key: &[u8], value: &[u8]) -> Result<(), Error> {
     bounds::check(value).map_err(|source| Error::TooDeep {
         key: String::from_utf8_lossy(key).into_owned(),

@@ -1,4 +1,4 @@
-//! One request, as the handlers see it: authenticated, authorized and routed.
+//! One request as the handlers get it: authenticated, authorized and routed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::Server;
 use super::annotations::Annotations;
 use super::handle::Origin;
-use super::limits::{Held, Level, Need};
+use super::limits::{Level, Permit, RequestKind};
 use super::route::Target;
 use crate::auth::identity::User;
 use crate::body::Body;
@@ -23,10 +23,10 @@ use crate::kinds::{Kind, Subresource};
 use crate::machinery::write::BodyFormat;
 use crate::status::Status;
 
-/// Bodies beyond this are refused, as upstream does.
+/// Larger bodies are rejected, as upstream does.
 pub(crate) const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
-/// How long a body may take: some time to begin, then a least rate, and never longer than that.
+/// How long a body may take: a time to begin, then a minimum rate, and a maximum in total.
 const FIRST_BYTES: Duration = Duration::from_secs(10);
 const SLOWEST_BYTES_PER_MILLISECOND: u64 = 16;
 const LONGEST: Duration = Duration::from_secs(60);
@@ -36,29 +36,29 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Call<'a> {
     /// The server.
     pub server: &'a Server,
-    /// Who asks.
+    /// The user.
     pub user: &'a User,
     /// Where the request comes from.
     pub origin: Origin,
-    /// Whether the user is another than the one who asks.
+    /// Whether the user is impersonated.
     pub is_impersonated: bool,
     /// The verb that the request was authorized for.
     pub verb: &'static str,
-    /// Which places the user may have.
+    /// Which seats the user may have.
     pub level: Level,
-    /// What is asked for, as the path names it.
+    /// The target of the request, as the path names it.
     pub target: &'a Target,
-    /// Its row.
+    /// The kind of the target.
     pub kind: &'static Kind,
-    /// The part of the object, if the path names one.
+    /// The subresource, if the path names one.
     pub subresource: Option<&'static Subresource>,
-    /// What the address asks for beyond the path.
+    /// The query parameters.
     pub query: &'a Query,
     /// The headers.
     pub headers: &'a HeaderMap,
-    /// When the request came.
+    /// When the request arrived.
     pub now: Timestamp,
-    /// What admission has to say about it in the audit log.
+    /// Annotations that admission adds to the audit event.
     pub annotations: &'a Annotations,
 }
 
@@ -68,7 +68,7 @@ impl Call<'_> {
         header(self.headers, &name)
     }
 
-    /// The form of the answer.
+    /// The output format of the response.
     pub(crate) fn output(&self, endpoint: Endpoint) -> Result<Output, Status> {
         // Clients may repeat the header instead of joining its values.
         let accept: Vec<&str> = self
@@ -81,7 +81,7 @@ impl Call<'_> {
         negotiation::negotiate_output(&accept, endpoint).map_err(|error| not_acceptable(&error))
     }
 
-    /// Whether a person reads the answer.
+    /// Whether the response is printed for people.
     pub(crate) fn is_pretty(&self) -> bool {
         negotiation::is_pretty(self.query.first("pretty"), self.header(USER_AGENT))
     }
@@ -92,7 +92,7 @@ impl Call<'_> {
         format.map_err(|error| Status::new(415, "UnsupportedMediaType", error.to_string()))
     }
 
-    /// Who owns the written fields: the query says, else the client's name.
+    /// The field manager: the query parameter, else the client's name.
     pub(crate) fn field_manager(&self, given: &str) -> String {
         if !given.is_empty() {
             return given.to_owned();
@@ -111,8 +111,8 @@ impl Call<'_> {
         }
     }
 
-    /// A place for something that the request needs besides its own.
-    pub(crate) async fn enter(&self, need: Need) -> Result<Held, Status> {
+    /// Takes a seat for a resource that the request needs besides its own seat.
+    pub(crate) async fn enter(&self, need: RequestKind) -> Result<Permit, Status> {
         let limits = &self.server.limits;
         limits.enter(need, self.level, self.user).await
     }
@@ -127,7 +127,7 @@ impl Call<'_> {
         key(self.kind, &self.target.namespace, name)
     }
 
-    /// What all keys of a list begin with.
+    /// The prefix of all keys of a list.
     pub(crate) fn list_prefix(&self) -> String {
         if self.kind.is_namespaced() && !self.target.namespace.is_empty() {
             format!("{}/", self.target.namespace)
@@ -164,7 +164,7 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a
     value.unwrap_or_default()
 }
 
-/// The 406 for an answer that the client does not take.
+/// The 406 for a response format that the client does not accept.
 pub(crate) fn not_acceptable(error: &NotAcceptable) -> Status {
     let status = Status::new(406, "NotAcceptable", error.to_string());
     match error {

@@ -1,4 +1,4 @@
-//! Waiting for a time of the machine's clock, which may be set meanwhile.
+//! Waiting for a wall-clock time. The clock may be set meanwhile.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use super::respond;
 use crate::auth::authority::Term;
 
-/// The longest sleep in one go: clocks are set, and machines are put to sleep.
+/// The longest single sleep: clocks are set, and machines are suspended.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// Waits until the clock is beyond that time.

@@ -1,9 +1,9 @@
 //! How many connections a client may have.
 //!
-//! Anyone who reaches the port can open them, so each address has few until its client has shown
-//! who it is; after that they count for the user. When there is one too many, the oldest is closed:
-//! a client that means it has authenticated long before, and one that floods the port drives itself
-//! out, not a client at the same address that comes after it.
+//! Any client that reaches the port can open connections, so each address has few until its client
+//! has authenticated; after that they count for the user. When there is one too many, the oldest is
+//! closed: a legitimate client has authenticated long before, and a client that floods the port
+//! closes its own connections, not those of a later client at the same address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The most of one address that have not authenticated.
+/// Maximum of unauthenticated connections per address.
 const EACH_ADDRESS: usize = 128;
 
-/// The most of one user: pods on all nodes may share an account.
+/// Maximum per user: pods on all nodes may share a service account.
 const EACH_USER: usize = 4096;
 
-/// For whom a connection counts.
+/// What a connection counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Address(IpAddr),
@@ -33,7 +33,7 @@ impl Owner {
     }
 }
 
-/// All of them.
+/// All open connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     state: Mutex<State>,
@@ -52,7 +52,7 @@ struct Open {
     has_to_close: Arc<Notify>,
 }
 
-/// One of them; no longer counted when dropped.
+/// An open connection; no longer counted when dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     all: Arc<Connections>,
@@ -66,7 +66,7 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection from an address.
+    /// Adds a connection from an address.
     pub(super) fn open(self: &Arc<Self>, address: IpAddr) -> Connection {
         let owner = Owner::Address(source_of(address));
         let has_to_close = Arc::new(Notify::new());
@@ -110,7 +110,7 @@ impl State {
 }
 
 impl Connection {
-    /// The client has shown who it is.
+    /// The client has authenticated as this user.
     pub(super) fn is_of(&self, user: &str) {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(&*owner, Owner::User(known) if known == user) {
@@ -122,7 +122,7 @@ impl Connection {
         state.add(&owner, self.number, &self.has_to_close);
     }
 
-    /// Done when it has to end for others.
+    /// Resolves when the connection has to be closed in favour of others.
     pub(super) async fn has_to_close(&self) {
         self.has_to_close.notified().await;
     }
@@ -135,8 +135,8 @@ impl Drop for Connection {
     }
 }
 
-/// What counts as one address: of IPv6 the network, since each host has more addresses than could
-/// be counted.
+/// What counts as one address: for IPv6 the network, since each host has too many addresses to
+/// count.
 fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_an_address_makes_room() {
+    fn oldest_connection_of_an_address_is_closed() {
         let all = Arc::new(Connections::default());
         let open = |address: &str| all.open(address.parse().unwrap());
         let known = open("10.0.0.1");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_user_makes_room_wherever_it_is() {
+    fn oldest_connection_of_a_user_is_closed_across_addresses() {
         let all = Arc::new(Connections::default());
         let open = |address: &str, user: &str| {
             let connection = all.open(address.parse().unwrap());

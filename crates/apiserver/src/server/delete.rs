@@ -1,4 +1,4 @@
-//! Deleting objects: at once, gracefully, or when their finalizers are gone.
+//! Deleting objects: immediately, gracefully, or once their finalizers are removed.
 //!
 //! Matches v1.36 apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
 
@@ -21,27 +21,27 @@ use crate::machinery::write::{Accepted, BodyFormat, Part};
 use crate::status::Status;
 use crate::store::{self, Txn};
 
-/// What one must be allowed to do with an object to remove it unseen.
-const UNSEEN_VERB: &str = "unsafe-delete-ignore-read-errors";
+/// The verb needed to remove an object that cannot be decoded.
+const UNSAFE_DELETE_VERB: &str = "unsafe-delete-ignore-read-errors";
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 /// How a delete ended.
 enum Outcome {
-    /// The object is gone; this was it.
+    /// The object was deleted; its last state.
     Gone(Value),
-    /// It is marked and will go.
+    /// The object is marked for deletion.
     Marked,
 }
 
 impl Call<'_> {
-    /// The options of a delete: of the body if there is one, else of the address.
+    /// The delete options: from the body if there is one, else from the query.
     fn delete_options(&self, bytes: &[u8]) -> Result<DeleteOptions, Status> {
         if bytes.is_empty() {
             return DeleteOptions::from_query(self.query).map_err(Status::from);
         }
-        // Every group has its own name for them, and clients are free in their choice.
+        // Every group has its own name for them, and clients may use any.
         let undecodable = |error: String| Status::bad_request(format!("DeleteOptions: {error}"));
         let body: Value = match self.body_format()? {
             BodyFormat::Protobuf => protobuf::decode(bytes, "v1", "DeleteOptions")
@@ -61,12 +61,12 @@ impl Call<'_> {
         DeleteOptions::from_body(&body).map_err(Status::from)
     }
 
-    /// Answers a DELETE of one object.
+    /// Handles a DELETE of one object.
     pub(crate) async fn delete(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
         if options.ignores_read_error {
-            return self.delete_unseen(&options).await;
+            return self.delete_undecodable(&options).await;
         }
         let (done, outcome) = self
             .delete_object(&options, |old| self.admit_delete(old))
@@ -74,8 +74,8 @@ impl Call<'_> {
         let mut response = match outcome {
             Outcome::Gone(object) if !self.kind.strategy.returns_deleted_object => {
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-                let gone = Status::success(self.kind, &self.target.name, uid);
-                respond::status_as(&gone, self.is_pretty())
+                let status = Status::success(self.kind, &self.target.name, uid);
+                respond::status_as(&status, self.is_pretty())
             }
             Outcome::Gone(_) | Outcome::Marked => self.object_as(200, &done.json, output)?,
         };
@@ -83,14 +83,14 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// Removes what is stored and cannot be read, without any of the checks that would look at it.
+    /// Removes an object that cannot be decoded, without the checks that would need it.
     ///
     /// Matches v1.36 registry/generic/registry/corrupt_obj_deleter.go.
-    async fn delete_unseen(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
+    async fn delete_undecodable(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
         let Kind { group, plural, .. } = *self.kind;
         let name = self.target.name.as_str();
         let attributes = Attributes::resource(
-            UNSEEN_VERB,
+            UNSAFE_DELETE_VERB,
             Resource {
                 group,
                 resource: plural,
@@ -111,7 +111,7 @@ impl Call<'_> {
                 &refusal.reason,
             )
         })?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let (collection, key) = (self.collection()?, self.key());
         let Some(revision) = collection.unreadable(&key) else {
             self.stored("").await?;
@@ -127,14 +127,14 @@ impl Call<'_> {
         let full_key = format!("{}{key}", collection.prefix());
         match self.commit(Txn::remove(full_key, revision)).await? {
             store::Outcome::Committed { .. } => {
-                let gone = Status::success(self.kind, name, "");
-                Ok(respond::status_as(&gone, self.is_pretty()))
+                let status = Status::success(self.kind, name, "");
+                Ok(respond::status_as(&status, self.is_pretty()))
             }
             store::Outcome::Conflict { .. } => Err(Status::modified(self.kind, name)),
         }
     }
 
-    /// Jobs keep their pods unless told otherwise, which surprises people.
+    /// Jobs orphan their pods by default, which surprises people: warn.
     fn cascade_warnings(&self, options: &DeleteOptions) -> Vec<String> {
         let says_nothing = options.propagation.is_none() && options.orphan_dependents.is_none();
         let is_job = (self.kind.group, self.kind.kind) == ("batch", "Job");
@@ -149,8 +149,8 @@ impl Call<'_> {
         ]
     }
 
-    /// Deletes the object that the path names, as far as the options and the object allow. What
-    /// asked for it has been admitted in place of the delete.
+    /// Deletes the object that the path names, as far as the options and the object allow. The
+    /// action that requested it has been admitted in place of the delete.
     pub(super) async fn delete_now(&self, options: &DeleteOptions) -> Result<(), Status> {
         self.delete_object(options, |_| Ok(())).await.map(drop)
     }
@@ -159,7 +159,7 @@ impl Call<'_> {
         &self,
         options: &DeleteOptions,
         admit: impl Fn(&Value) -> Result<(), Status>,
-    ) -> Result<(super::write::Done, Outcome), Status> {
+    ) -> Result<(super::write::WriteOutcome, Outcome), Status> {
         let mut outcome = Outcome::Marked;
         let done = self
             .change(Part::Main, options.is_dry_run, |old, _| {
@@ -205,7 +205,7 @@ impl Call<'_> {
         check("ResourceVersion", version, found, "modified")
     }
 
-    /// What a delete does with the object as it is.
+    /// The effect of a delete on the object in its current state.
     fn mark(&self, old: &Value, options: &DeleteOptions) -> Change {
         let is_namespace = (self.kind.group, self.kind.kind) == ("", "Namespace");
         let mut object = without_version(old);
@@ -215,7 +215,7 @@ impl Call<'_> {
         let has_new_finalizers = finalizers != finalizers_of(old);
         set_finalizers(&mut object, &finalizers);
         if is_namespace && !is_terminating {
-            // The controller empties it first, whatever else holds it or not.
+            // The namespace controller empties a namespace first, with or without finalizers.
             object["metadata"]["deletionTimestamp"] = json!(self.now_text());
             part(&mut object, "status")["phase"] = json!("Terminating");
             return Change::Put(Accepted::unchecked(object));
@@ -224,7 +224,7 @@ impl Call<'_> {
             return Change::Nothing;
         }
         if is_terminating {
-            return self.mark_again(old, object, options, grace, has_new_finalizers);
+            return self.shorten_grace_period(old, object, options, grace, has_new_finalizers);
         }
         let is_held = !finalizers.is_empty();
         if !is_graceful(self.kind) && !is_held {
@@ -233,7 +233,7 @@ impl Call<'_> {
         let meta = &mut object["metadata"];
         meta["deletionTimestamp"] = json!(time_text(later(self.now, grace)));
         meta["deletionGracePeriodSeconds"] = json!(grace);
-        // Deletion is a change that controllers of the kind look at.
+        // Deletion increments the generation, so that controllers of the kind observe it.
         if let Some(generation) = meta["generation"].as_i64().filter(|g| *g > 0) {
             meta["generation"] = json!(generation + 1);
         }
@@ -243,8 +243,8 @@ impl Call<'_> {
         }
     }
 
-    /// A further delete may shorten the grace period, never prolong it.
-    fn mark_again(
+    /// A second delete may shorten the grace period, never extend it.
+    fn shorten_grace_period(
         &self,
         old: &Value,
         mut object: Value,
@@ -262,10 +262,10 @@ impl Call<'_> {
             let at = meta["deletionTimestamp"]
                 .as_str()
                 .and_then(Timestamp::from_rfc3339);
-            let asked = later(at.unwrap_or(self.now), -before);
-            let end = later(asked, grace);
-            // Time that has passed already is not given back, but a graceful delete stays one:
-            // whoever runs the object still ends it.
+            let requested = later(at.unwrap_or(self.now), -before);
+            let end = later(requested, grace);
+            // Time that has passed counts, but a graceful deletion stays graceful: the node still
+            // stops the pod.
             let (end, grace) = match end < self.now {
                 true => (self.now, grace.min(1)),
                 false => (end, grace),
@@ -280,14 +280,14 @@ impl Call<'_> {
         if before == 0 && !is_held {
             return Change::Remove(object);
         }
-        // Who is given time to end is left alone meanwhile.
+        // An object that is being deleted gracefully stays until then.
         match has_new_finalizers && before == 0 {
             true => Change::Put(Accepted::unchecked(object)),
             false => Change::Nothing,
         }
     }
 
-    /// Answers a DELETE of a collection: the objects that were there.
+    /// Handles a DELETE of a collection: returns the deleted objects.
     pub(crate) async fn delete_collection(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = self.delete_options(bytes)?;
@@ -305,7 +305,7 @@ impl Call<'_> {
         });
         let targets: Vec<Target> = targets.collect();
         let call_of = |target| Call { target, ..*self };
-        // All or none: a refusal half way through would leave the rest deleted.
+        // All or none: an error half way through would leave the rest deleted.
         for (target, object) in targets.iter().zip(&page.objects) {
             if let Ok(old) = object.value() {
                 call_of(target).admit_delete(&old)?;
@@ -318,9 +318,9 @@ impl Call<'_> {
                 .await
             {
                 Ok(_) => {}
-                // Somebody else was faster.
+                // Another caller deleted it first.
                 Err(status) if status.code == 404 => {}
-                // It has become unreadable meanwhile, and is no longer one of the collection.
+                // It has become undecodable meanwhile, and is no longer part of the collection.
                 Err(_) if self.collection()?.unreadable(object.key()).is_some() => {}
                 Err(status) => return Err(status),
             }
@@ -332,13 +332,13 @@ impl Call<'_> {
     }
 }
 
-/// Whether objects of the kind are given time to end.
+/// Whether objects of the kind are deleted gracefully.
 fn is_graceful(kind: &Kind) -> bool {
     (kind.group, kind.kind) == ("", "Pod")
 }
 
-/// How long the object may take to go.
-fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
+/// The grace period of the object.
+fn grace_period(kind: &Kind, object: &Value, requested: Option<i64>) -> i64 {
     if !is_graceful(kind) {
         return 0;
     }
@@ -350,14 +350,14 @@ fn grace_period(kind: &Kind, object: &Value, asked: Option<i64>) -> i64 {
     if !is_placed || has_ended {
         return 0;
     }
-    let wanted = asked.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
+    let wanted = requested.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
     match wanted.unwrap_or_default() {
         negative if negative < 0 => 1,
         seconds => seconds,
     }
 }
 
-/// The finalizers that the propagation policy asks for.
+/// The finalizers that the propagation policy requires.
 fn finalizers_after(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<String> {
     let mut finalizers = finalizers_of(old);
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
@@ -374,7 +374,7 @@ fn finalizers_after(kind: &Kind, old: &Value, options: &DeleteOptions) -> Vec<St
         Some(Propagation::Orphan) => (true, false),
         Some(Propagation::Foreground) => (false, true),
         Some(Propagation::Background) => (false, false),
-        // Finalizers that are there already express a wish too.
+        // Existing finalizers express a propagation policy too.
         None if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND)),
         None => (cascade == Cascade::Orphan, false),
     };
@@ -404,7 +404,7 @@ fn set_finalizers(object: &mut Value, finalizers: &[String]) {
     }
 }
 
-/// A namespace is held by what its spec says, too.
+/// A namespace is also held by the finalizers in its spec.
 fn has_namespace_finalizers(namespace: &Value) -> bool {
     let finalizers = namespace["spec"]["finalizers"].as_array();
     finalizers.is_some_and(|finalizers| !finalizers.is_empty())

@@ -1,4 +1,4 @@
-//! What is served beside the objects: discovery, OpenAPI, version, health, metrics, keys.
+//! Endpoints other than objects: discovery, OpenAPI, version, health, metrics, keys.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,24 +23,24 @@ use crate::status::{Details, Status};
 /// What `?verbose` lists, with the tasks of the server and its store; each can also be asked for by itself.
 const CHECKS: [&str; 3] = ["ping", "store", "cache"];
 
-/// Why a check fails is for logs.
+/// The reason of a failed check is in the log only.
 const WITHHELD: &str = "reason withheld";
 
-/// A cache that is further behind the store than this does not follow it.
-const CACHE_PATIENCE: Duration = Duration::from_secs(5);
+/// A cache further behind the store than this is not following it.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where other servers keep the kinds that are added to them.
+/// The paths of kinds that aggregated API servers add.
 pub(super) const CUSTOM_RESOURCES: (&str, &str, &str) =
     ("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
-/// Text is text, whatever it looks like.
+/// Browsers must not sniff another type.
 const NO_SNIFFING: (HeaderName, HeaderValue) = (
     http::header::X_CONTENT_TYPE_OPTIONS,
     HeaderValue::from_static("nosniff"),
 );
 
 impl Server {
-    /// Answers a GET of a document.
+    /// Handles a GET of a document.
     pub(super) async fn document(
         &self,
         path: &str,
@@ -93,12 +93,12 @@ impl Server {
                 Ok(reply(200, "application/json", self.tokens.discovery(&url)))
             }
             [] | [""] => Ok(json(200, &paths())),
-            _ => Ok(nothing_here()),
+            _ => Ok(unknown_path()),
         }
     }
 
-    /// A list without anything in it. Custom resources are not served, but kubectl looks there for
-    /// kinds that it does not find elsewhere, and tells people the cause only after it has looked.
+    /// An empty list. Custom resources are not served, but kubectl looks there for kinds that it
+    /// does not find elsewhere, and prints the actual error only after that lookup.
     pub(super) fn no_custom_resources(&self) -> Response<Body> {
         let (group, version, _) = CUSTOM_RESOURCES;
         let list = serde_json::json!({
@@ -160,7 +160,7 @@ impl Server {
     async fn check_health(&self, check: &str, endpoint: &str) -> Result<(), String> {
         let is_stopping = *self.stop.borrow();
         let is_well = match check {
-            // A server on a full store is alive: a new one would have no more room.
+            // A server with a full store is alive: a restart would not free space.
             "store" if endpoint == "readyz" => {
                 self.store_is_ready().await?;
                 self.store.current_revision().await.is_ok()
@@ -168,14 +168,14 @@ impl Server {
             "store" => self.store.current_revision().await.is_ok(),
             "cache" => {
                 let Ok(current) = self.store.current_revision().await else {
-                    // The check of the store says so.
+                    // The storage check reports it.
                     return Ok(());
                 };
                 let reached = self.cache.wait_for(current);
-                let reached = tokio::time::timeout(CACHE_PATIENCE, reached).await;
+                let reached = tokio::time::timeout(CATCH_UP_TIMEOUT, reached).await;
                 matches!(reached, Ok(Ok(_)))
             }
-            // A server that stops is alive, but takes nothing new.
+            // A server that shuts down is alive, but not ready.
             _ => endpoint != "readyz" || !is_stopping,
         };
         is_well.then_some(()).ok_or_else(|| WITHHELD.to_owned())
@@ -183,7 +183,7 @@ impl Server {
 }
 
 fn found(document: Option<Value>) -> Response<Body> {
-    document.map_or_else(nothing_here, |document| json(200, &document))
+    document.map_or_else(unknown_path, |document| json(200, &document))
 }
 
 fn not_acceptable_as(media_type: &str) -> Status {
@@ -191,14 +191,14 @@ fn not_acceptable_as(media_type: &str) -> Status {
     Status::new(406, "NotAcceptable", text).about(Details::default())
 }
 
-/// The answer where nothing is served at all. As upstream's, it is no Status.
-pub(super) fn nothing_here() -> Response<Body> {
+/// The 404 for an unknown path. As in upstream, it is not a Status.
+pub(super) fn unknown_path() -> Response<Body> {
     let mut response = reply(404, "text/plain; charset=utf-8", "404 page not found\n");
     response.headers_mut().insert(NO_SNIFFING.0, NO_SNIFFING.1);
     response
 }
 
-/// The aggregated document for those who take it, else the old one.
+/// The aggregated document for clients that accept it, else the legacy one.
 fn aggregated_or(
     headers: &HeaderMap,
     aggregated: &Document,
@@ -217,8 +217,8 @@ fn aggregated_or(
     response
 }
 
-/// A document with its tag, or 304 for those who have it. `is_immutable`: the address has the hash
-/// in it, so that it never means another document.
+/// A document with its ETag, or 304 for clients that have it. `is_immutable`: the URL contains the
+/// hash, so that its content never changes.
 fn cached(
     document: &Document,
     media_type: &'static str,
@@ -245,7 +245,7 @@ fn cached(
     response
 }
 
-/// What there is, for those who look around.
+/// The list of paths, for people.
 fn paths() -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in crate::kinds::GROUPS {

@@ -1,4 +1,4 @@
-//! EventRateLimit as the server runs it: the buckets, and what of an event decides.
+//! EventRateLimit in the server: the buckets, and the key of an event in them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -37,7 +37,7 @@ impl EventRates {
 }
 
 impl Gate<'_> {
-    /// Refuses events beyond the limits, in both of their encodings. A dry run costs nothing.
+    /// Rejects events beyond the limits, in both of their encodings. A dry run costs nothing.
     pub(super) fn check_event_rate(&self, object: &Value) -> Result<(), Status> {
         let rates = &self.call.server.event_rates;
         let is_dry_run = || {

@@ -1,4 +1,4 @@
-//! What admission knows about the cluster, read anew only when it has changed.
+//! The state of the cluster that admission uses, parsed again only when it has changed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::cache::{Cache, Collection};
 use crate::kinds;
 use crate::machinery::admission::Cluster;
 
-/// The facts, each with the version of the collection it was read from.
+/// The parsed state, each part with the version of the collection it was read from.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     known: Mutex<Known>,
@@ -33,7 +33,7 @@ struct Known {
     pod_security: (u64, BTreeMap<String, Arc<NamespacePolicy>>),
 }
 
-/// The LimitRanges of a namespace, and one of them that cannot be read.
+/// The LimitRanges of a namespace, or the first one that cannot be decoded.
 #[derive(Clone, Debug, Default)]
 struct LimitRanges {
     readable: Arc<Vec<LimitRangeView>>,
@@ -41,7 +41,7 @@ struct LimitRanges {
 }
 
 impl Facts {
-    /// What applies to objects of a namespace.
+    /// The admission settings for objects of a namespace.
     pub(crate) fn cluster(
         &self,
         cache: &Cache,
@@ -85,7 +85,7 @@ impl Facts {
 }
 
 impl Facts {
-    /// Which pods a namespace takes; `None` if there is no such namespace.
+    /// The Pod Security policy of a namespace; `None` if there is no such namespace.
     pub(crate) fn pod_security(
         &self,
         cache: &Cache,
@@ -111,7 +111,7 @@ impl Facts {
     }
 }
 
-/// Whether the namespace takes part in the override.
+/// Whether the override applies to the namespace.
 fn applies(overcommit: &Override, cache: &Cache, namespace: &str) -> bool {
     let stored = collection(cache, "", "namespaces").get(namespace);
     let parsed = stored.and_then(|stored| serde_json::from_slice(stored.json()).ok());
@@ -188,8 +188,8 @@ fn collection<'a>(cache: &'a Cache, group: &str, plural: &str) -> &'a Arc<Collec
         .expect("the kinds that admission asks for are stored")
 }
 
-/// All that can be read. What a pod names and is not among them does not exist, and the pod is
-/// refused.
+/// All objects that can be decoded. An object that a pod names and that is not among them does not
+/// exist, and the pod is rejected.
 fn all<K: DeserializeOwned>(collection: &Collection, prefix: &str) -> Vec<K> {
     let objects = collection.list(prefix, None);
     let parsed = objects

@@ -1,4 +1,4 @@
-//! The way of a request: who, may they, its body, is there room, what is it about, do it.
+//! The path of a request: authentication, authorization, body, limits, routing, handler.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::annotations::Annotations;
 use super::call::{Call, header, read_body};
-use super::documents::{CUSTOM_RESOURCES, nothing_here};
-use super::journey::{Journey, is_connection};
-use super::limits::{Held, Level, Need};
+use super::documents::{CUSTOM_RESOURCES, unknown_path};
+use super::limits::{Level, Permit, RequestKind};
 use super::listener::SMALL_BODY;
+use super::request_context::{RequestContext, is_connection};
 use super::respond;
 use super::route::{Route, Target};
 use super::{Server, identity};
 use crate::auth::attributes::{Attributes, Forbidden};
 use crate::auth::authorize::{Decision, impersonate};
 use crate::auth::identity::{
-    ANONYMOUS, Credentials, User, authenticate, token_from_header, token_from_web_socket_protocols,
-    wanted_user,
+    ANONYMOUS, Credentials, User, authenticate, requested_user, token_from_header,
+    token_from_web_socket_protocols,
 };
 use crate::body::{self, Body};
 use crate::http::query::Query;
 use crate::kinds::{self, Kind};
 use crate::status::{Details, Status};
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Peer {
     /// A client on a socket.
@@ -41,21 +41,21 @@ pub(crate) enum Peer {
 /// A client on a socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    /// Where it is.
+    /// The kind of peer.
     pub origin: Origin,
     /// Its address.
     pub address: IpAddr,
-    /// The certificate that it showed, if any.
+    /// Its client certificate, if any.
     pub shown: Option<Shown>,
 }
 
-/// A certificate that was shown and verified when the connection was made.
+/// A client certificate that was verified during the TLS handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub der: Arc<[u8]>,
-    /// The user it stands for: read once, not with every request.
+    /// The user it names: parsed once per connection, not per request.
     pub user: Option<User>,
-    /// When it ends. Connections may last longer.
+    /// When it expires. Connections may last longer.
     pub end: Timestamp,
 }
 
@@ -64,12 +64,12 @@ pub(crate) struct Shown {
 pub(crate) enum Origin {
     /// The machine of this server.
     ThisMachine,
-    /// Another one, which has this address as far as can be seen from here.
+    /// Another machine, with this address as far as this server can see.
     Elsewhere(IpAddr),
 }
 
 impl Client {
-    /// Whether a certificate says who the client is.
+    /// Whether a certificate authenticates the client.
     fn is_certified(&self) -> bool {
         self.shown
             .as_ref()
@@ -86,12 +86,12 @@ impl Peer {
     }
 }
 
-/// On answers to clients that have shown who they are, and not with a certificate: their name.
+/// Set on responses to clients that have authenticated without a certificate: the user's name.
 #[derive(Clone, Debug)]
 pub(crate) struct Authenticated(pub(crate) String);
 
 impl Server {
-    /// Answers a request. Whatever happens, there is an answer.
+    /// Handles a request. Every request gets a response.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         request: Request<Body>,
@@ -103,7 +103,7 @@ impl Server {
             "" => identity::uid(),
             given => given.chars().take(64).collect(),
         };
-        let mut journey = Journey {
+        let mut context = RequestContext {
             route: Route::of(parts.uri.path()),
             query: Query::parse(parts.uri.query().unwrap_or_default()),
             method: parts.method.clone(),
@@ -127,130 +127,133 @@ impl Server {
             body: None,
         };
         let request = Request::from_parts(parts, body);
-        let answer = self.answer(&mut journey, request, peer).await;
+        let answer = self.respond(&mut context, request, peer).await;
         let (mut response, refusal) = match answer {
             Ok(response) => (response, None),
             Err(status) => (
-                respond::status_as(&status, journey.is_pretty()),
+                respond::status_as(&status, context.is_pretty()),
                 Some(status),
             ),
         };
         let headers = response.headers_mut();
-        if let Ok(id) = HeaderValue::from_str(&journey.audit_id) {
+        if let Ok(id) = HeaderValue::from_str(&context.audit_id) {
             headers.insert(AUDIT_ID, id);
         }
         let private = HeaderValue::from_static("no-cache, private");
         headers.entry(CACHE_CONTROL).or_insert(private);
-        if let (Peer::Socket(client), Some(actor)) = (peer, &journey.actor)
+        if let (Peer::Socket(client), Some(actor)) = (peer, &context.actor)
             && !client.is_certified()
             && actor.name != ANONYMOUS
         {
             let user = Authenticated(actor.name.clone());
             response.extensions_mut().insert(user);
         }
-        self.count(&journey, response.status().as_u16(), started);
+        self.count(&context, response.status().as_u16(), started);
         match &self.audit {
             None => response,
             Some(audit) => {
                 audit
-                    .answered(&mut journey, response, refusal.as_ref())
+                    .record_response(&mut context, response, refusal.as_ref())
                     .await
             }
         }
     }
 
-    async fn answer(
+    async fn respond(
         self: &Arc<Self>,
-        journey: &mut Journey,
+        context: &mut RequestContext,
         request: Request<Body>,
         peer: &Peer,
     ) -> Result<Response<Body>, Status> {
-        self.see_decisive_changes().await;
-        let actor = self.identify(&journey.headers, peer, journey.now)?;
-        let actor = journey.actor.insert(actor).clone();
+        self.wait_for_access_changes().await;
+        let actor = self.identify(&context.headers, peer, context.now)?;
+        let actor = context.actor.insert(actor).clone();
         if let Some(audit) = &self.audit {
-            audit.received(journey).await?;
+            audit.received(context).await?;
         }
-        if let Some(other) = self.impersonated(journey, &actor)? {
-            journey.impersonated = Some(other);
+        if let Some(other) = self.impersonated(context, &actor)? {
+            context.impersonated = Some(other);
         }
-        let user = journey.impersonated.clone().unwrap_or(actor);
-        self.authorize_noting(journey, &user)?;
+        let user = context.impersonated.clone().unwrap_or(actor);
+        self.authorize_and_record(context, &user)?;
         let level = match peer {
             Peer::Trusted(_) => Level::Exempt,
             Peer::Socket(_) => Level::of(&user),
         };
         let origin = peer.origin();
-        if journey.is_long_running() {
+        if context.is_long_running() {
             return self
-                .answer_long(journey, &user, origin, level, request)
+                .respond_streaming(context, &user, origin, level, request)
                 .await;
         }
-        let (_body, request) = self.take_in(journey, &user, level, request).await?;
+        let (_body, request) = self.receive_body(context, &user, level, request).await?;
         let request = match &self.audit {
             None => request,
-            Some(audit) => audit.keep_body(journey, request).await?,
+            Some(audit) => audit.keep_body(context, request).await?,
         };
-        let _place = match journey.route {
+        let _seat = match context.route {
             Route::Objects(_) => {
-                let need = if journey.is_write() {
-                    Need::Write
+                let need = if context.is_write() {
+                    RequestKind::Write
                 } else {
-                    Need::Read
+                    RequestKind::Read
                 };
                 Some(self.limits.enter(need, level, &user).await?)
             }
             Route::Path(_) => None,
         };
-        let answer = self.dispatch(journey, &user, origin, level, request);
-        let timeout = journey.timeout()?;
+        let answer = self.dispatch(context, &user, origin, level, request);
+        let timeout = context.timeout()?;
         match tokio::time::timeout(timeout, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(timed_out()),
         }
     }
 
-    /// Watches and streams: they are counted, and need a place to read only until they have begun.
-    async fn answer_long(
+    /// Watches and streams: they are counted, and take a seat for reads only until they have begun.
+    async fn respond_streaming(
         self: &Arc<Self>,
-        journey: &Journey,
+        context: &RequestContext,
         user: &User,
         origin: Origin,
         level: Level,
         request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
-        let counted = self.limits.enter(Need::LongRunning, level, user).await?;
-        let beginning = match journey.verb() {
-            "watch" => Some(self.limits.enter(Need::Read, level, user).await?),
+        let counted = self
+            .limits
+            .enter(RequestKind::LongRunning, level, user)
+            .await?;
+        let beginning = match context.verb() {
+            "watch" => Some(self.limits.enter(RequestKind::Read, level, user).await?),
             _ => None,
         };
-        let answer = self.dispatch(journey, user, origin, level, request).await?;
+        let answer = self.dispatch(context, user, origin, level, request).await?;
         drop(beginning);
-        let running = self.metrics.long_running(journey.labels(0));
+        let running = self.metrics.long_running(context.labels(0));
         Ok(answer.map(|body| body::with(body, (running, counted))))
     }
 
-    /// Reads the body of a write before the write takes a place: a client that sends slowly keeps
-    /// none. What has arrived already, or is no body of an object, passes.
-    async fn take_in(
+    /// Reads the body of a write before the write takes a seat: a client that sends slowly occupies
+    /// none. A body that has already arrived, or is not an object, passes.
+    async fn receive_body(
         &self,
-        journey: &Journey,
+        context: &RequestContext,
         user: &User,
         level: Level,
         request: Request<Body>,
-    ) -> Result<(Held, Request<Body>), Status> {
+    ) -> Result<(Permit, Request<Body>), Status> {
         let has_arrived = matches!(request.body().size_hint().exact(), Some(..=SMALL_BODY));
-        if has_arrived || !journey.is_write() {
-            return Ok((Held::Nothing, request));
+        if has_arrived || !context.is_write() {
+            return Ok((Permit::Unlimited, request));
         }
-        // Kept until the answer, so that large bodies in memory are few.
-        let place = self.limits.enter(Need::Body, level, user).await?;
+        // Kept until the response, so that few large bodies are in memory.
+        let seat = self.limits.enter(RequestKind::Body, level, user).await?;
         let (parts, body) = request.into_parts();
         let bytes = read_body(body).await?;
-        Ok((place, Request::from_parts(parts, body::full(bytes))))
+        Ok((seat, Request::from_parts(parts, body::full(bytes))))
     }
 
-    /// Who asks.
+    /// The authenticated user.
     fn identify(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Result<User, Status> {
         let shown = match peer {
             Peer::Trusted(user) => return Ok(user.clone().authenticated()),
@@ -259,7 +262,10 @@ impl Server {
         let certificate = match shown {
             None => None,
             Some(shown) if now > shown.end => {
-                tracing::debug!("not authenticated: the certificate has ended");
+                tracing::debug!(
+                    error = "client certificate has expired",
+                    "unable to authenticate the request"
+                );
                 return Err(Status::unauthorized());
             }
             Some(Shown {
@@ -278,21 +284,21 @@ impl Server {
             token: by_header.or(by_protocol.as_deref()),
         };
         authenticate(credentials, &self.tokens, self, now).map_err(|error| {
-            tracing::debug!(%error, "not authenticated");
+            tracing::debug!(%error, "unable to authenticate the request");
             Status::unauthorized()
         })
     }
 
-    /// Whom the user acts for, if they say so and may.
-    fn impersonated(&self, journey: &Journey, user: &User) -> Result<Option<User>, Status> {
-        let pairs = journey.headers.iter();
+    /// The impersonated user, if impersonation is requested and allowed.
+    fn impersonated(&self, context: &RequestContext, user: &User) -> Result<Option<User>, Status> {
+        let pairs = context.headers.iter();
         let pairs = pairs.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let wanted =
-            wanted_user(pairs).map_err(|error| Status::internal_error(&error.to_string()))?;
+            requested_user(pairs).map_err(|error| Status::internal_error(&error.to_string()))?;
         let Some(wanted) = wanted else {
             return Ok(None);
         };
-        journey.with_attributes(|attributes| {
+        context.with_attributes(|attributes| {
             let acts = self.access.with(user, &self.cache, |authorizer| {
                 impersonate(authorizer, user, &wanted, attributes)
             });
@@ -300,7 +306,7 @@ impl Server {
         })
     }
 
-    /// Whether the user may do this; the refusal if not.
+    /// Authorizes the user for a request; the 403 otherwise.
     pub(super) fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), Status> {
         let checked = self.access.with(user, &self.cache, |authorizer| {
             authorizer.check(user, attributes)
@@ -308,12 +314,16 @@ impl Server {
         checked.map_err(|forbidden| denied(&forbidden))
     }
 
-    /// The same for a whole request, whose record says why.
-    fn authorize_noting(&self, journey: &mut Journey, user: &User) -> Result<(), Status> {
-        if journey.verdict.is_none() {
-            return journey.with_attributes(|attributes| self.authorize(user, attributes));
+    /// The same for a whole request; its audit event records the reason.
+    fn authorize_and_record(
+        &self,
+        context: &mut RequestContext,
+        user: &User,
+    ) -> Result<(), Status> {
+        if context.verdict.is_none() {
+            return context.with_attributes(|attributes| self.authorize(user, attributes));
         }
-        let (access, outcome) = journey.with_attributes(|attributes| {
+        let (access, outcome) = context.with_attributes(|attributes| {
             let decided = self.access.with(user, &self.cache, |authorizer| {
                 authorizer.authorize(user, attributes)
             });
@@ -325,25 +335,25 @@ impl Server {
                 }
             }
         });
-        journey.access = Some(access);
+        context.access = Some(access);
         outcome
     }
 
     async fn dispatch(
         self: &Arc<Self>,
-        journey: &Journey,
+        context: &RequestContext,
         user: &User,
         origin: Origin,
         level: Level,
         request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
-        let target = match &journey.route {
+        let target = match &context.route {
             Route::Objects(target) => target,
             Route::Path(path) => {
-                if !matches!(journey.method, Method::GET | Method::HEAD) {
+                if !matches!(context.method, Method::GET | Method::HEAD) {
                     return Err(Status::method_not_allowed());
                 }
-                return self.document(path, &journey.query, &journey.headers).await;
+                return self.document(path, &context.query, &context.headers).await;
             }
         };
         let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
@@ -354,7 +364,7 @@ impl Server {
             return match kinds::GROUPS.iter().find(is_served) {
                 Some(_) => Err(Status::unknown_path()),
                 None if target.is_list_of(CUSTOM_RESOURCES) => Ok(self.no_custom_resources()),
-                None => Ok(nothing_here()),
+                None => Ok(unknown_path()),
             };
         };
         let subresource = match target.subresource.as_str() {
@@ -362,42 +372,42 @@ impl Server {
             name => Some(kind.subresource(name).ok_or_else(Status::unknown_path)?),
         };
         check_scope(kind, target)?;
-        let is_read = matches!(journey.method, Method::GET | Method::HEAD);
+        let is_read = matches!(context.method, Method::GET | Method::HEAD);
         if kind.is_namespaced() && target.namespace.is_empty() && !is_read {
-            // Across namespaces there is nothing but lists and watches.
+            // Requests across namespaces are lists and watches only.
             return Err(Status::method_not_allowed());
         }
         let call = Call {
             server: self,
             user,
             origin,
-            is_impersonated: journey.impersonated.is_some(),
-            verb: journey.verb(),
+            is_impersonated: context.impersonated.is_some(),
+            verb: context.verb(),
             level,
             target,
             kind,
             subresource,
-            query: &journey.query,
-            headers: &journey.headers,
-            now: journey.now,
-            annotations: &journey.annotations,
+            query: &context.query,
+            headers: &context.headers,
+            now: context.now,
+            annotations: &context.annotations,
         };
         match subresource {
-            None => call.on_object(&journey.method, request).await,
+            None => call.on_object(&context.method, request).await,
             Some(part) => {
                 let mut request = request;
                 if is_connection(part.name) {
-                    // Streams and proxies pass the headers on.
-                    request.headers_mut().clone_from(&journey.headers);
+                    // Streams and proxies forward the headers.
+                    request.headers_mut().clone_from(&context.headers);
                 }
-                call.on_part(&journey.method, request).await
+                call.on_part(&context.method, request).await
             }
         }
     }
 
-    fn count(&self, journey: &Journey, code: u16, started: Instant) {
-        let labels = journey.labels(code);
-        let took = (!journey.is_long_running()).then(|| started.elapsed());
+    fn count(&self, context: &RequestContext, code: u16, started: Instant) {
+        let labels = context.labels(code);
+        let took = (!context.is_long_running()).then(|| started.elapsed());
         self.metrics.observe(labels, took);
     }
 }
@@ -418,8 +428,8 @@ fn timed_out() -> Status {
     .about(Details::default())
 }
 
-/// A kind with namespaces is read across all of them, but written in one; a kind without is never
-/// found in one.
+/// A namespaced kind is read across all namespaces, but written in one; a cluster-scoped kind is
+/// never found in one.
 fn check_scope(kind: &Kind, target: &Target) -> Result<(), Status> {
     let is_in_namespace = !target.namespace.is_empty() && target.resource != "namespaces";
     let is_named = !target.name.is_empty();

@@ -1,30 +1,30 @@
-//! What the server invents for new objects.
+//! Identities that the server generates for new objects.
 
 use crate::machinery::write::Identity;
 
-/// Letters and digits that make no words.
+/// Letters and digits that cannot form words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// How many characters follow a `generateName`.
 const SUFFIX: usize = 5;
 
-/// A new object's uid and the end of its generated name.
+/// A new object's uid and the suffix of its generated name.
 #[derive(Debug)]
-pub(crate) struct Invented {
+pub(crate) struct GeneratedIdentity {
     uid: String,
     suffix: String,
 }
 
-/// Something new.
-pub(crate) fn new() -> Invented {
-    Invented {
+/// A new identity.
+pub(crate) fn new() -> GeneratedIdentity {
+    GeneratedIdentity {
         uid: uid(),
         suffix: suffix(),
     }
 }
 
-impl Invented {
-    /// As the object machinery takes it.
+impl GeneratedIdentity {
+    /// In the form that the object machinery takes.
     pub(crate) fn as_ref(&self) -> Identity<'_> {
         Identity {
             uid: &self.uid,
@@ -49,7 +49,7 @@ pub(crate) fn uid() -> String {
     parts.join("-")
 }
 
-/// The end of a generated name.
+/// The suffix of a generated name.
 pub(crate) fn suffix() -> String {
     let letter = |_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())]);
     (0..SUFFIX).map(letter).collect()
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_says_that_it_is_random() {
+    fn uid_is_version_4() {
         for _ in 0..100 {
             let uid = uid();
             assert_eq!(uid.len(), 36);

@@ -7,19 +7,19 @@ use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 
+use super::blocking::{LONG_LIST, run_blocking};
 use super::call::Call;
-use super::costly::{LONG_LIST, beside_others};
-use super::limits::Need;
+use super::limits::RequestKind;
 use super::respond::{converted, is_converted};
 use crate::body::{self, Body};
-use crate::cache::{Collection, Object, TooFar};
+use crate::cache::{Collection, Object, TooLargeResourceVersion};
 use crate::http::negotiation::{Endpoint, Format};
 use crate::http::query::{ContinueToken, ListOptions, VersionMatch, parse_resource_version};
 use crate::kinds::Kind;
 use crate::status::{Cause, Details, Status};
 use crate::store::{Error, RangeRequest, Revision};
 
-/// Lists are sent in pieces of about this size.
+/// Lists are sent in chunks of about this size.
 const PIECE: usize = 64 * 1024;
 
 /// A page of objects.
@@ -29,14 +29,14 @@ pub(crate) struct Page {
     pub objects: Vec<Arc<Object>>,
     /// The revision they were read at.
     pub revision: Revision,
-    /// Where the next page starts; empty on the last one.
+    /// The key at which the next page starts; empty on the last page.
     pub continue_token: String,
-    /// How many come after; known only if everything is selected.
+    /// The number of remaining objects; known only without selectors.
     pub remaining: Option<u64>,
 }
 
 impl Call<'_> {
-    /// Answers a GET of one object.
+    /// Handles a GET of one object.
     pub(crate) async fn get(&self) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let object = self.stored(self.query.first("resourceVersion").unwrap_or_default());
@@ -44,10 +44,10 @@ impl Call<'_> {
         self.object_as(200, object.json(), output)
     }
 
-    /// The object that the path names, no older than `version`; empty: the latest.
+    /// The object that the path names, no older than `version`; if that is empty, the latest.
     pub(crate) async fn stored(&self, version: &str) -> Result<Arc<Object>, Status> {
         let collection = self.collection()?;
-        self.freshen(version).await?;
+        self.wait_until_fresh(version).await?;
         let key = self.key();
         collection
             .get(&key)
@@ -63,8 +63,8 @@ impl Call<'_> {
         collection.ok_or_else(Status::method_not_allowed)
     }
 
-    /// Waits until the cache is fresh enough; tells its revision.
-    pub(crate) async fn freshen(&self, version: &str) -> Result<Revision, Status> {
+    /// Waits until the cache is fresh enough; returns its revision.
+    pub(crate) async fn wait_until_fresh(&self, version: &str) -> Result<Revision, Status> {
         let cache = &self.server.cache;
         let wanted = match version {
             "" => {
@@ -76,10 +76,13 @@ impl Call<'_> {
                 Status::bad_request(format!("invalid resource version: {error}"))
             })?,
         };
-        cache.wait_for(wanted).await.map_err(too_far)
+        cache
+            .wait_for(wanted)
+            .await
+            .map_err(too_large_resource_version)
     }
 
-    /// Answers a GET of many objects.
+    /// Handles a GET of many objects.
     pub(crate) async fn list(&self) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = ListOptions::from_query(self.query, self.kind, None)?;
@@ -90,10 +93,10 @@ impl Call<'_> {
             if !is_long {
                 return Ok(streamed(self.kind, page));
             }
-            // The objects are kept until the client has read them.
-            let place = self.enter(Need::Answer).await?;
+            // The objects stay in memory until the client has read them.
+            let seat = self.enter(RequestKind::Response).await?;
             let answer = streamed(self.kind, page);
-            return Ok(answer.map(|body| body::with(body, place)));
+            return Ok(answer.map(|body| body::with(body, seat)));
         }
         let built = || {
             let list = self.list_value(&page);
@@ -102,8 +105,8 @@ impl Call<'_> {
         if !is_long {
             return built();
         }
-        let _place = self.enter(Need::List).await?;
-        beside_others(built)
+        let _seat = self.enter(RequestKind::List).await?;
+        run_blocking(built)
     }
 
     /// A page as one value.
@@ -125,7 +128,7 @@ impl Call<'_> {
         })
     }
 
-    /// The page that the options ask for.
+    /// The page that the options select.
     pub(crate) async fn page(&self, options: &ListOptions) -> Result<Page, Status> {
         if !options.continue_token.is_empty() {
             return self.next_page(options).await;
@@ -140,12 +143,12 @@ impl Call<'_> {
             return self.page_at(options, Some(revision), None).await;
         }
         let collection = self.collection()?;
-        let revision = self.freshen(version).await?;
+        let revision = self.wait_until_fresh(version).await?;
         let (objects, revision) = collection.list_at(&self.list_prefix(), revision);
         Ok(self.cut(objects, revision, options))
     }
 
-    /// A page after the first, read at the revision of the first from the store's history.
+    /// A later page, read from the store's history at the revision of the first page.
     async fn next_page(&self, options: &ListOptions) -> Result<Page, Status> {
         let token = ContinueToken::decode(&options.continue_token)
             .map_err(|error| Status::bad_request(error.to_string()))?;
@@ -172,7 +175,7 @@ impl Call<'_> {
             start: start.map(|start| format!("{prefix}{start}").into()),
             ..RangeRequest::prefix(prefix)
         };
-        // With selectors it is unknown how many have to be read for a page.
+        // With selectors, the number of entries to read for a page is unknown.
         if options.selects_everything() {
             request.limit = usize::try_from(options.limit)
                 .ok()
@@ -187,11 +190,11 @@ impl Call<'_> {
             object.ok().map(Arc::new)
         });
         let objects: Vec<Arc<Object>> = match page.entries.len() > LONG_LIST {
-            true => beside_others(|| objects.collect()),
+            true => run_blocking(|| objects.collect()),
             false => objects.collect(),
         };
         let mut cut = self.cut(objects, page.revision, options);
-        // The last key of the page, whether its object can be read or not.
+        // The last key of the page, whether or not its object can be decoded.
         let last = page.entries.last().filter(|_| page.remaining > 0);
         let last = last.and_then(|entry| std::str::from_utf8(entry.key.get(skip..)?).ok());
         if let Some(last) = last {
@@ -201,7 +204,7 @@ impl Call<'_> {
         Ok(cut)
     }
 
-    /// Selects, and cuts at the limit.
+    /// Applies the selectors and the limit.
     fn cut(&self, objects: Vec<Arc<Object>>, revision: Revision, options: &ListOptions) -> Page {
         let limit = usize::try_from(options.limit)
             .ok()
@@ -219,7 +222,7 @@ impl Call<'_> {
                 continue;
             }
             if page.objects.len() == limit {
-                // As upstream, a page ends when the next object is found, not when it is full.
+                // As in upstream, a page ends when the next object is found, not when it is full.
                 if let Some(last) = page.objects.last() {
                     page.continue_token = self.token_after(last.key(), revision);
                     let left = (total - at) as u64;
@@ -242,7 +245,8 @@ impl Call<'_> {
     fn list_failure(&self, error: &Error, at: Option<Revision>, start: Option<&str>) -> Status {
         match (error, start) {
             (Error::Compacted { .. }, Some(start)) => {
-                // The client may go on with what is there now, knowing that it is another list.
+                // The client may continue with the current state, knowing that it is an
+                // inconsistent list.
                 let token = ContinueToken {
                     resource_version: -1,
                     start_key: start.to_owned(),
@@ -255,10 +259,12 @@ impl Call<'_> {
             (Error::Compacted { .. }, None) => {
                 Status::expired("The resourceVersion for the provided list is too old.")
             }
-            (Error::FutureRevision { requested }, _) => too_far(TooFar {
-                wanted: at.unwrap_or(*requested),
-                current: self.server.cache.revision(),
-            }),
+            (Error::FutureRevision { requested }, _) => {
+                too_large_resource_version(TooLargeResourceVersion {
+                    wanted: at.unwrap_or(*requested),
+                    current: self.server.cache.revision(),
+                })
+            }
             _ => store_failure(error),
         }
     }
@@ -270,7 +276,7 @@ const INCONSISTENT: &str = "The provided continue parameter is too old to displa
     token results in an inconsistent list - objects that were created, modified, or deleted \
     between the time the first chunk was returned and now may show up in the list.";
 
-/// A limited list at a given version is read at exactly that version, as upstream has always done.
+/// A limited list at a given version is read at exactly that version, as upstream does.
 fn is_exact_by_default(options: &ListOptions, version: &str) -> bool {
     options.version_match.is_none() && options.limit > 0 && !matches!(version, "" | "0")
 }
@@ -286,7 +292,7 @@ fn metadata(page: &Page) -> Value {
     metadata
 }
 
-/// The list in pieces, put together from the bytes of its objects while it is sent.
+/// The list in chunks, assembled from the bytes of its objects while it is sent.
 fn streamed(kind: &Kind, page: Page) -> Response<Body> {
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
@@ -322,7 +328,7 @@ fn streamed(kind: &Kind, page: Page) -> Response<Body> {
     response
 }
 
-/// A body of one piece has a length; more pieces are streamed.
+/// A body of one chunk has a length; several chunks are streamed.
 fn small_or_streamed(mut pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
     let first = pieces.next().unwrap_or_default();
     match pieces.next() {
@@ -334,8 +340,8 @@ fn small_or_streamed(mut pieces: impl Iterator<Item = Bytes> + Send + 'static) -
     }
 }
 
-/// The cache has not come so far: the client is to wait and try again.
-pub(crate) fn too_far(error: TooFar) -> Status {
+/// The cache is not far enough: the client should retry.
+pub(crate) fn too_large_resource_version(error: TooLargeResourceVersion) -> Status {
     let text = error.to_string();
     let cause = Cause {
         reason: "ResourceVersionTooLarge",
@@ -350,7 +356,7 @@ pub(crate) fn too_far(error: TooFar) -> Status {
     })
 }
 
-/// What the store's failures are to clients.
+/// Store errors as Statuses.
 pub(crate) fn store_failure(error: &Error) -> Status {
     match error {
         Error::Compacted { .. } => Status::expired("The resourceVersion is too old."),
@@ -365,7 +371,7 @@ pub(crate) fn store_failure(error: &Error) -> Status {
                 text = format!("{text}: {cause}");
                 source = cause.source();
             }
-            tracing::error!(error = text, "store failed");
+            tracing::error!(error = text, "store request failed");
             match error.is_retryable() {
                 true => Status::service_unavailable(text),
                 false => Status::internal_error(&text),

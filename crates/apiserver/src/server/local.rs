@@ -1,7 +1,7 @@
-//! The server without a socket: a `kube::Client` whose requests stay in the process.
+//! An in-process client: a `kube::Client` whose requests use no socket.
 //!
-//! They take the same way as those from the network, from routing to the answer's bytes; only the
-//! proof of identity is replaced by a promise of the caller.
+//! They take the same path as those from the network, from routing to the response's bytes; only
+//! authentication is replaced by the caller's word.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::handle::Peer;
 use crate::auth::identity::User;
 use crate::body::{self, Body, BodyError};
 
-/// Hands requests of one user to the server.
+/// Passes requests of one user to the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
     server: Arc<Server>,
@@ -25,7 +25,7 @@ pub(crate) struct Local {
 }
 
 impl Server {
-    /// A client inside of this process that acts as `user`.
+    /// A client in this process that acts as `user`.
     pub fn client(self: &Arc<Self>, user: User) -> kube::Client {
         let service = Local {
             server: Arc::clone(self),
@@ -54,12 +54,12 @@ where
         let request = request.map(|body| BodyExt::boxed_unsync(body.map_err(BodyError::other)));
         let has_no_body = request.method() == Method::HEAD;
         Box::pin(async move {
-            let answer = server.handle(request, &peer).await;
-            // On a socket HTTP itself sees to this.
+            let response = server.handle(request, &peer).await;
+            // On a socket, hyper takes care of this.
             Ok(if has_no_body {
-                answer.map(|_| body::empty())
+                response.map(|_| body::empty())
             } else {
-                answer
+                response
             })
         })
     }

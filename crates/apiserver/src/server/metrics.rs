@@ -1,4 +1,4 @@
-//! What the server counts, under upstream's names.
+//! The server's metrics, under upstream's names.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,10 +15,10 @@ use prometheus_client::registry::Registry;
 
 use super::Server;
 use super::audit::Counters;
-use super::limits::{LaneCounters, Limits};
+use super::limits::{Limits, QueueSetCounters};
 use crate::http::discovery::KUBERNETES_MINOR;
 
-/// What a request was.
+/// The labels of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub verb: &'static str,
@@ -57,7 +57,7 @@ impl From<RequestLabels> for DurationLabels {
     }
 }
 
-/// A watch or a stream that is running.
+/// The labels of a running watch or stream.
 #[derive(Debug)]
 pub(crate) struct Running(Gauge);
 
@@ -77,7 +77,7 @@ struct ResourceLabel {
     resource: String,
 }
 
-/// A request that PodSecurity looks at.
+/// The labels of a PodSecurity evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct PodSecurityRequest {
     pub request_operation: &'static str,
@@ -102,7 +102,7 @@ struct PodSecurityErrorLabels {
     request: PodSecurityRequest,
 }
 
-/// What PodSecurity does.
+/// The PodSecurity metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodSecurityMetrics {
     evaluations: Family<EvaluationLabels, Counter>,
@@ -130,7 +130,7 @@ impl PodSecurityMetrics {
         );
     }
 
-    /// A policy was asked.
+    /// Counts an evaluation of a policy.
     pub(crate) fn evaluation(&self, request: &PodSecurityRequest, evaluation: &Evaluation) {
         let policy = evaluation.policy;
         let policy_version = match (policy.level, policy.version) {
@@ -152,12 +152,12 @@ impl PodSecurityMetrics {
         self.evaluations.get_or_create(&labels).inc();
     }
 
-    /// A request was not judged.
+    /// Counts a request that was exempt.
     pub(crate) fn exemption(&self, request: &PodSecurityRequest) {
         self.exemptions.get_or_create(request).inc();
     }
 
-    /// A request could not be judged, or only strictly.
+    /// Counts a request that could not be evaluated, or only against the restricted level.
     pub(crate) fn error(&self, request: &PodSecurityRequest, is_fatal: bool) {
         let labels = PodSecurityErrorLabels {
             fatal: if is_fatal { "true" } else { "false" },
@@ -186,51 +186,51 @@ struct RejectionLabels {
     reason: &'static str,
 }
 
-/// Which requests found a place.
+/// The metrics of the concurrency limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowControl {
     dispatched: Family<FlowLabels, Counter>,
     rejected: Family<RejectionLabels, Counter>,
     executing: Family<FlowLabels, Gauge>,
     waiting: Family<FlowLabels, Gauge>,
-    places: Family<FlowLabels, Gauge>,
+    seats: Family<FlowLabels, Gauge>,
 }
 
 impl FlowControl {
     fn register(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_flowcontrol_dispatched_requests",
-            "Number of requests that got a place",
+            "Number of requests that got a seat",
             self.dispatched.clone(),
         );
         registry.register(
             "apiserver_flowcontrol_rejected_requests",
-            "Number of requests rejected for lack of a place",
+            "Number of requests rejected for lack of a seat",
             self.rejected.clone(),
         );
         registry.register(
             "apiserver_flowcontrol_current_executing_requests",
-            "Number of requests that have a place",
+            "Number of requests that have a seat",
             self.executing.clone(),
         );
         registry.register(
             "apiserver_flowcontrol_current_inqueue_requests",
-            "Number of requests that wait for a place",
+            "Number of requests that wait for a seat",
             self.waiting.clone(),
         );
         registry.register(
             "apiserver_flowcontrol_nominal_limit_seats",
-            "Number of places",
-            self.places.clone(),
+            "Number of seats",
+            self.seats.clone(),
         );
     }
 
-    /// What a lane counts by itself.
+    /// The counters of one queue set.
     pub(crate) fn counters(
         &self,
         priority_level: &'static str,
         request_kind: &'static str,
-    ) -> LaneCounters {
+    ) -> QueueSetCounters {
         let rejected = |reason| {
             self.rejected.get_or_create_owned(&RejectionLabels {
                 priority_level,
@@ -238,7 +238,7 @@ impl FlowControl {
                 reason,
             })
         };
-        LaneCounters {
+        QueueSetCounters {
             dispatched: self.dispatched.get_or_create_owned(&FlowLabels {
                 priority_level,
                 request_kind,
@@ -248,17 +248,17 @@ impl FlowControl {
         }
     }
 
-    fn look_at(&self, limits: &Limits) {
-        for (priority_level, request_kind, lane) in limits.lanes() {
+    fn collect(&self, limits: &Limits) {
+        for (priority_level, request_kind, queue_set) in limits.queue_sets() {
             let labels = FlowLabels {
                 priority_level,
                 request_kind,
             };
-            let (taken, waiting) = lane.load();
+            let (taken, waiting) = queue_set.load();
             for (gauges, count) in [
                 (&self.executing, taken),
                 (&self.waiting, waiting),
-                (&self.places, lane.places()),
+                (&self.seats, queue_set.seats()),
             ] {
                 let gauge = gauges.get_or_create(&labels);
                 gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -267,7 +267,7 @@ impl FlowControl {
     }
 }
 
-/// The counters.
+/// All metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -283,7 +283,7 @@ pub struct Metrics {
     pub(crate) flow_control: FlowControl,
 }
 
-/// Bounds in seconds, a selection of upstream's.
+/// Buckets in seconds, a selection of upstream's.
 const BOUNDS: [f64; 12] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 5.0, 15.0, 60.0,
 ];
@@ -360,7 +360,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts an answered request; watches have no meaningful duration.
+    /// Counts a completed request; watches have no meaningful duration.
     pub(crate) fn observe(&self, labels: RequestLabels, took: Option<Duration>) {
         if let Some(took) = took {
             let durations = self.durations.get_or_create(&labels.clone().into());
@@ -369,21 +369,21 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts a watch or a stream for as long as the answer is kept.
+    /// Counts a watch or a stream until its response is dropped.
     pub(crate) fn long_running(&self, labels: RequestLabels) -> Running {
         let gauge = self.long_running.get_or_create_owned(&labels.into());
         gauge.inc();
         Running(gauge)
     }
 
-    /// Everything as text.
+    /// All metrics as text.
     pub(crate) fn text(&self, server: &Server) -> String {
         let (reads, writes) = server.limits.in_flight();
         for (request_kind, count) in [("readOnly", reads), ("mutating", writes)] {
             let gauge = self.in_flight.get_or_create(&KindLabel { request_kind });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.flow_control.look_at(&server.limits);
+        self.flow_control.collect(&server.limits);
         for collection in server.cache.collections() {
             let resource = collection.kind().group_resource();
             let gauge = self.objects.get_or_create(&ResourceLabel { resource });
@@ -397,13 +397,13 @@ impl Metrics {
         }
         self.resident.set(resident_bytes());
         let mut text = String::new();
-        // Writing into a text cannot fail.
+        // Writing to a String cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
 }
 
-/// Zero where the system does not tell.
+/// Zero if the system does not report it.
 fn resident_bytes() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,43 +1,44 @@
-//! The server: requests in, answers out, with everything below put together.
+//! The API server: HTTP requests in, responses out, assembled from the modules below.
 //!
-//! Reading order: this file (what a server is made of), `handle` (the way of a request), `journey`
-//! (what it tells of itself), `route` (what its address stands for), `operation` and `call` (what a
-//! handler is given), then what is done: `list` and `watch`, `write` and `delete`, `admission` with
-//! `service_account`, `pod_security`, `event_rate_limit`, `quota`, `facts` and `access`, `decisive`
-//! (how fresh they are), `signing`, `subresources`, `documents`; `bounded`, the store as all of them
-//! write to it. Around it: `listener` (sockets) with `tls` (certificates on them), `priority`,
-//! `connections` and `resets`, `local` (the same without a socket), `bootstrap` (what a new cluster
-//! starts with), `storage` (snapshots, and room), `own_events`, `limits` and `costly` (fairness), `metrics`, `annotations`, `audit`.
+//! Reading order: this file (the parts of a server), `handle` (the path of a request),
+//! `request_context` (what metrics and audit record of it), `route` (what its path means),
+//! `operation` and `call` (what a handler gets), then the handlers: `list` and `watch`, `write` and
+//! `delete`, `admission` with `service_account`, `pod_security`, `event_rate_limit`, `quota`,
+//! `facts` and `access`, `consistency` (how fresh these are), `signing`, `subresources`,
+//! `documents`; `bounded`, the store as all of them write to it. Around them: `listener` (sockets)
+//! with `tls` (certificates on them), `priority`, `connections` and `resets`, `local` (the
+//! in-process client), `bootstrap` (default objects of a new cluster), `storage` (snapshots, and
+//! space), `own_events`, `limits` and `blocking` (fairness), `metrics`, `annotations`, `audit`.
 
 mod access;
 mod admission;
 mod annotations;
 pub mod audit;
+mod blocking;
 mod bootstrap;
 mod bounded;
 mod call;
 mod clock;
 mod connections;
-mod costly;
-mod decisive;
+mod consistency;
 mod delete;
 mod documents;
 mod event_rate_limit;
 mod facts;
 mod handle;
 mod identity;
-mod introduction;
-mod journey;
 mod limits;
 mod list;
 mod listener;
 mod local;
 mod metrics;
+mod node_client;
 mod operation;
 mod own_events;
 mod pod_security;
 mod priority;
 mod quota;
+mod request_context;
 mod resets;
 mod respond;
 mod route;
@@ -75,36 +76,36 @@ use crate::store::Store;
 use plimsoll_client::supervision::Supervisor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How a server is set up.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where keys and certificates are kept.
     pub certificates: PathBuf,
-    /// What tokens name as their issuer.
+    /// The issuer of tokens.
     pub issuer: String,
-    /// The host and port that clients are told.
+    /// The host and port that are advertised to clients.
     pub advertised: String,
-    /// The host names and addresses that clients use; the server's certificate is made for them,
-    /// and no node's is.
+    /// The host names and addresses that clients use: the server's certificate is issued for them,
+    /// and no node's certificate is.
     pub names: Vec<String>,
-    /// Reads in flight at once.
+    /// Maximum of concurrent reads.
     pub max_reads: usize,
-    /// Writes in flight at once.
+    /// Maximum of concurrent writes.
     pub max_writes: usize,
-    /// How requests are noted down, if at all.
+    /// The audit log, if any.
     pub audit: Option<audit::Options>,
-    /// What requests and limits of pods are made into, if anything.
+    /// The overcommit settings for requests and limits of pods, if any.
     pub overcommit: Option<Arc<Override>>,
-    /// Whether pods that are not BestEffort tolerate memory pressure.
+    /// Whether pods that are not BestEffort get a toleration for memory pressure.
     pub memory_pressure: AddMemoryPressureToleration,
-    /// Which pods namespaces take.
+    /// The PodSecurity settings.
     pub pod_security: PodSecurity,
-    /// How many events are taken.
+    /// The EventRateLimit settings.
     pub event_rate_limits: EventRateLimits,
 }
 
 impl Options {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(certificates: impl Into<PathBuf>) -> Options {
         Options {
             certificates: certificates.into(),
@@ -122,17 +123,17 @@ impl Options {
     }
 }
 
-/// A server that can be asked. Clones are handles of the same one.
+/// A running server. Clones are handles of the same one.
 #[derive(Debug)]
 pub struct Server {
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
     access: access::Access,
-    decisive: decisive::Decisive,
+    consistency: consistency::Barrier,
     facts: facts::Facts,
     authority: Arc<Authority>,
     tokens: Authenticator,
-    introduction: introduction::Introduction,
+    node_client: node_client::NodeClient,
     limits: limits::Limits,
     event_rates: event_rate_limit::EventRates,
     metrics: Metrics,
@@ -142,20 +143,20 @@ pub struct Server {
     /// One snapshot at a time.
     snapshots: Arc<Semaphore>,
     stop: channel::Sender<bool>,
-    /// Ends the tasks of the supervisor, also when the server is dropped.
+    /// Stops the tasks of the supervisor, also when the server is dropped.
     end: DropGuard,
 }
 
-/// Why a server does not start.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Keys or certificates.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// The key for tokens.
+    /// The signing key of service account tokens.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// What nodes are reached with.
+    /// The connection to nodes.
     #[error(transparent)]
     Nodes(#[from] ConnectorError),
     /// The store.
@@ -169,20 +170,20 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
-    /// What every cluster starts with could not be stored.
-    #[error("a new cluster could not be furnished: {0}")]
+    /// The default objects of a cluster could not be stored.
+    #[error("cannot create the default objects of the cluster: {0}")]
     Bootstrap(String),
 }
 
 impl Server {
-    /// Opens a server on a store: reads everything and puts into place what every cluster has.
+    /// Opens a server on a store: loads everything and creates the default objects of a cluster.
     pub async fn open(store: Arc<dyn Store>, options: Options) -> Result<Arc<Server>, OpenError> {
         let authority = Authority::open(&options.certificates, respond::now())?;
         let key = SigningKey::open(&options.certificates.join("service-account.key"))?;
         let audiences = vec![options.issuer.clone()];
         let tokens = Authenticator::new(key, options.issuer.clone(), audiences);
         let store: Arc<dyn Store> = Arc::new(bounded::Bounded::new(store));
-        let introduction = introduction::Introduction::new(&authority)?;
+        let node_client = node_client::NodeClient::new(&authority)?;
         let cache = Cache::start(Arc::clone(&store)).await?;
         let metrics = Metrics::default();
         let audit = options.audit.as_ref().map(|audit| {
@@ -199,11 +200,11 @@ impl Server {
             store,
             cache,
             access: access::Access::default(),
-            decisive: decisive::Decisive::default(),
+            consistency: consistency::Barrier::default(),
             facts: facts::Facts::default(),
             authority: Arc::new(authority),
             tokens,
-            introduction,
+            node_client,
             limits: limits::Limits::new(
                 options.max_reads,
                 options.max_writes,
@@ -218,40 +219,40 @@ impl Server {
             stop: channel::Sender::new(false),
             end: end.drop_guard(),
         });
-        bootstrap::furnish(&server)
+        bootstrap::ensure_defaults(&server)
             .await
             .map_err(OpenError::Bootstrap)?;
         bootstrap::follow_namespaces(&server);
         signing::follow(&server);
-        introduction::follow(&server);
+        node_client::follow(&server);
         storage::follow_space(&server);
         own_events::follow_unreadable(&server);
         Ok(server)
     }
 
-    /// The authority that signs what clients and nodes prove themselves with.
+    /// The authority that signs the certificates of clients and nodes.
     pub fn authority(&self) -> &Arc<Authority> {
         &self.authority
     }
 
-    /// The tasks of this server that run as long as it does. Health checks name each; so they do with
-    /// those that are added.
+    /// The background tasks of this server. Each has a health check; tasks that other components
+    /// add get one, too.
     pub fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }
 
-    /// How nodes are asked.
+    /// The connector to nodes.
     fn nodes(&self) -> NodeConnector {
-        self.introduction.connector()
+        self.node_client.connector()
     }
 
-    /// Ends all watches and takes no new requests.
+    /// Ends all watches and accepts no new requests.
     pub fn stop(&self) {
         self.end.token().cancel();
         self.stop.send_replace(true);
     }
 
-    /// Becomes true when the server stops.
+    /// Becomes true when the server shuts down.
     pub fn stopping(&self) -> channel::Receiver<bool> {
         self.stop.subscribe()
     }
@@ -261,7 +262,7 @@ impl Server {
     }
 }
 
-/// Objects of the cluster as of now, for those who decide about tokens and access.
+/// The current objects of the cluster, for decisions about tokens and access.
 impl Objects for Server {
     fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let kind = kinds::all().find(|kind| kind.group == group && kind.plural == resource)?;

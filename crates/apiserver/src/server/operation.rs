@@ -1,4 +1,4 @@
-//! From a method and a verb to what is done with an object or a part of one.
+//! From a method and a verb to the operation on an object or a subresource.
 
 use http::{Method, Request, Response};
 
@@ -69,13 +69,13 @@ impl Call<'_> {
                 self.delete_collection(&bytes).await
             }
             _ => {
-                tracing::debug!(%method, "no such operation");
+                tracing::debug!(%method, "method not allowed");
                 Err(Status::method_not_allowed())
             }
         }
     }
 
-    /// A request about a part of an object.
+    /// A request about a subresource.
     pub(super) async fn on_part(
         &self,
         method: &Method,

@@ -1,5 +1,5 @@
-//! PodSecurity as the server runs it: the namespace's policy, the pod or template in the request,
-//! and what becomes of the verdict. The rules are core's.
+//! PodSecurity in the server: the namespace's policy, the pod or template in the request, and the
+//! effect of the verdict. The rules are core's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::admission::Gate;
-use super::costly::beside_others;
+use super::blocking::run_blocking;
 use super::metrics::PodSecurityRequest;
 use super::write::{name_of, namespace_of};
 use crate::cache::Object;
@@ -26,11 +26,11 @@ use crate::kinds;
 use crate::machinery::write::Part;
 use crate::status::Status;
 
-/// How long a namespace's pods may be looked at.
-const SURVEY: Duration = Duration::from_millis(MAX_MILLISECONDS);
+/// Time limit for evaluating a namespace's existing pods.
+const EVALUATION_TIMEOUT: Duration = Duration::from_millis(MAX_MILLISECONDS);
 
 impl Gate<'_> {
-    /// Refuses pods, warns about workloads, judges the labels of namespaces.
+    /// Rejects pods, warns about workloads, validates the labels of namespaces.
     pub(super) fn check_pod_security(
         &mut self,
         object: &Value,
@@ -54,8 +54,8 @@ impl Gate<'_> {
 
     fn check_pod(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         let request = self.pod_security_request("pod", old.is_some());
-        match self.judge_pod(object, old) {
-            Ok(Some(verdict)) => self.carry_out(object, &request, verdict),
+        match self.evaluate_pod(object, old) {
+            Ok(Some(verdict)) => self.apply_verdict(object, &request, verdict),
             Ok(None) => Ok(()),
             Err(status) => {
                 let metrics = &self.call.server.metrics;
@@ -66,8 +66,8 @@ impl Gate<'_> {
         }
     }
 
-    /// `None` for a change of a pod that does not matter.
-    fn judge_pod(&self, object: &Value, old: Option<&Value>) -> Result<Option<Verdict>, Status> {
+    /// `None` for an update of a pod that is not evaluated.
+    fn evaluate_pod(&self, object: &Value, old: Option<&Value>) -> Result<Option<Verdict>, Status> {
         let plugin = &self.call.server.options.pod_security;
         let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
         if let Some(exemption) = plugin.exemption(namespace, user) {
@@ -98,13 +98,13 @@ impl Gate<'_> {
         Ok(Some(plugin.judge(Target::Pod, &policy, &subject)))
     }
 
-    /// Whatever is wrong, a workload is stored: its pods are judged when they are created.
+    /// A workload is stored regardless: its pods are evaluated when they are created.
     fn check_template(&mut self, object: &Value, path: &[&str], is_update: bool) {
         let request = self.pod_security_request("controller", is_update);
-        match self.judge_template(object, path) {
+        match self.evaluate_template(object, path) {
             Ok(Some(verdict)) => {
-                // No verdict on a template refuses it.
-                let _ = self.carry_out(object, &request, verdict);
+                // A verdict on a template never rejects it.
+                let _ = self.apply_verdict(object, &request, verdict);
             }
             Ok(None) => {}
             Err(error) => {
@@ -116,7 +116,7 @@ impl Gate<'_> {
     }
 
     /// `None` for an object without its template.
-    fn judge_template(&self, object: &Value, path: &[&str]) -> Result<Option<Verdict>, String> {
+    fn evaluate_template(&self, object: &Value, path: &[&str]) -> Result<Option<Verdict>, String> {
         let plugin = &self.call.server.options.pod_security;
         let (namespace, user) = (self.namespace_of(object), &self.call.user.name);
         if let Some(exemption) = plugin.exemption(namespace, user) {
@@ -144,8 +144,8 @@ impl Gate<'_> {
         Ok(subject.map(|subject| plugin.judge(Target::Template, &policy, &subject)))
     }
 
-    /// Counts, notes down, warns and refuses.
-    fn carry_out(
+    /// Counts, audits, warns and rejects.
+    fn apply_verdict(
         &mut self,
         object: &Value,
         request: &PodSecurityRequest,
@@ -185,17 +185,17 @@ impl Gate<'_> {
                 Ok(())
             }
             NamespaceVerdict::Tightened(enforce) => {
-                let found = beside_others(|| self.survey(name, enforce));
+                let found = run_blocking(|| self.evaluate_existing_pods(name, enforce));
                 self.warnings.extend(found);
                 Ok(())
             }
         }
     }
 
-    /// Pods of the namespace that the policy would refuse, as warnings. Bounded in pods and time:
-    /// what was not looked at is said.
-    fn survey(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let deadline = Instant::now() + SURVEY;
+    /// Pods of the namespace that the policy would reject, as warnings. Bounded in pods and time:
+    /// the warning says if pods were left out.
+    fn evaluate_existing_pods(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+        let deadline = Instant::now() + EVALUATION_TIMEOUT;
         let server = self.call.server;
         let row = kinds::by_resource("", "v1", "pods");
         let pods = row.and_then(|row| server.cache.collection(row));
@@ -214,7 +214,7 @@ impl Gate<'_> {
         let mut survey = Survey::new(enforce);
         for index in order.iter().take(MAX_PODS) {
             let pod = &pods[*index];
-            // An object that is no pod runs nowhere.
+            // An object that cannot be decoded as a pod does not run anywhere.
             let read: Pod = serde_json::from_slice(pod.json()).unwrap_or_default();
             let spec = read.spec.unwrap_or_default();
             let subject = Subject {
@@ -264,7 +264,7 @@ fn labels_of(object: &Value) -> BTreeMap<String, String> {
     labels.collect()
 }
 
-/// What decides about the order, read without the rest of the pod.
+/// The fields that decide about the order, parsed without the rest of the pod.
 fn candidate(pod: &Object) -> Candidate {
     #[derive(Default, Deserialize)]
     struct Head {

@@ -1,7 +1,7 @@
-//! Charging quotas: the use is written together with the object that makes it.
+//! Charging quotas: the usage is written together with the object that causes it.
 //!
-//! One transaction holds both, so that a quota can neither be passed by two writers at once nor be
-//! charged for an object that was never stored.
+//! One transaction holds both, so that two concurrent writers cannot exceed a quota, and no quota
+//! is charged for an object that was never stored.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::cache::{self, Object};
 use crate::kinds::{self, Kind};
 use crate::store::{Revision, Txn};
 
-/// Quotas with their new use.
+/// Quotas with their new usage.
 #[derive(Debug, Default)]
-pub(crate) struct Charges(Vec<(String, Revision, Bytes)>);
+pub(crate) struct QuotaUpdates(Vec<(String, Revision, Bytes)>);
 
-impl Charges {
+impl QuotaUpdates {
     /// Adds the writes of the quotas to a transaction.
     pub(crate) fn add_to(&self, mut txn: Txn) -> Txn {
         for (key, revision, bytes) in &self.0 {
@@ -36,29 +36,29 @@ impl Charges {
     }
 }
 
-/// What the object adds to the quotas of its namespace, or why it may not.
+/// The usage that the object adds to the quotas of its namespace, or the 403.
 pub(crate) fn charge(
     call: &Call<'_>,
     object: &Value,
     old: Option<&Value>,
-) -> Result<Charges, String> {
+) -> Result<QuotaUpdates, String> {
     let kind = kinds::by_resource("", "v1", "resourcequotas").expect("quotas are served");
     let Some(collection) = call.server.cache.collection(kind) else {
-        return Ok(Charges::default());
+        return Ok(QuotaUpdates::default());
     };
     let prefix = format!("{}/", call.target.namespace);
-    // A quota that cannot be read may be about anything.
+    // A quota that cannot be decoded may apply to anything.
     if let Some(key) = collection.unreadable_keys(&prefix).first() {
         return Err(unknown(key));
     }
     if collection.is_empty() {
-        return Ok(Charges::default());
+        return Ok(QuotaUpdates::default());
     }
     let stored = collection.list(&prefix, None);
     let views = stored.iter().map(view);
     let views: Vec<QuotaView> = views.collect::<Result<_, _>>()?;
     if views.is_empty() {
-        return Ok(Charges::default());
+        return Ok(QuotaUpdates::default());
     }
     let used = usage(call, object, old, &views)?;
     let changed = stored.iter().zip(&views).zip(used);
@@ -72,16 +72,16 @@ pub(crate) fn charge(
         let key = format!("{}{}", collection.prefix(), object.key());
         Ok((key, object.revision(), cache::encode(&quota)))
     });
-    Ok(Charges(charges.collect::<Result<_, String>>()?))
+    Ok(QuotaUpdates(charges.collect::<Result<_, String>>()?))
 }
 
-/// The refusal that names a quota which cannot be read.
+/// The error that names a quota which cannot be decoded.
 fn unknown(key: &str) -> String {
     let name = key.split_once('/').map_or(key, |(_, name)| name);
     format!("status unknown for quota: {name}: the quota cannot be read")
 }
 
-/// What an object counts for; an object that cannot be read is not known to count for nothing.
+/// The usage of an object; an object that cannot be decoded may have any.
 fn object_charge(kind: &Kind, object: &Value) -> Result<ObjectCharge, String> {
     match (kind.group, kind.kind) {
         ("", "Service") => {
@@ -129,7 +129,7 @@ fn usage(
 ) -> Result<Vec<ResourceList>, String> {
     let is_pod = (call.kind.group, call.kind.kind) == ("", "Pod");
     if !is_pod {
-        // What cannot be read any more has been charged for all the same: it is charged anew.
+        // An object that can no longer be decoded has been charged before: it is charged again.
         let before = old.and_then(|old| object_charge(call.kind, old).ok());
         let charge = object_charge(call.kind, object)?;
         let admitted = quota::admit_object(&charge, before.as_ref(), quotas);

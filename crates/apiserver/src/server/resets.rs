@@ -1,27 +1,28 @@
-//! Requests that their client gives up before they are answered.
+//! Requests that the client cancels before the response.
 //!
 //! A request costs its client a few bytes and the server much more. HTTP/2 lets a client reset a
-//! request and send the next at once, without ever having more than a few open: limits on open
-//! requests do not see it. A connection that does nothing else is closed.
+//! request and send the next at once, without ever having more than a few open: limits on
+//! concurrent requests do not catch it ("rapid reset"). A connection that does little else is
+//! closed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// More than this many in a while are no accident: an orderly client that is stopped gives up as
-/// many as it has open.
-const MOST: u32 = 500;
-const WHILE: Duration = Duration::from_secs(1);
+/// More than this many within [`WINDOW`] are not an accident: a well-behaved client that is stopped
+/// cancels as many as it has open.
+const MAX_RESETS: u32 = 500;
+const WINDOW: Duration = Duration::from_secs(1);
 
-/// What a connection's client gives up.
+/// The requests that a connection's client has cancelled.
 #[derive(Debug)]
 pub(super) struct Resets {
     window: Mutex<(Instant, u32)>,
     flooded: Notify,
 }
 
-/// A request that is being answered.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct Answering {
     resets: Arc<Resets>,
@@ -44,7 +45,7 @@ impl Resets {
         }
     }
 
-    /// Done when there were too many.
+    /// Resolves when there were too many.
     pub(super) async fn flooded(&self) {
         self.flooded.notified().await;
     }
@@ -52,18 +53,18 @@ impl Resets {
     fn note(&self, now: Instant) {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = &mut *window;
-        if now.saturating_duration_since(*since) > WHILE {
+        if now.saturating_duration_since(*since) > WINDOW {
             (*since, *count) = (now, 0);
         }
         *count += 1;
-        if *count > MOST {
+        if *count > MAX_RESETS {
             self.flooded.notify_one();
         }
     }
 }
 
 impl Answering {
-    /// There is an answer.
+    /// The response is complete.
     pub(super) fn finish(mut self) {
         self.is_answered = true;
     }
@@ -84,25 +85,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_many_at_once_are_a_flood() {
+    fn only_many_resets_at_once_are_a_flood() {
         let resets = Resets::new();
         let now = Instant::now();
         let is_flooded = || resets.flooded().now_or_never().is_some();
-        for _ in 0..MOST {
+        for _ in 0..MAX_RESETS {
             resets.note(now);
         }
         assert!(!is_flooded());
-        let later = now + 2 * WHILE;
+        let later = now + 2 * WINDOW;
         resets.note(later);
         assert!(!is_flooded());
-        for _ in 0..MOST {
+        for _ in 0..MAX_RESETS {
             resets.note(later);
         }
         assert!(is_flooded());
     }
 
     #[test]
-    fn an_answered_request_was_not_given_up() {
+    fn completed_request_is_not_a_reset() {
         let resets = Resets::new();
         resets.begin().finish();
         drop(resets.begin());

@@ -1,4 +1,4 @@
-//! Answers in the form that the client takes.
+//! Responses in the format that the client accepts.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
@@ -17,7 +17,7 @@ use crate::machinery::table::{self, NotAList, NotAnObject};
 use crate::machinery::write;
 use crate::status::Status;
 
-/// A whole answer of a media type.
+/// A complete response of a media type.
 pub(crate) fn reply(
     code: u16,
     media_type: &'static str,
@@ -42,7 +42,7 @@ fn pretty(code: u16, document: &Value) -> Response<Body> {
     reply(code, "application/json", text + "\n")
 }
 
-/// A refusal, or a success that has no object.
+/// A Status: an error, or a success without an object.
 pub(crate) fn status(status: &Status) -> Response<Body> {
     status_as(status, false)
 }
@@ -62,18 +62,18 @@ pub(crate) fn status_as(status: &Status, is_pretty: bool) -> Response<Body> {
     response
 }
 
-/// Adds remarks for the person behind the client. Repeated ones are left out, and too many are cut
-/// as upstream cuts them.
+/// Adds warnings for the person at the client. Duplicates are left out, and too many are truncated
+/// as upstream does.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     const MAX_BYTES: usize = 4 * 1024;
-    let mut told: Vec<&str> = Vec::new();
+    let mut sent: Vec<&str> = Vec::new();
     let mut bytes = 0;
     for text in warnings {
         bytes += text.len();
-        if told.contains(&text.as_str()) || bytes > MAX_BYTES {
+        if sent.contains(&text.as_str()) || bytes > MAX_BYTES {
             continue;
         }
-        told.push(text);
+        sent.push(text);
         if let Ok(value) = HeaderValue::from_str(&warning::header_value(text)) {
             response.headers_mut().append(WARNING, value);
         }
@@ -81,7 +81,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
 }
 
 impl Call<'_> {
-    /// The answer that is one object of the request's kind, given as it is stored.
+    /// The response with one object of the request's kind, given as it is stored.
     pub(crate) fn object_as(
         &self,
         code: u16,
@@ -96,7 +96,7 @@ impl Call<'_> {
         self.value_as(code, &object, output)
     }
 
-    /// The answer that is one object, whatever its kind.
+    /// The response with one object of any kind.
     pub(crate) fn value_as(
         &self,
         code: u16,
@@ -108,7 +108,8 @@ impl Call<'_> {
         Ok(self.written(code, object, output))
     }
 
-    /// What the client wants made of an object or list; `None` if it wants it as it is.
+    /// The transformation that the client requests for an object or list; `None` for the object
+    /// itself.
     pub(crate) fn transformed(
         &self,
         object: &Value,
@@ -149,7 +150,7 @@ impl Call<'_> {
         }
     }
 
-    /// The group and kind of the answer: a part of an object may be of another kind.
+    /// The group and kind of the response: a subresource may be of another kind.
     fn answered_kind(&self) -> (&'static str, &'static str) {
         match self.subresource {
             None => (self.kind.group, self.kind.kind),

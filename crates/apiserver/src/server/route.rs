@@ -1,11 +1,11 @@
-//! What an address stands for.
+//! What a request path means.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/request/requestinfo.go.
 
-/// What a path stands for.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A document or an endpoint outside of the objects.
+    /// A document or an endpoint other than objects.
     Path(String),
     /// Objects.
     Objects(Target),
@@ -26,14 +26,14 @@ pub(crate) struct Target {
     pub name: String,
     /// The part after the name: `status`.
     pub subresource: String,
-    /// What follows a subresource that passes paths on, such as `proxy`; begins with a slash.
+    /// The path below a subresource such as `proxy`; begins with a slash.
     pub rest: String,
-    /// Whether the old form of a watch was used: `/api/v1/watch/pods`.
+    /// Whether the path is the deprecated form of a watch: `/api/v1/watch/pods`.
     pub is_old_watch: bool,
 }
 
 impl Route {
-    /// Reads the path of a request.
+    /// Parses the path of a request.
     pub(crate) fn of(path: &str) -> Route {
         match Target::of(path) {
             Some(target) => Route::Objects(target),
@@ -69,7 +69,7 @@ impl Target {
         let parts: Vec<&str> = parts.collect();
         let mut parts = parts.as_slice();
         if let ["namespaces", namespace, resource, after @ ..] = parts {
-            // A namespace has parts of its own, which are no kinds in it.
+            // A namespace has subresources, which are not kinds in it.
             if !matches!(*resource, "status" | "finalize") {
                 target.namespace = decoded(namespace)?;
                 target.resource = decoded(resource)?;
@@ -192,7 +192,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_path_is_read(path in "(/|api|apis|v1|apps|watch|namespaces|pods|status|%2f|%|%zz|%ff|\\.\\.|é|.){0,12}") {
+        fn any_path_is_parsed(path in "(/|api|apis|v1|apps|watch|namespaces|pods|status|%2f|%|%zz|%ff|\\.\\.|é|.){0,12}") {
             if let Route::Objects(target) = Route::of(&path) {
                 proptest::prop_assert!(!target.resource.is_empty());
             }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_no_objects() {
+    fn document_paths_are_not_objects() {
         for path in [
             "/",
             "/api",

@@ -1,4 +1,4 @@
-//! The admission plugin ServiceAccount: pods run as somebody, and can prove it.
+//! The admission plugin ServiceAccount: every pod gets a service account and its token.
 //!
 //! Matches v1.36 plugin/pkg/admission/serviceaccount/admission.go.
 
@@ -13,13 +13,13 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 
-/// How long a pod's token lives; the node agent renews it before. The odd number tells tokens that
-/// were injected here from others.
+/// The lifetime of a pod's token; the node agent renews it before. The odd number distinguishes
+/// tokens that were injected here from others.
 const TOKEN_SECONDS: i64 = 60 * 60 + 7;
 
-/// Gives a new pod its account, the account's pull secrets, and a volume with a token.
+/// Adds the service account, its pull secrets, and a token volume to a new pod.
 ///
-/// `account` finds the account of a name in the namespace.
+/// `account` looks up a service account of the namespace by name.
 pub(crate) fn admit(
     pod: &mut Value,
     namespace: &str,
@@ -32,7 +32,7 @@ pub(crate) fn admit(
     if text(&spec["serviceAccountName"]).is_empty() {
         spec["serviceAccountName"] = json!("default");
     }
-    // The old name of the field is kept in step.
+    // The deprecated name of the field has the same value.
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
     let name = text(&spec["serviceAccountName"]).to_owned();
     let account = account(&name).ok_or_else(|| {
@@ -54,7 +54,7 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// A pod that mirrors one of a node's own files must not reach into the cluster.
+/// A mirror pod must not refer to objects of the cluster.
 fn check_mirror_pod(pod: &Value) -> Result<(), String> {
     let spec = &pod["spec"];
     if !text(&spec["serviceAccountName"]).is_empty() {
@@ -76,7 +76,7 @@ fn check_mirror_pod(pod: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the token volume, and a mount of it to every container that has none of its own.
+/// Adds the token volume, and a mount to every container that has none of its own.
 fn mount_token(spec: &mut Value) {
     let volumes = spec["volumes"]
         .as_array()
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pods_own_wish_about_the_token_counts_first() {
+    fn automount_setting_of_the_pod_takes_precedence() {
         let pod = |wish: Value| {
             json!({"metadata": {}, "spec": {"containers": [{}],
                 "automountServiceAccountToken": wish}})
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_account_is_refused_in_upstreams_words() {
+    fn unknown_service_account_is_rejected_with_upstream_message() {
         let pod = json!({"metadata": {}, "spec": {"serviceAccountName": "other"}});
         assert_eq!(
             admitted(pod, json!({})).unwrap_err(),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_pod_stays_as_it_is() {
+    fn mirror_pod_is_unchanged() {
         let mirror = json!({"annotations": {MIRROR: "x"}});
         let pod = json!({"metadata": mirror, "spec": {"containers": [{}]}});
         assert_eq!(admitted(pod.clone(), json!({})).unwrap(), pod);

@@ -1,4 +1,4 @@
-//! Operating the store: snapshots over HTTP, and events when it is full and when it has room again.
+//! Operating the store: snapshots over HTTP, and events when it runs out of space and recovers.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::cache::ROOT;
 use crate::status::Status;
 use crate::store::{Error, Snapshot, SnapshotEncoder};
 
-/// How long a client may not read a snapshot before it is given up: it keeps space of the store's
-/// file from being used again.
+/// How long a client may stop reading a snapshot before it is aborted: a snapshot keeps space of
+/// the store's file from being reused.
 const STALL: Duration = Duration::from_secs(60);
 
-/// How often the server looks whether the store is full.
+/// How often the server checks whether the store is full.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Pieces of a snapshot that wait for the client.
+/// Chunks of a snapshot that are buffered for the client.
 const PIECES: usize = 4;
 
 impl Server {
-    /// Answers with everything that is stored, as of one revision.
+    /// Streams all stored keys, as of one revision.
     pub(super) async fn snapshot(&self) -> Result<Response<Body>, Status> {
         let permit = Arc::clone(&self.snapshots).try_acquire_owned();
         let permit = permit.map_err(|_| {
@@ -47,7 +47,7 @@ impl Server {
         Ok(response)
     }
 
-    /// Whether the store is ready; why not, in words that show nothing confidential: health is public.
+    /// The store's readiness; the reason shows nothing confidential, since health is public.
     pub(super) async fn store_is_ready(&self) -> Result<(), String> {
         self.store.ready().await.map_err(|error| match &error {
             Error::Full { source, .. } => source.to_string(),
@@ -55,7 +55,7 @@ impl Server {
         })
     }
 
-    /// Notes down as an event that the store is full, or has room again.
+    /// Records an event that the store is full, or has space again.
     async fn note_space(&self, full: Option<&Error>) {
         let (sort, reason, message) = match full {
             Some(error) => {
@@ -64,7 +64,7 @@ impl Server {
                 ("Warning", "StorageFull", message)
             }
             None => {
-                let message = "the store has room again".to_owned();
+                let message = "store has space again".to_owned();
                 ("Normal", "StorageHasRoom", message)
             }
         };
@@ -81,15 +81,15 @@ impl Server {
     }
 }
 
-/// Sends a snapshot piece by piece. Without the end, the client treats the snapshot as incomplete.
+/// Sends a snapshot in chunks. Without its trailer, the client treats the snapshot as incomplete.
 async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: OwnedSemaphorePermit) {
     let (mut encoder, mut piece) = SnapshotEncoder::begin(snapshot.revision);
     let mut end = None;
     loop {
         match tokio::time::timeout(STALL, pieces.send(piece)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return tracing::info!("the client of a snapshot is gone"),
-            Err(_) => return tracing::warn!("the client of a snapshot does not read it"),
+            Ok(Err(_)) => return tracing::info!("client closed snapshot stream"),
+            Err(_) => return tracing::warn!("timed out sending snapshot to client"),
         }
         if end.is_some() {
             return;
@@ -100,12 +100,12 @@ async fn send(mut snapshot: Snapshot, pieces: mpsc::Sender<Bytes>, _permit: Owne
                 end = Some(());
                 encoder.clone().finish()
             }
-            Err(error) => return tracing::error!(%error, "a snapshot could not be read to its end"),
+            Err(error) => return tracing::error!(%error, "failed to read snapshot"),
         };
     }
 }
 
-/// Looks whether the store is full, until the server is dropped or stops.
+/// Checks whether the store is full, until the server is dropped or stops.
 pub(super) fn follow_space(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
     let stop = server.supervisor.stopping().clone();
@@ -127,7 +127,7 @@ pub(super) fn follow_space(server: &Arc<Server>) {
         });
 }
 
-/// Whether the store is full; `None` once the server is gone.
+/// Whether the store is full; `None` once the server is dropped.
 async fn look(server: &Weak<Server>, was_full: bool) -> Option<bool> {
     let server = server.upgrade()?;
     if *server.stop.borrow() {
@@ -136,16 +136,16 @@ async fn look(server: &Weak<Server>, was_full: bool) -> Option<bool> {
     let full = match server.store.ready().await {
         Err(full @ Error::Full { .. }) => Some(full),
         Ok(()) => None,
-        // Nothing is known about room.
+        // The available space is unknown.
         Err(_) => return Some(was_full),
     };
     match (&full, was_full) {
         (Some(error), false) => {
-            tracing::error!(error = error as &dyn std::error::Error, "the store is full");
+            tracing::error!(error = error as &dyn std::error::Error, "store is full");
             server.note_space(Some(error)).await;
         }
         (None, true) => {
-            tracing::warn!("the store has room again");
+            tracing::warn!("store has space again");
             server.note_space(None).await;
         }
         _ => {}

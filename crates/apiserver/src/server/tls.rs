@@ -1,4 +1,4 @@
-//! The certificate that the server shows on its socket, and the clients that it believes there.
+//! The server's TLS certificate, and the verification of client certificates.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -18,13 +18,13 @@ use super::clock::is_over;
 use super::{Server, respond};
 use crate::auth::authority::{Authority, AuthorityError, Term};
 
-/// How soon a renewal that failed is tried again.
+/// How long to wait after a renewal failed.
 const RETRY: Duration = Duration::from_secs(60);
 
 /// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No certificate.
+    /// The certificate is missing or cannot be issued.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     /// The certificate cannot be used.
@@ -33,15 +33,15 @@ pub enum TlsError {
     /// The certificate's file is damaged.
     #[error("the server's certificate cannot be read")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// Clients cannot be verified.
+    /// Client certificates cannot be verified.
     #[error("clients cannot be verified against the authority")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
-    /// No threads of its own.
+    /// The connection threads cannot be started.
     #[error("the threads for connections cannot be started")]
     Threads(#[source] std::io::Error),
 }
 
-/// The certificate of the moment.
+/// The current certificate.
 pub(super) struct ServerCertificate {
     shown: RwLock<(Arc<CertifiedKey>, Term)>,
 }
@@ -52,7 +52,7 @@ impl ServerCertificate {
         Ok(ServerCertificate { shown })
     }
 
-    /// Exchanges it before it ends, as long as the server is there.
+    /// Renews the certificate before it expires, until the server is dropped.
     pub(super) async fn keep(self: Arc<Self>, server: Weak<Server>) {
         loop {
             let (_, term) = self.get();
@@ -63,7 +63,7 @@ impl ServerCertificate {
             let renewed = self.renew(&server);
             drop(server);
             if let Err(error) = renewed {
-                tracing::warn!(%error, "the server's certificate is not renewed");
+                tracing::warn!(%error, "failed to renew serving certificate");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -72,7 +72,7 @@ impl ServerCertificate {
     fn renew(&self, server: &Server) -> Result<(), TlsError> {
         let next = current(server)?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
-        tracing::info!("the server's certificate is renewed");
+        tracing::info!("renewed serving certificate");
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl fmt::Debug for ServerCertificate {
     }
 }
 
-/// The settings of a listener that shows this certificate.
+/// The settings of a listener with this certificate.
 pub(super) fn settings(
     server: &Server,
     certificate: Arc<ServerCertificate>,
@@ -117,7 +117,7 @@ pub(super) fn settings(
         roots.add(certificate?)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    // Tokens and anonymous health checks come without a certificate.
+    // Requests with a token, and anonymous health checks, come without a certificate.
     let by_chain =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
@@ -134,7 +134,7 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// Believes clients whose certificates were signed for clients.
+/// Accepts certificates that were signed for clients.
 #[derive(Debug)]
 struct ClientVerifier {
     by_chain: Arc<dyn ClientCertVerifier>,

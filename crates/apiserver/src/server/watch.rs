@@ -1,4 +1,4 @@
-//! Streams of changes.
+//! Watches: streams of changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::respond::{converted, is_converted, now};
 use crate::body::{self, Body};
-use crate::cache::{Cache, Event, Object, Sort, Watcher, line};
+use crate::cache::{Cache, Event, EventType, Object, Watcher, line};
 use crate::http::negotiation::{Endpoint, Output, Transform};
 use crate::http::query::{ListOptions, include_object, parse_resource_version};
 use crate::kinds::Kind;
@@ -21,19 +21,19 @@ use crate::machinery::table::{self, IncludeObject, MetaVersion};
 use crate::status::Status;
 use crate::store::Revision;
 
-/// How often a client is told how far the watch has come.
+/// The interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
-/// A last bookmark comes this long before the end.
+/// A last bookmark is sent this long before the end.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// Where many watch the same kind, changes of this long are sent together: one write to a socket
-/// costs more than the change itself.
-const CROWD: usize = 64;
+/// If many clients watch the same kind, changes of this interval are sent together: a write to a
+/// socket costs more than the change itself.
+const MANY_WATCHERS: usize = 64;
 const GATHER: Duration = Duration::from_millis(20);
 
 impl Call<'_> {
-    /// Answers a GET of changes.
+    /// Handles a GET of changes.
     pub(crate) async fn watch(&self, name: Option<&str>) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Watch)?;
         let options = ListOptions::of_watch(self.query, self.kind, name)?;
@@ -59,7 +59,7 @@ impl Call<'_> {
                 body::stream(futures::stream::unfold(
                     (stream, stop),
                     |(mut stream, mut stop)| async move {
-                        // A server that stops ends its watches; clients come back elsewhere.
+                        // A server that shuts down ends its watches; clients reconnect elsewhere.
                         let piece = tokio::select! {
                             piece = stream.next() => piece?,
                             _ = stop.wait_for(|stop| *stop) => return None,
@@ -68,8 +68,8 @@ impl Call<'_> {
                     },
                 ))
             }
-            Err(Refused::InStream(status)) => body::full(error_line(&status)),
-            Err(Refused::AtOnce(status)) => return Err(status),
+            Err(StartError::InStream(status)) => body::full(error_line(&status)),
+            Err(StartError::AsResponse(status)) => return Err(status),
         };
         let mut response = Response::new(pieces);
         let media_type = HeaderValue::from_static("application/json");
@@ -77,14 +77,17 @@ impl Call<'_> {
         Ok(response)
     }
 
-    /// The objects that the watch starts with, and the place from which it goes on.
-    async fn start(&self, options: &ListOptions) -> Result<Start, Refused> {
-        let collection = self.collection().map_err(Refused::AtOnce)?;
+    /// The objects that the watch starts with, and the position where it continues.
+    async fn start(&self, options: &ListOptions) -> Result<Start, StartError> {
+        let collection = self.collection().map_err(StartError::AsResponse)?;
         let version = options.resource_version.as_str();
-        // The old form of a watch has no say in it.
+        // The deprecated form of a watch ignores it.
         let is_from_the_start = matches!(version, "" | "0");
         if options.sends_initial_events.unwrap_or(is_from_the_start) {
-            let revision = self.freshen(version).await.map_err(Refused::AtOnce)?;
+            let revision = self
+                .wait_until_fresh(version)
+                .await
+                .map_err(StartError::AsResponse)?;
             let (objects, watcher) = collection.list_and_watch(&self.list_prefix());
             let revision = revision.max(watcher.revision());
             return Ok(Start {
@@ -93,13 +96,16 @@ impl Call<'_> {
             });
         }
         let revision = match version {
-            "" | "0" => self.freshen(version).await.map_err(Refused::AtOnce)?,
+            "" | "0" => self
+                .wait_until_fresh(version)
+                .await
+                .map_err(StartError::AsResponse)?,
             text => parse_resource_version(text)
-                .map_err(|error| Refused::AtOnce(Status::unexpected(error.to_string())))?,
+                .map_err(|error| StartError::AsResponse(Status::unexpected(error.to_string())))?,
         };
         let watcher = collection.watch_after(revision);
-        let watcher =
-            watcher.map_err(|expired| Refused::InStream(Status::expired(expired.to_string())))?;
+        let watcher = watcher
+            .map_err(|expired| StartError::InStream(Status::expired(expired.to_string())))?;
         Ok(Start {
             initial: None,
             watcher,
@@ -114,14 +120,14 @@ struct Start {
 }
 
 /// Why a watch does not start.
-enum Refused {
-    /// As an answer of its own.
-    AtOnce(Status),
-    /// As the only event of a stream, as upstream does it.
+enum StartError {
+    /// As a response of its own.
+    AsResponse(Status),
+    /// As the only event of a stream, as in upstream.
     InStream(Status),
 }
 
-/// What one client sees of a kind, and in which form.
+/// What one client watches of a kind, and in which format.
 struct View {
     kind: &'static Kind,
     prefix: String,
@@ -129,7 +135,7 @@ struct View {
     fields: FieldSelector,
     output: Output,
     include_object: IncludeObject,
-    /// Of a Table, only the first event describes the columns.
+    /// Only the first event of a Table describes the columns.
     has_sent_headers: bool,
 }
 
@@ -142,30 +148,30 @@ impl View {
         self.output.transform.is_none() && !is_converted(self.kind)
     }
 
-    /// The line for a change, if the client sees it.
+    /// The line for a change, if the selectors match it.
     fn line(&mut self, event: &Event) -> Option<Bytes> {
-        let (sort, object) = event.seen(|object| self.selects(object))?;
+        let (event_type, object) = event.seen(|object| self.selects(object))?;
         if self.is_plain() {
-            return Some(event.line(sort));
+            return Some(event.line(event_type));
         }
         let object = Arc::clone(object);
         let object = converted(self.kind, object.json()).ok()?;
-        Some(self.transformed(sort.as_str(), object))
+        Some(self.transformed(event_type.as_str(), object))
     }
 
-    /// The line for an object that is there from the start.
+    /// The line for an object of the initial list.
     fn initial(&mut self, object: &Object) -> Option<Bytes> {
         if !self.selects(object) {
             return None;
         }
         if self.is_plain() {
-            return Some(line(Sort::Added, object.json()));
+            return Some(line(EventType::Added, object.json()));
         }
         let object = converted(self.kind, object.json()).ok()?;
         Some(self.transformed("ADDED", object))
     }
 
-    /// How far the watch has come, in the form of the objects.
+    /// A bookmark, in the format of the objects.
     fn bookmark(&mut self, revision: Revision, is_end_of_initial: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if is_end_of_initial {
@@ -190,13 +196,13 @@ impl View {
         text_line("BOOKMARK", &object)
     }
 
-    fn transformed(&mut self, sort: &str, object: Value) -> Bytes {
+    fn transformed(&mut self, event_type: &str, object: Value) -> Bytes {
         let object = match self.output.transform {
             Some((Transform::Table, version)) => self.table(&object, version),
             Some((_, version)) => table::partial_object_metadata(&object, version),
             None => object,
         };
-        text_line(sort, &object)
+        text_line(event_type, &object)
     }
 
     fn table(&mut self, object: &Value, version: MetaVersion) -> Value {
@@ -210,8 +216,8 @@ impl View {
     }
 }
 
-fn text_line(sort: &str, object: &Value) -> Bytes {
-    format!("{{\"type\":\"{sort}\",\"object\":{object}}}\n").into()
+fn text_line(event_type: &str, object: &Value) -> Bytes {
+    format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
 }
 
 fn error_line(status: &Status) -> Bytes {
@@ -223,7 +229,7 @@ struct Stream {
     cache: Arc<Cache>,
     view: View,
     watcher: Watcher,
-    /// Objects that are still to be told, and the revision after them.
+    /// Objects of the initial list that are still to be sent, and its revision.
     initial: Option<(std::vec::IntoIter<Arc<Object>>, Revision)>,
     allows_bookmarks: bool,
     next_bookmark: Instant,
@@ -236,7 +242,7 @@ impl Stream {
         let now = Instant::now();
         let timeout = match options.timeout_secs {
             Some(seconds) if seconds > 0 => {
-                // Bounded, so that a number out of this world is no trouble.
+                // Bounded, so that an absurd number cannot overflow.
                 Duration::from_secs(u64::try_from(seconds).unwrap_or_default().min(86_400))
             }
             _ => Duration::from_secs(fastrand::u64(1800..3600)),
@@ -263,12 +269,12 @@ impl Stream {
         self.next_bookmark = if Instant::now() < last {
             regular.min(last)
         } else {
-            // The last one has been sent.
+            // The last bookmark has been sent.
             self.end + BOOKMARK_EVERY
         };
     }
 
-    /// The next piece of the answer; `None` at the end.
+    /// The next chunk of the response; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
@@ -288,7 +294,7 @@ impl Stream {
                         let text = "too old resource version: the watch was too slow";
                         return Some(error_line(&Status::expired(text)));
                     };
-                    if self.watcher.crowd() > CROWD {
+                    if self.watcher.watchers_of_kind() > MANY_WATCHERS {
                         tokio::time::sleep(GATHER).await;
                         batch.extend(self.watcher.poll().unwrap_or_default());
                     }
@@ -313,7 +319,7 @@ impl Stream {
         }
     }
 
-    /// Objects that are there from the start, some at a time, then the mark behind them.
+    /// A batch of the initial list, then the bookmark that ends it.
     fn next_initial(&mut self) -> Option<Bytes> {
         const PIECE: usize = 64 * 1024;
         let (objects, revision) = self.initial.as_mut()?;
@@ -334,8 +340,8 @@ impl Stream {
         (!piece.is_empty()).then(|| piece.freeze())
     }
 
-    /// A bookmark behind everything that has been told. Changes that came in the meantime are told
-    /// first.
+    /// A bookmark after everything that has been sent. Changes that arrived in the meantime are
+    /// sent first.
     fn bookmark(&mut self) -> Option<Bytes> {
         let revision = self.cache.revision();
         let mut lines: Vec<Bytes> = Vec::new();
@@ -346,8 +352,8 @@ impl Stream {
             }
             lines.extend(batch.iter().filter_map(|event| self.view.line(event)));
         }
-        let told = revision.max(self.watcher.revision());
-        lines.push(self.view.bookmark(told, false));
+        let sent = revision.max(self.watcher.revision());
+        lines.push(self.view.bookmark(sent, false));
         Some(joined(&lines))
     }
 }

@@ -26,28 +26,28 @@ use crate::machinery::write::{self, Accepted, Part, PatchType, Request};
 use crate::status::Status;
 use crate::store::{Outcome, Revision, Txn};
 
-/// How often a generated name is tried anew when it is taken.
+/// How often a taken generated name is replaced by another.
 const NAME_ATTEMPTS: usize = 8;
 
-/// How often a change is tried anew when somebody else changed the object meanwhile.
+/// How often an update is retried when another caller changed the object meanwhile.
 const CONFLICT_ATTEMPTS: usize = 20;
 
 /// How long events are kept.
 pub(super) const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// What a change does with an object, given as it is.
+/// The outcome of an update function, given the current object.
 pub(crate) enum Change {
     /// Stores this.
     Put(Accepted),
     /// Leaves it as it is.
     Nothing,
-    /// Removes it; the answer is the object with these last words.
+    /// Deletes the object; the response is this last state.
     Remove(Value),
-    /// Stores this and removes it right after: those who watch are told of both.
+    /// Stores this and deletes it right after: watchers get both events.
     Expire(Value),
 }
 
-/// What becomes of the object after a change.
+/// The effect of an update on the object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Stays,
@@ -57,33 +57,40 @@ enum End {
 
 /// How a change ended.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct WriteOutcome {
     /// The object as clients of the stored encoding get it.
     pub json: Bytes,
-    /// What the caller should be told.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
     /// Whether the object is new.
     pub is_new: bool,
 }
 
 impl Call<'_> {
-    /// Answers a POST of an object.
+    /// Handles a POST of an object.
     pub(crate) async fn create(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = WriteOptions::for_create(self.query)?;
         let done = self.create_from(bytes, &options).await?;
         if (self.kind.group, self.kind.kind) == ("", "Namespace") && !options.is_dry_run {
-            // Whoever made a namespace may use it at once.
+            // The creator of a namespace may use it at once.
             let namespace = respond::converted(self.kind, &done.json)?;
-            let furnished = self.server.furnish_namespace(name_of(&namespace)).await;
-            furnished.map_err(|error| Status::internal_error(&error))?;
+            let created = self
+                .server
+                .ensure_namespace_defaults(name_of(&namespace))
+                .await;
+            created.map_err(|error| Status::internal_error(&error))?;
         }
         let mut response = self.object_as(201, &done.json, output)?;
         respond::warn(&mut response, &done.warnings);
         Ok(response)
     }
 
-    async fn create_from(&self, bytes: &[u8], options: &WriteOptions) -> Result<Done, Status> {
+    async fn create_from(
+        &self,
+        bytes: &[u8],
+        options: &WriteOptions,
+    ) -> Result<WriteOutcome, Status> {
         let body = write::Body {
             bytes,
             format: self.body_format()?,
@@ -91,7 +98,7 @@ impl Call<'_> {
         let manager = self.field_manager(&options.field_manager);
         let now = self.now_text();
         let request = self.request(Part::Main, &manager, &now, options);
-        self.see_surroundings().await?;
+        self.wait_for_namespace_and_account().await?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -116,10 +123,10 @@ impl Call<'_> {
         mut accepted: Accepted,
         is_dry_run: bool,
         gate: Gate<'_>,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         if self.kind.kind == "CertificateSigningRequest" {
             certificates::set_requester(&mut accepted.object, self.user);
-            signing::note_proven_addresses(self, &mut accepted.object);
+            signing::record_proven_addresses(self, &mut accepted.object);
         }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);
@@ -132,7 +139,7 @@ impl Call<'_> {
         let mut quotas = gate.charge(&accepted.object, None, is_dry_run).await?;
         write::to_stored(self.kind, &mut accepted.object);
         let bytes = cache::encode(&accepted.object);
-        let done = |json| Done {
+        let done = |json| WriteOutcome {
             json,
             warnings: accepted.warnings.clone(),
             is_new: true,
@@ -163,7 +170,7 @@ impl Call<'_> {
         }
     }
 
-    /// Answers a PUT of an object.
+    /// Handles a PUT of an object.
     pub(crate) async fn update(&self, bytes: &[u8], part: Part) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let options = WriteOptions::for_update(self.query)?;
@@ -193,11 +200,11 @@ impl Call<'_> {
         self.written_part(part, &done, output)
     }
 
-    /// The answer to a write of an object or a part of it.
+    /// The response to a write of an object or a subresource.
     fn written_part(
         &self,
         part: Part,
-        done: &Done,
+        done: &WriteOutcome,
         output: Output,
     ) -> Result<Response<Body>, Status> {
         let code = if done.is_new { 201 } else { 200 };
@@ -214,15 +221,15 @@ impl Call<'_> {
         body: write::Body<'_>,
         request: &Request<'_>,
         options: &WriteOptions,
-    ) -> Result<Done, Status> {
-        self.see_surroundings().await?;
+    ) -> Result<WriteOutcome, Status> {
+        self.wait_for_namespace_and_account().await?;
         let identity = super::identity::new();
         let mut gate = Gate::new(self, Part::Main, Operation::Create);
         let accepted = write::create(request, body, identity.as_ref(), &mut gate)?;
         self.insert(accepted, options.is_dry_run, gate).await
     }
 
-    /// Answers a PATCH.
+    /// Handles a PATCH.
     pub(crate) async fn patch(&self, bytes: &[u8], part: Part) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let patch = PatchType::from_content_type(self.header(CONTENT_TYPE))?;
@@ -237,7 +244,7 @@ impl Call<'_> {
         part: Part,
         patch: PatchType,
         options: &PatchOptions,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         let body = write::Body {
             bytes,
             format: write::BodyFormat::Json,
@@ -257,13 +264,13 @@ impl Call<'_> {
                 if patch != PatchType::Apply || part != Part::Main {
                     return Err(Status::not_found(self.kind, &self.target.name));
                 }
-                self.see_surroundings().await?;
+                self.wait_for_namespace_and_account().await?;
                 let identity = super::identity::new();
                 let mut gate = Gate::new(self, part, Operation::Create);
                 let identity = identity.as_ref();
                 let made = write::patch(&request, patch, force, body, None, identity, &mut gate)?;
                 match self.insert(made, is_dry_run, gate).await {
-                    // Somebody else was faster: now it is a change.
+                    // Another caller created it first: now this is an update.
                     Err(taken) if taken.reason == "AlreadyExists" => continue,
                     other => return other,
                 }
@@ -280,15 +287,15 @@ impl Call<'_> {
         }
     }
 
-    /// Changes the object that the path names, again and again until nobody else interferes.
+    /// Updates the object that the path names, with retries on conflicts.
     ///
-    /// `decide` is given the object in the encoding of the request's kind, with its version.
+    /// `decide` gets the object in the encoding of the request's kind, with its version.
     pub(super) async fn change(
         &self,
         part: Part,
         is_dry_run: bool,
         mut decide: impl FnMut(&Value, &mut Gate<'_>) -> Result<Change, Status>,
-    ) -> Result<Done, Status> {
+    ) -> Result<WriteOutcome, Status> {
         let collection = Arc::clone(self.collection()?);
         let short_key = self.key();
         let full_key = format!("{}{short_key}", collection.prefix());
@@ -312,14 +319,14 @@ impl Call<'_> {
             }
             let revision = current.revision();
             let with_old_version = cache::encode_with_revision(&bytes, revision);
-            let done = |json| Done {
+            let done = |json| WriteOutcome {
                 json,
                 warnings: accepted.warnings.clone(),
                 is_new: false,
             };
             let is_unchanged = with_old_version == *current.json();
             if end == End::Stays && is_finished(self.kind, &accepted.object, &old) {
-                // Upstream answers with the version that the object had.
+                // As in upstream, the response has the version that the object had.
                 if is_dry_run || self.remove(&full_key, revision).await?.is_some() {
                     return Ok(done(with_old_version));
                 }
@@ -333,7 +340,7 @@ impl Call<'_> {
                 }
             } else {
                 let mut txn = Txn::new().if_at(full_key.clone(), revision);
-                txn.is_urgent = is_going(&accepted.object);
+                txn.is_urgent = is_being_deleted(&accepted.object);
                 let txn = quotas.add_to(self.put(txn, full_key.clone(), bytes.clone()));
                 if let Outcome::Committed { mut revision } = self.commit(txn).await? {
                     if end == End::GoesMarked {
@@ -347,12 +354,12 @@ impl Call<'_> {
         Err(Status::modified(self.kind, &self.target.name))
     }
 
-    /// Changes the object that the path names as it is encoded, again and again until nobody else
-    /// interferes. For changes that the server makes itself and nobody has to admit.
+    /// Updates the object that the path names in its encoded form, with retries on conflicts. For
+    /// updates that the server makes itself and that need no admission.
     ///
-    /// `decide` is given the object as clients get it and tells what is to be stored. What it
-    /// refuses on the word of the cache it is asked again with what the store has: the cache may be
-    /// a moment behind, and waiting for it would make everybody wait who need not.
+    /// `decide` gets the object as clients do and returns what to store. If it fails on the cached
+    /// object, it is called again with the object from the store: the cache may be a moment behind,
+    /// and waiting for it would delay every caller.
     pub(super) async fn rewrite(
         &self,
         is_dry_run: bool,
@@ -389,7 +396,7 @@ impl Call<'_> {
         Err(Status::modified(self.kind, &self.target.name))
     }
 
-    /// The object straight from the store, after the cache's was found to be old.
+    /// The object directly from the store, after the cached one was found to be stale.
     async fn read_again(&self, full_key: &str, short_key: &str) -> Result<Arc<Object>, Status> {
         let found = self.server.store.get(full_key.as_bytes(), None).await;
         let found = found.map_err(|error| store_failure(&error))?;
@@ -402,7 +409,7 @@ impl Call<'_> {
             .map_err(|_| Status::unreadable(full_key))
     }
 
-    /// Removes a key if it is still at the revision; tells the revision of the removal.
+    /// Deletes a key if it is still at the revision; returns the revision of the delete.
     async fn remove(&self, key: &str, revision: Revision) -> Result<Option<Revision>, Status> {
         match self.commit(Txn::remove(key.to_owned(), revision)).await? {
             Outcome::Committed { revision } => Ok(Some(revision)),
@@ -410,7 +417,7 @@ impl Call<'_> {
         }
     }
 
-    /// Removes an object whose time is up, whatever else was written to it meanwhile.
+    /// Deletes an object whose grace period is over, whatever was written to it meanwhile.
     async fn remove_marked(&self, key: &str, marked: Revision) -> Result<Revision, Status> {
         let mut seen = marked;
         for _ in 0..CONFLICT_ATTEMPTS {
@@ -421,15 +428,15 @@ impl Call<'_> {
             let found = found.map_err(|error| store_failure(&error))?;
             match found.entry {
                 Some(entry) => seen = entry.mod_revision,
-                // Whoever finishes deletions was faster.
+                // Another caller finished the deletion first.
                 None => return Ok(marked),
             }
         }
         Err(Status::modified(self.kind, &self.target.name))
     }
 
-    /// Whether the store would keep the same object in another form: a write that changes nothing is
-    /// one then, so that `kubectl replace` encrypts with the key of today.
+    /// Whether the store would encode the same object differently: an update without changes is
+    /// then written, so that `kubectl replace` encrypts with the current key.
     async fn is_stale(&self, key: &str) -> Result<bool, Status> {
         let stale = self.server.store.is_stale(key.as_bytes()).await;
         stale.map_err(|error| store_failure(&error))
@@ -439,7 +446,7 @@ impl Call<'_> {
         let outcome = self.server.store.txn(txn).await;
         let outcome = outcome.map_err(|error| store_failure(&error))?;
         if let Outcome::Committed { revision } = &outcome {
-            self.server.decisive.note(self.kind, *revision);
+            self.server.consistency.record(self.kind, *revision);
         }
         Ok(outcome)
     }
@@ -472,22 +479,22 @@ impl Call<'_> {
     }
 }
 
-/// The refusal of the store, for dry runs, which do not ask it.
+/// The error of the store, for dry runs, which do not reach it.
 fn check_bounds(key: &str, bytes: &[u8]) -> Result<(), Status> {
     bounded::check(key.as_bytes(), bytes).map_err(|error| store_failure(&error))
 }
 
-fn unchanged(current: &Object, warnings: Vec<String>) -> Done {
-    Done {
+fn unchanged(current: &Object, warnings: Vec<String>) -> WriteOutcome {
+    WriteOutcome {
         json: current.json().clone(),
         warnings,
         is_new: false,
     }
 }
 
-/// An object that is being deleted goes with the change that takes its last finalizer away.
+/// An object that is being deleted is removed by the update that removes its last finalizer.
 ///
-/// Matches v1.36 `ShouldDeleteDuringUpdate`; namespaces have finalizers of their own besides.
+/// Matches v1.36 `ShouldDeleteDuringUpdate`; namespaces have finalizers in their spec, too.
 fn is_finished(kind: &Kind, new: &Value, old: &Value) -> bool {
     let has_some = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     let is_namespace = (kind.group, kind.kind) == ("", "Namespace");
@@ -498,8 +505,9 @@ fn is_finished(kind: &Kind, new: &Value, old: &Value) -> bool {
     !is_held && !meta["deletionTimestamp"].is_null() && grace.unwrap_or_default() == 0
 }
 
-/// Whether the object is being deleted. What leads to its end goes on though the store is full.
-fn is_going(object: &Value) -> bool {
+/// Whether the object is being deleted. Writes that complete the deletion pass when the store is
+/// full.
+fn is_being_deleted(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 

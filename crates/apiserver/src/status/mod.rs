@@ -1,34 +1,34 @@
-//! Status objects: how the API says no, or that something is gone. Nothing else builds them.
+//! Status objects: the API's error responses, and successful deletes. Nothing else builds them.
 //!
 //! Matches v1.36 apimachinery/pkg/api/errors/errors.go.
 //!
-//! Reading order: this file (what a status is), `refusals` (which ones there are).
+//! Reading order: this file (what a status is), `errors` (its constructors).
 
-mod refusals;
+mod errors;
 
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 
-/// An answer that is not an object.
+/// A response that is not an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// The HTTP status.
     pub code: u16,
     /// The machine-readable reason; empty where upstream gives none.
     pub reason: &'static str,
-    /// For people.
+    /// The message, for people.
     pub message: String,
-    /// What it is about.
+    /// The details.
     pub details: Option<Box<Details>>,
-    /// Where a list may go on although its version is gone.
+    /// The continue token of a list whose version was compacted.
     pub continue_token: String,
-    /// What the caller should be told besides, in headers: what was odd in a body that was refused
-    /// for something else. Not part of the object.
+    /// Warnings for the caller, in headers: for instance about a body that was rejected
+    /// for another reason. Not part of the object.
     pub warnings: Vec<String>,
 }
 
-/// What a status is about.
+/// The details of a status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     /// The object's name.
@@ -39,9 +39,9 @@ pub struct Details {
     pub kind: String,
     /// Its uid.
     pub uid: String,
-    /// The single causes.
+    /// The causes.
     pub causes: Vec<Cause>,
-    /// When to try again.
+    /// When to retry.
     pub retry_after_seconds: u32,
 }
 
@@ -50,9 +50,9 @@ pub struct Details {
 pub struct Cause {
     /// The machine-readable reason.
     pub reason: &'static str,
-    /// For people.
+    /// The message, for people.
     pub message: String,
-    /// The field, if it is about one.
+    /// The field, if there is one.
     pub field: String,
 }
 
@@ -69,7 +69,7 @@ impl Status {
         }
     }
 
-    /// 200: the object is gone.
+    /// 200: the object was deleted.
     pub fn success(kind: &Kind, name: &str, uid: &str) -> Status {
         Status::new(200, "", "").about(Details {
             uid: uid.to_owned(),
@@ -84,13 +84,13 @@ impl Status {
         self
     }
 
-    /// After how many seconds the client may try again, for the header `Retry-After`.
+    /// After how many seconds the client may retry, for the header `Retry-After`.
     pub fn retry_after(&self) -> Option<u32> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
         (seconds > 0).then_some(seconds)
     }
 
-    /// The object that is sent.
+    /// The object of the response.
     pub fn to_json(&self) -> Value {
         let is_success = self.code < 300;
         let mut status = json!({
@@ -134,7 +134,7 @@ impl Details {
         }
     }
 
-    /// Causes and nothing else.
+    /// Causes only.
     pub fn of_causes(causes: Vec<Cause>) -> Details {
         Details {
             causes,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_rule_is_a_cause() {
+    fn validation_error_is_a_cause() {
         let problems = [Problem::required("spec.selector", "")];
         let status = Status::invalid(deployments(), "x", &problems).to_json();
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_named_with_its_uid() {
+    fn delete_status_has_name_and_uid() {
         assert_eq!(
             Status::success(deployments(), "x", "u").to_json(),
             json!({

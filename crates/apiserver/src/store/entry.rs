@@ -1,4 +1,4 @@
-//! What reading gives back.
+//! The results of reads.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::Revision;
 pub struct Entry {
     /// The key.
     pub key: Bytes,
-    /// What was last put.
+    /// The value of the last put.
     pub value: Bytes,
-    /// When the key came into being; puts keep it, a delete ends it.
+    /// When the key was created; puts keep it, a delete ends it.
     pub create_revision: Revision,
     /// When the key was last put.
     pub mod_revision: Revision,
-    /// Why the value cannot be read, if so: it is damaged, or encrypted with a key that is not at
-    /// hand. The value is empty then.
+    /// Why the value cannot be read, if so: it is corrupt, or encrypted with a missing key.
+    /// The value is empty then.
     pub unreadable: Option<Arc<str>>,
 }
 
@@ -29,7 +29,7 @@ impl Entry {
     }
 }
 
-/// The answer to a read of one key.
+/// The result of reading one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The revision that was read.
@@ -38,16 +38,16 @@ pub struct Found {
     pub entry: Option<Entry>,
 }
 
-/// Which keys to list.
+/// The keys to list.
 #[derive(Clone, Debug, Default)]
 pub struct RangeRequest {
     /// Only keys that begin with this.
     pub prefix: Bytes,
     /// Only keys not below this; where the previous page ended.
     pub start: Option<Bytes>,
-    /// At most so many.
+    /// At most this many.
     pub limit: Option<usize>,
-    /// As of this revision instead of the current one.
+    /// At this revision instead of the current one.
     pub at: Option<Revision>,
 }
 
@@ -69,7 +69,7 @@ impl RangeRequest {
     }
 }
 
-/// Some of the listed keys, and how many there are beyond.
+/// A page of listed keys, and how many follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The revision that was read; the next page should ask for the same.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_prefix_is_above_all_its_keys() {
+    fn prefix_end_is_above_all_its_keys() {
         assert_eq!(prefix_end(b"/a/").as_deref(), Some(&b"/a0"[..]));
         assert_eq!(prefix_end(b"a\xff\xff").as_deref(), Some(&b"b"[..]));
         assert_eq!(prefix_end(b"\xff"), None);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_below_the_prefix_does_not_widen_the_range() {
+    fn start_below_the_prefix_does_not_extend_the_range() {
         let mut request = RangeRequest::prefix("/b/");
         request.start = Some("/a/x".into());
         assert_eq!(request.first_key(), b"/b/");

@@ -1,29 +1,29 @@
-//! What can go wrong in a store, and whether trying again can help.
+//! The errors of a store, and whether a retry can help.
 
 use std::sync::Arc;
 
 use super::Revision;
 use crate::bounds::TooDeep;
 
-/// The error underneath. Shared, because one failed commit answers many writers.
+/// The cause. Shared, because one failed commit fails many writers.
 pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
-/// Why a store refused or failed. `store` names the file or the etcd endpoints concerned.
+/// Why a store failed. `store` names the file or the etcd endpoints concerned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// History before this revision is gone: list again.
+    /// History before this revision is compacted: list again.
     #[error("revision {requested} has been compacted")]
     Compacted {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
     },
     /// No such revision yet.
     #[error("revision {requested} is in the future")]
     FutureRevision {
-        /// The revision asked for.
+        /// The requested revision.
         requested: Revision,
     },
-    /// The watcher did not read fast enough and has lost its place: list again.
+    /// The watcher did not read fast enough and has lost its position: list again.
     #[error("watch of {prefix:?} is more than {limit} changes behind")]
     WatchTooSlow {
         /// What was watched.
@@ -68,7 +68,7 @@ pub enum Error {
     Full {
         /// The file or endpoints.
         store: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Cause,
     },
@@ -77,17 +77,17 @@ pub enum Error {
     Write {
         /// The file or endpoints.
         store: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Cause,
     },
-    /// The system could not promise that written data is on the disk. Writing on would risk what
-    /// was acknowledged, so nothing is written until the store is opened again.
+    /// The system did not confirm that written data is on the disk. Further writes would risk
+    /// acknowledged data, so nothing is written until the store is opened again.
     #[error("{store} takes no writes until it is opened again: data could not be flushed to disk")]
     WritesRefused {
         /// The file.
         store: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Cause,
     },
@@ -96,7 +96,7 @@ pub enum Error {
     Read {
         /// The file or endpoints.
         store: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Cause,
     },
@@ -105,7 +105,7 @@ pub enum Error {
     Open {
         /// The file or endpoints.
         store: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: Cause,
     },
@@ -115,7 +115,7 @@ pub enum Error {
         /// The file.
         store: String,
     },
-    /// The file is not a store, or so damaged that it cannot be opened.
+    /// The file is not a store, or too corrupt to be opened.
     #[error("{store} is not a store of Plimsoll, or is damaged")]
     NotAStore {
         /// The file.
@@ -124,7 +124,7 @@ pub enum Error {
         #[source]
         source: Cause,
     },
-    /// Stored data is not what this program wrote.
+    /// Stored data was not written by this program, or is corrupt.
     #[error("{store} is damaged at row {row:#x}: {problem}")]
     Damaged {
         /// The file.
@@ -134,7 +134,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The file's structure is damaged, not just single values.
+    /// The file's structure is corrupt, not just single values.
     #[error(
         "{store} is damaged: {problem}; check it with \"plimsoll store verify\", and restore a \
          snapshot with \"plimsoll store restore\""
@@ -145,7 +145,7 @@ pub enum Error {
         /// What was found.
         problem: String,
     },
-    /// The value of a key is damaged, or encrypted with a key that is not at hand.
+    /// The value of a key is corrupt, or encrypted with a missing key.
     #[error("the stored value of {key} cannot be read: {problem}")]
     Unreadable {
         /// The key.
@@ -153,31 +153,31 @@ pub enum Error {
         /// What is wrong with its value.
         problem: Arc<str>,
     },
-    /// The store does not answer, or not in time.
+    /// The store does not respond, or not in time.
     #[error("{store} is unavailable")]
     Unavailable {
         /// The file or endpoints.
         store: String,
-        /// What was answered instead.
+        /// The error.
         #[source]
         source: Cause,
     },
-    /// The store answered that it will not do this, for instance for lack of permission.
+    /// The store refuses the request, for instance for lack of permission.
     #[error("{store} refused the request")]
     Refused {
         /// The endpoints.
         store: String,
-        /// What was answered.
+        /// The response.
         #[source]
         source: Cause,
     },
-    /// The store was closed by its owner.
+    /// The store was closed.
     #[error("the store is closed")]
     Closed,
 }
 
 impl Error {
-    /// Whether the same call may succeed later without anybody's help or changed arguments.
+    /// Whether the same call may succeed later without intervention or changed arguments.
     ///
     /// A retried write is safe when it compares revisions: had the first try taken place, the
     /// second one conflicts.
@@ -207,10 +207,10 @@ impl Error {
 
 /// A task or thread of the store has failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} failed and is started again")]
+#[error("{0} failed and is restarted")]
 pub(super) struct TaskFailed(pub(super) &'static str);
 
-/// A key or prefix as people read it.
+/// A key or prefix in readable form.
 pub(super) fn readable(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }

@@ -1,7 +1,7 @@
-//! Hands committed changes to many watchers without ever waiting for one of them.
+//! Publishes committed changes to many watchers without ever waiting for one of them.
 //!
 //! Watchers of the same prefix share one filtered, reference-counted batch. A watcher whose buffer
-//! is full is cut off and told so.
+//! is full is dropped with an error.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use tokio::sync::mpsc;
 use super::error::readable;
 use super::{Change, Entry, Error, Revision};
 
-/// What a subscriber gets.
+/// A message to a subscriber.
 #[derive(Clone, Debug)]
 pub(super) enum Delivery {
     Changes(Arc<[Change]>),
     Progress(Revision),
 }
 
-/// Watchers with equal wishes.
+/// What subscribers that share batches have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Wish {
+struct SubscriptionKey {
     prefix: Bytes,
     with_previous: bool,
 }
@@ -49,7 +49,7 @@ struct SubscriberState {
 struct Inner {
     published: Revision,
     next_id: u64,
-    groups: BTreeMap<Wish, BTreeMap<u64, Subscriber>>,
+    groups: BTreeMap<SubscriptionKey, BTreeMap<u64, Subscriber>>,
     closed: Option<Error>,
 }
 
@@ -77,7 +77,7 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing is left half done in here by a panic that matters to the next caller.
+        // No operation here leaves a half-done state after a panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl Hub {
         inner.next_id += 1;
         let (sender, receiver) = mpsc::unbounded_channel();
         let state = Arc::new(SubscriberState::default());
-        let wish = Wish {
+        let key = SubscriptionKey {
             prefix,
             with_previous,
         };
@@ -109,11 +109,11 @@ impl Hub {
             state: Arc::clone(&state),
             wants_progress_at: None,
         };
-        let group = inner.groups.entry(wish.clone()).or_default();
+        let group = inner.groups.entry(key.clone()).or_default();
         group.insert(id, subscriber);
         let subscription = Subscription {
             hub: self.clone(),
-            wish,
+            key,
             id,
             receiver,
             state,
@@ -121,8 +121,8 @@ impl Hub {
         Ok((subscription, inner.published))
     }
 
-    /// Hands out the changes up to `through`, in order. Previous entries are loaded only if
-    /// somebody wants them; who cannot get them is cut off.
+    /// Publishes the changes up to `through`, in order. Previous entries are loaded only if a
+    /// subscriber needs them; a subscriber that cannot get them is dropped.
     pub(super) fn publish(
         &self,
         through: Revision,
@@ -142,10 +142,10 @@ impl Hub {
             previous: None,
             ..changes[at].clone()
         };
-        for (wish, subscribers) in &mut inner.groups {
+        for (key, subscribers) in &mut inner.groups {
             let matching =
-                (0..changes.len()).filter(|at| changes[*at].key.starts_with(&wish.prefix));
-            let matching: Result<Vec<Change>, Error> = if wish.with_previous {
+                (0..changes.len()).filter(|at| changes[*at].key.starts_with(&key.prefix));
+            let matching: Result<Vec<Change>, Error> = if key.with_previous {
                 matching.map(with_previous).collect()
             } else {
                 Ok(matching.map(without_previous).collect())
@@ -154,7 +154,7 @@ impl Hub {
                 Ok(matching) => {
                     let matching = (!matching.is_empty()).then(|| matching.into());
                     subscribers.retain(|_, subscriber| {
-                        subscriber.deliver(matching.as_ref(), wish, self.buffer, published)
+                        subscriber.deliver(matching.as_ref(), key, self.buffer, published)
                     });
                 }
                 Err(error) => end(std::mem::take(subscribers), &error),
@@ -188,10 +188,10 @@ impl Inner {
     }
 }
 
-/// Closes the channels of subscribers, who find the reason then.
+/// Closes the channels of subscribers, which then read the reason.
 fn end(subscribers: BTreeMap<u64, Subscriber>, error: &Error) {
     for subscriber in subscribers.into_values() {
-        // Set once: a subscriber that was cut off before is no longer in a group.
+        // Set once: a subscriber that was dropped before is no longer in a group.
         let _ = subscriber.state.end.set(error.clone());
     }
 }
@@ -201,7 +201,7 @@ impl Subscriber {
     fn deliver(
         &mut self,
         changes: Option<&Arc<[Change]>>,
-        wish: &Wish,
+        key: &SubscriptionKey,
         buffer: usize,
         published: Revision,
     ) -> bool {
@@ -210,9 +210,9 @@ impl Subscriber {
                 .state
                 .backlog
                 .fetch_add(changes.len(), Ordering::AcqRel);
-            // A batch larger than the buffer is let through to a watcher that has kept up.
+            // A batch larger than the buffer is delivered to a watcher that has kept up.
             if backlog > 0 && backlog + changes.len() > buffer {
-                let prefix = readable(&wish.prefix);
+                let prefix = readable(&key.prefix);
                 let too_slow = Error::WatchTooSlow {
                     prefix,
                     limit: buffer,
@@ -228,17 +228,17 @@ impl Subscriber {
                 return false;
             }
         }
-        self.answer_progress(published);
+        self.send_progress(published);
         true
     }
 
-    fn answer_progress(&mut self, published: Revision) {
+    fn send_progress(&mut self, published: Revision) {
         if self
             .wants_progress_at
             .is_some_and(|wanted| published >= wanted)
         {
             self.wants_progress_at = None;
-            // A receiver that is gone removes itself.
+            // A closed receiver removes itself.
             let _ = self.sender.send(Delivery::Progress(published));
         }
     }
@@ -248,7 +248,7 @@ impl Subscriber {
 #[derive(Debug)]
 pub(super) struct Subscription {
     hub: Hub,
-    wish: Wish,
+    key: SubscriptionKey,
     id: u64,
     receiver: mpsc::UnboundedReceiver<Delivery>,
     state: Arc<SubscriberState>,
@@ -270,10 +270,10 @@ impl Subscription {
     pub(super) fn request_progress(&self, at_least: Revision) {
         let mut inner = self.hub.lock();
         let published = inner.published;
-        let group = inner.groups.get_mut(&self.wish);
+        let group = inner.groups.get_mut(&self.key);
         if let Some(subscriber) = group.and_then(|group| group.get_mut(&self.id)) {
             subscriber.wants_progress_at = Some(at_least);
-            subscriber.answer_progress(published);
+            subscriber.send_progress(published);
         }
     }
 }
@@ -281,10 +281,10 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut inner = self.hub.lock();
-        if let Some(group) = inner.groups.get_mut(&self.wish) {
+        if let Some(group) = inner.groups.get_mut(&self.key) {
             group.remove(&self.id);
             if group.is_empty() {
-                inner.groups.remove(&self.wish);
+                inner.groups.remove(&self.key);
             }
         }
     }

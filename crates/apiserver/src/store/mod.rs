@@ -1,30 +1,31 @@
-//! Where objects are kept: bytes under keys, one revision counter for everything, history for a
+//! The store: bytes under keys, one revision counter for everything, history for a
 //! while.
 //!
-//! The store knows nothing of Kubernetes. Keys are paths as upstream lays them out
+//! The store is independent of Kubernetes. Keys are paths as upstream lays them out
 //! (`/registry/<resource>/<namespace>/<name>`), a value is whatever the object machinery wrote.
 //! Every transaction that changes something gets the next [`Revision`]; reads, lists and watches
 //! name revisions, and history stays readable until it is compacted. A write is acknowledged only
 //! when it is durable.
 //!
-//! Reading order: this trait; `txn` and `entry`, what goes in and out; `watch`, how changes are
-//! followed; `snapshot`, everything at once; `hub`, how changes are handed to many watchers; `redb`, the embedded store; `etcd`, the
-//! same over a real etcd. `tests/store_contract` holds both to one behaviour.
+//! Reading order: this trait; `txn` and `entry`, the arguments and results; `watch`, following
+//! changes; `snapshot`, everything at once; `hub`, publishing changes to many watchers; `redb`, the
+//! embedded store; `etcd`, the same on a real etcd. `tests/store_contract` holds both to one
+//! behaviour.
 
-mod caught;
 mod entry;
 mod error;
 mod etcd;
 mod hub;
+mod panics;
 mod redb;
 mod snapshot;
 mod txn;
 mod watch;
 
-pub use caught::catches_panics;
 pub use entry::{Entry, Found, Page, RangeRequest};
 pub use error::{Cause, Error};
 pub use etcd::{EtcdOptions, EtcdStore, EtcdTls};
+pub use panics::catches_panics;
 
 pub use redb::{CheckValue, Problem, RedbOptions, RedbStore, Report};
 pub use snapshot::{
@@ -43,7 +44,7 @@ pub type Revision = u64;
 /// Keys and values with revisions, transactions and watches.
 ///
 /// All methods may be called from many tasks at once. Dropping a returned future abandons the
-/// answer, not the work: a transaction may still take place.
+/// response, not the work: a transaction may still take place.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Reads one key, as it is or as it was at a revision.
@@ -61,14 +62,15 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Follows the changes of a prefix: in order, without gaps, none twice.
     async fn watch(&self, request: WatchRequest) -> Result<Watch, Error>;
 
-    /// Forgets what was superseded at or before `revision`; reads and watches below it fail with
-    /// [`Error::Compacted`] from then on. A revision already compacted is no error.
+    /// Compacts changes superseded at or before `revision`; reads and watches below it fail with
+    /// [`Error::Compacted`] from then on. A revision already compacted is not an error.
     async fn compact(&self, revision: Revision) -> Result<(), Error>;
 
-    /// The revision of the last change, no older than any acknowledged to anybody before the call.
+    /// The revision of the last change, no older than any acknowledged to any caller before the
+    /// call.
     async fn current_revision(&self) -> Result<Revision, Error>;
 
-    /// Whether the store does all that is asked of it; the reason if it does not, such as a full disk.
+    /// Whether the store is fully operational; otherwise the reason, such as a full disk.
     async fn ready(&self) -> Result<(), Error>;
 
     /// The tasks of the store's own, and whether each is well: neither has it failed a moment ago nor
@@ -78,14 +80,14 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Begins to read all keys with a prefix as they are now.
     async fn snapshot(&self, prefix: Bytes) -> Result<Snapshot, Error>;
 
-    /// Whether the key would be stored in another form if it was put as it is: with another key of
-    /// encryption.
+    /// Whether the key would be stored in another form if it was put again: with another encryption
+    /// key.
     async fn is_stale(&self, key: &[u8]) -> Result<bool, Error> {
         let _ = key;
         Ok(false)
     }
 
-    /// Ends all watches, finishes what was begun and releases the file or connection. Later calls
-    /// fail with [`Error::Closed`].
+    /// Ends all watches, finishes running operations and releases the file or connection. Later
+    /// calls fail with [`Error::Closed`].
     async fn close(&self) -> Result<(), Error>;
 }

@@ -1,4 +1,4 @@
-//! What is written, and under which conditions.
+//! Transactions: writes and their conditions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,11 +20,11 @@ pub const MAX_TXN_BYTES: usize = 1536 * 1024;
 pub struct Compare {
     /// The key.
     pub key: Bytes,
-    /// The revision of its last put; `None` demands that the key does not exist.
+    /// The revision of its last put; `None` requires that the key does not exist.
     pub mod_revision: Option<Revision>,
 }
 
-/// One change.
+/// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Sets a value.
@@ -45,7 +45,7 @@ pub enum Write {
 }
 
 impl Write {
-    /// The key that is changed.
+    /// The key that is written.
     pub fn key(&self) -> &Bytes {
         match self {
             Self::Put { key, .. } | Self::Delete { key } => key,
@@ -60,14 +60,14 @@ impl Write {
     }
 }
 
-/// Changes that happen together or not at all.
+/// Writes that take place together or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     /// All must hold.
     pub compares: Vec<Compare>,
     /// Each key at most once.
     pub writes: Vec<Write>,
-    /// Whether this takes place though the store has no room for more, as deletes do.
+    /// Whether this takes place even if the store is full, as deletes do.
     pub is_urgent: bool,
 }
 
@@ -95,15 +95,15 @@ impl Txn {
         Self::new().if_at(key.clone(), mod_revision).delete(key)
     }
 
-    /// Takes place though the store has no room for more, as deletes do. For writes that lead to
-    /// deletes, and for events about missing room.
+    /// Takes place even if the store is full, as deletes do. For writes that lead to
+    /// deletes, and for events about missing space.
     #[must_use]
     pub fn urgent(mut self) -> Self {
         self.is_urgent = true;
         self
     }
 
-    /// Demands that the key does not exist.
+    /// Requires that the key does not exist.
     #[must_use]
     pub fn if_absent(mut self, key: impl Into<Bytes>) -> Self {
         self.compares.push(Compare {
@@ -113,7 +113,7 @@ impl Txn {
         self
     }
 
-    /// Demands that the key was last put at `mod_revision`.
+    /// Requires that the key was last put at `mod_revision`.
     #[must_use]
     pub fn if_at(mut self, key: impl Into<Bytes>, mod_revision: Revision) -> Self {
         self.compares.push(Compare {
@@ -162,7 +162,7 @@ impl Txn {
         compared + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
 
-    /// Refuses what no store would take.
+    /// Checks the limits of a transaction.
     pub(super) fn check(&self) -> Result<(), Error> {
         let count = self.compares.len().max(self.writes.len());
         if count > MAX_TXN_OPERATIONS {
@@ -185,7 +185,7 @@ impl Txn {
     }
 }
 
-/// How a transaction ended.
+/// The result of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All comparisons held and the changes are durable.

@@ -17,11 +17,11 @@ pub struct Change {
     pub revision: Revision,
     /// The key after the change; `None` if it was deleted.
     pub entry: Option<Entry>,
-    /// The key before the change, if it existed and [`WatchRequest::with_previous`] was asked.
+    /// The key before the change, if it existed and [`WatchRequest::with_previous`] was set.
     pub previous: Option<Entry>,
 }
 
-/// What a watch says next.
+/// The next message of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -30,18 +30,18 @@ pub struct Change {
 pub enum Update {
     /// Something changed.
     Change(Change),
-    /// Everything up to this revision has been handed out.
+    /// Everything up to this revision has been delivered.
     Progress(Revision),
 }
 
-/// What to follow.
+/// Which changes to watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchRequest {
     /// Only keys that begin with this.
     pub prefix: Bytes,
     /// Changes after this revision. It may lie in the future.
     pub after: Revision,
-    /// Whether changes carry the entry as it was before.
+    /// Whether changes carry the previous entry.
     pub with_previous: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct WatchRequest {
 /// [`Error::WatchTooSlow`] after the changes that were still buffered, and lists again.
 pub struct Watch {
     after: Revision,
-    /// What is done with entries before they are given out.
+    /// The transformation of entries.
     map: Option<MapEntry>,
     /// Changes between `after` and the subscription, until they are read.
     history: Option<Box<dyn History>>,
@@ -59,7 +59,7 @@ pub struct Watch {
     ready: VecDeque<Change>,
 }
 
-/// Makes something else of an entry.
+/// Transforms an entry.
 type MapEntry = Box<dyn Fn(Entry) -> Entry + Send + Sync>;
 
 impl std::fmt::Debug for Watch {
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Gives out entries as `map` makes them.
+    /// Transforms all entries with `map`.
     #[must_use]
     pub fn mapped(self, map: impl Fn(Entry) -> Entry + Send + Sync + 'static) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl Watch {
         }
     }
 
-    /// Waits for the next change and gives all that are there with it, transactions whole; none of
+    /// Waits for the next change and returns all that have arrived, transactions whole; none of
     /// them and the revision alone when only progress was made.
     pub async fn next_changes(&mut self) -> Result<(Vec<Change>, Revision), Error> {
         match self.next().await? {
@@ -151,7 +151,7 @@ impl Watch {
     }
 }
 
-/// Past changes of a prefix, read a piece at a time.
+/// Past changes of a prefix, read in batches.
 #[async_trait]
 pub(super) trait History: std::fmt::Debug + Send + Sync {
     /// The next changes, possibly none; `None` once all up to the subscription were given.

@@ -1,8 +1,8 @@
-//! Chains of patches: what comes out of one goes into the next, and whatever is stored on the way
-//! can be read back as clients read it.
+//! Chains of patches: the result of one is the input of the next, and every stored result can be
+//! decoded as clients decode it.
 //!
 //! `PROPTEST_CASES=1000000 cargo test -p plimsoll-apiserver --test fuzz chains -- --nocapture` runs
-//! a million chains. `PLIMSOLL_SEED` is the number of the first, which a failure names.
+//! a million chains. `PLIMSOLL_SEED` is the number of the first, which a failure prints.
 
 use std::ops::AddAssign;
 use std::sync::OnceLock;
@@ -21,13 +21,13 @@ use serde::de::DeserializeOwned;
 
 use super::*;
 
-/// So many chains in a run of all tests.
+/// The number of chains in a normal run.
 const USUAL: u64 = 1_000;
 
 /// The longest chain of patches.
 const LONGEST: usize = 6;
 
-/// An object that patches begin with.
+/// An object that chains of patches begin with.
 struct Beginning {
     kind: &'static Kind,
     object: Value,
@@ -112,7 +112,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// Where values of any shape may stand in one kind or another.
+/// Paths of values of any shape in one kind or another.
 const ROOMY: &[&str] = &[
     "/metadata/managedFields/0/fieldsV1",
     "/metadata/annotations",
@@ -128,7 +128,7 @@ impl Patcher {
         WORDS[self.0.usize(0..WORDS.len())]
     }
 
-    /// Any value, now and then as deep as may be and deeper.
+    /// Any value, sometimes as deep as allowed and deeper.
     fn value(&mut self, depth: usize) -> Value {
         match self.0.u8(0..16) {
             0 => Value::Null,
@@ -152,7 +152,7 @@ impl Patcher {
         }
     }
 
-    /// A pointer into the object, mostly to something that is there.
+    /// A pointer into the object, mostly to an existing value.
     fn pointer(&mut self, object: &Value) -> String {
         let mut pointer = match self.0.u8(0..2) {
             0 => ROOMY[self.0.usize(0..ROOMY.len())].to_owned(),
@@ -195,7 +195,7 @@ impl Patcher {
                 2 => operations.push(json!({"op": "copy", "from": from, "path": path})),
                 3 => operations.push(json!({"op": "test", "path": path, "value": self.value(3)})),
                 4..6 => {
-                    // What is there moves below a new object, again and again.
+                    // Existing values are moved below a new object, again and again.
                     let parent = ROOMY[self.0.usize(0..ROOMY.len())];
                     let (below, beside) = (format!("{parent}/a"), format!("{parent}/b"));
                     operations.push(json!({"op": "add", "path": below, "value": {}}));
@@ -221,7 +221,7 @@ impl Patcher {
         Value::Array(operations)
     }
 
-    /// An object with something at a few places; null removes.
+    /// An object with values at a few paths; null removes.
     fn merge(&mut self, object: &Value, is_strategic: bool) -> Value {
         let mut patch = json!({});
         for _ in 0..self.0.usize(1..3) {
@@ -291,7 +291,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// One patch as the server carries it out: the encoded object if it is stored.
+/// Applies a patch as the server does: the encoded object if it is stored.
 fn patched(patcher: &mut Patcher, kind: &'static Kind, old: &Value) -> Result<Vec<u8>, u16> {
     let sort = PATCHES[patcher.0.usize(0..PATCHES.len())];
     let bytes = patcher.patch(sort, kind, old).to_string();
@@ -373,7 +373,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn chains_of_patches_leave_nothing_unreadable() {
+fn chained_patches_leave_every_object_decodable() {
     let chains = number("PROPTEST_CASES").unwrap_or(USUAL);
     let first = number("PLIMSOLL_SEED").unwrap_or_else(|| u64::from(fastrand::u32(..)) << 32);
     beginnings();

@@ -1,4 +1,4 @@
-//! Everything that reads what clients send, on arbitrary input: it may refuse, it may not panic or
+//! Arbitrary input for every parser of client data: it may be rejected, but must not panic or
 //! hang.
 //!
 //! `scripts/test fuzz` runs each on many inputs; `PROPTEST_CASES` sets another number.
@@ -74,7 +74,7 @@ fn created(kind: &'static Kind, bytes: &[u8], format: BodyFormat) -> Option<Valu
     }
 }
 
-/// Everything that may happen to an object that is there.
+/// All operations on an existing object.
 fn change(kind: &'static Kind, part: Part, bytes: &[u8], old: &Value) {
     let cluster = Cluster::default();
     let admission = &mut BuiltIn {
@@ -91,7 +91,7 @@ fn change(kind: &'static Kind, part: Part, bytes: &[u8], old: &Value) {
     }
 }
 
-/// The object with what everything in the store has.
+/// The object with the metadata of stored objects.
 fn as_stored(mut object: Value) -> Value {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({"name": "p"});
@@ -171,7 +171,7 @@ fn near(words: &'static [&'static str]) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn objects_of_any_shape_are_answered(
+    fn arbitrary_objects_get_a_response(
         kind in proptest::sample::select(stored_kinds()),
         seed in any::<u64>(),
     ) {
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn bodies_of_any_bytes_are_answered(
+    fn arbitrary_bodies_get_a_response(
         kind in proptest::sample::select(stored_kinds()),
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         seed in any::<u64>(),
@@ -205,7 +205,7 @@ proptest! {
             created(kind, &bytes, format);
             created(kind, &framed, format);
         }
-        // A good body with one bad byte.
+        // A valid body with one changed byte.
         let mut text = Shaper::new(kind, seed).object(kind).to_string().into_bytes();
         let at = usize::try_from(seed % text.len() as u64).unwrap();
         text[at] = bytes.first().copied().unwrap_or_default();
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn managed_fields_of_any_shape_are_answered(
+    fn arbitrary_managed_fields_get_a_response(
         kind in proptest::sample::select(stored_kinds()),
         seed in any::<u64>(),
     ) {
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn queries_of_any_text_are_answered(
+    fn arbitrary_queries_get_a_response(
         text in near(QUERY),
         kind in proptest::sample::select(stored_kinds()),
     ) {
@@ -263,13 +263,13 @@ proptest! {
     }
 
     #[test]
-    fn continue_tokens_of_any_text_are_answered(
+    fn arbitrary_continue_tokens_get_a_response(
         text in any::<String>(), version in any::<i64>(), start in any::<String>(),
     ) {
         let _ = ContinueToken::decode(&text);
         let token = ContinueToken { resource_version: version, start_key: start };
         if let Ok(read) = ContinueToken::decode(&token.encode()) {
-            // Nobody gets out of the kind they list.
+            // A token cannot leave the listed kind.
             prop_assert!(!read.start_key.split('/').any(|part| part == ".."));
 if !read.start_key.is_empty() {
                 prop_assert_eq!(ContinueToken::decode(&read.encode()).unwrap(), read);

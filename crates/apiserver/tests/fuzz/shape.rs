@@ -1,7 +1,7 @@
-//! Objects of the right shape with odd values.
+//! Objects of the right shape with unusual values.
 //!
-//! Random JSON rarely gets past the decoder. These objects are made after the served OpenAPI
-//! schemas, so that they reach the rules behind it: the fields exist, and mostly have their type.
+//! Random JSON rarely passes the decoder. These objects are generated from the served OpenAPI
+//! schemas, so that they reach validation: the fields exist, and mostly have their type.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -171,14 +171,14 @@ const INTEGERS: &[i64] = &[
 
 const MAX_DEPTH: usize = 14;
 
-/// Makes values after schemas.
+/// Generates values from schemas.
 pub(crate) struct Shaper {
     rng: fastrand::Rng,
     schemas: &'static Map<String, Value>,
 }
 
 impl Shaper {
-    /// For objects of a kind; the same seed makes the same objects.
+    /// Objects of a kind; the same seed generates the same objects.
     pub(crate) fn new(kind: &Kind, seed: u64) -> Shaper {
         Shaper {
             rng: fastrand::Rng::with_seed(seed),
@@ -261,7 +261,7 @@ impl Shaper {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        // Deep objects get few fields, so that all of them end.
+        // Deep objects get few fields, so that generation ends.
         let chance = u8::try_from(60 / (depth + 1)).unwrap_or(1).max(6);
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let is_wanted =
@@ -289,7 +289,7 @@ impl Shaper {
         TEXTS[self.rng.usize(0..TEXTS.len())].to_owned()
     }
 
-    /// Something of any type.
+    /// A value of any type.
     pub(crate) fn anything(&mut self) -> Value {
         match self.rng.u8(0..7) {
             0 => Value::Null,
@@ -302,7 +302,7 @@ impl Shaper {
         }
     }
 
-    /// An object with a few changes, some of which fit.
+    /// An object with a few changes, some of which are valid.
     pub(crate) fn changed(&mut self, object: &Value, kind: &Kind) -> Value {
         let other = self.object(kind);
         let mut changed = object.clone();

@@ -50,9 +50,9 @@ async fn a_command_echoes_over_both_websocket_protocols() {
     node.wait_for_ends(3).await;
 }
 
-/// kubectl loses what comes before it has made its streams.
+/// kubectl loses messages that arrive before it has created its streams.
 #[tokio::test]
-async fn a_client_has_time_to_make_its_streams() {
+async fn client_has_time_to_create_its_streams() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let (mut socket, _) = front.websocket(EXEC, V5).await.unwrap();
@@ -72,7 +72,7 @@ async fn attach_sends_no_command() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_come_back_whole() {
+async fn ten_megabytes_are_echoed_completely() {
     const CHUNK: usize = 64 * 1024;
     const CHUNKS: usize = 160;
     let node = Node::start().await;
@@ -98,7 +98,7 @@ async fn ten_megabytes_come_back_whole() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_the_command() {
+async fn disconnected_client_ends_the_command() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let (mut socket, _) = front.websocket(EXEC, V4).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_client_that_goes_away_ends_the_command() {
 }
 
 #[tokio::test]
-async fn spdy_is_passed_on_byte_for_byte() {
+async fn spdy_is_forwarded_byte_for_byte() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let request = Request::post(EXEC)
@@ -136,7 +136,7 @@ async fn spdy_is_passed_on_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_nodes_refusal_reaches_the_client() {
+async fn node_error_reaches_the_client() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let refused = front.websocket(EXEC, "v1.channel.k8s.io").await;
@@ -148,7 +148,7 @@ async fn a_nodes_refusal_reaches_the_client() {
 }
 
 #[tokio::test]
-async fn requests_that_cannot_become_streams_are_refused() {
+async fn non_upgrade_requests_are_rejected() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let message = |body: &str| serde_json::from_str::<Value>(body).unwrap()["message"].clone();
@@ -177,7 +177,7 @@ async fn requests_that_cannot_become_streams_are_refused() {
     );
 }
 
-/// A node whose port nobody listens on.
+/// A node without a listener on its port.
 async fn unreachable() -> (Front, u16) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -189,7 +189,7 @@ async fn unreachable() -> (Front, u16) {
 }
 
 #[tokio::test]
-async fn an_unreachable_node_is_told_on_the_error_channel() {
+async fn unreachable_node_is_reported_on_the_error_channel() {
     let (front, port) = unreachable().await;
     let (mut socket, chosen) = front.websocket(EXEC, V5).await.unwrap();
     assert_eq!(chosen, V5);
@@ -208,7 +208,7 @@ async fn an_unreachable_node_is_told_on_the_error_channel() {
              dial tcp 127.0.0.1:{port}: connect: connection refused"
         )
     );
-    // kubectl shows any other end than this one in place of the message.
+    // kubectl prints any other end than this one instead of the message.
     let Message::Close(Some(farewell)) = socket.next().await.unwrap().unwrap() else {
         panic!("the last message says how it ends");
     };
@@ -216,7 +216,7 @@ async fn an_unreachable_node_is_told_on_the_error_channel() {
 }
 
 #[tokio::test]
-async fn an_unreachable_node_is_told_in_the_answer_to_older_clients() {
+async fn unreachable_node_is_reported_in_the_response_to_older_clients() {
     let (front, port) = unreachable().await;
     let request = Request::post(EXEC)
         .header("connection", "Upgrade")

@@ -1,4 +1,4 @@
-//! The API server's side: hands requests to the connector, as its router would.
+//! The API server's side: passes requests to the connector, as its router would.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::{Error, handshake::client};
 
 use super::node::{Node, pod};
 
-/// A server that knows one pod and one node.
+/// A server with one pod and one node.
 #[derive(Clone, Copy)]
 pub(crate) struct Front(SocketAddr);
 
@@ -48,7 +48,7 @@ impl Front {
         Front(address)
     }
 
-    /// A connection that ends with what is returned.
+    /// A connection that ends with the returned value.
     pub(crate) async fn connect(self) -> SendRequest<Full<Bytes>> {
         let tcp = TcpStream::connect(self.0).await.unwrap();
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tcp))
@@ -64,7 +64,7 @@ impl Front {
         answer.await.expect("an answer in time").unwrap()
     }
 
-    /// The answer to a GET, whole.
+    /// The complete response to a GET.
     pub(crate) async fn get(self, path: &str) -> (u16, String) {
         read(self.send(get(path)).await).await
     }

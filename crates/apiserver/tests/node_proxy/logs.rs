@@ -10,7 +10,7 @@ use super::front::{Front, get};
 use super::node::{Node, pod};
 
 #[tokio::test]
-async fn a_log_is_asked_for_at_the_node_and_comes_as_text() {
+async fn log_is_read_from_the_node_as_text() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let response = front.send(get("/log?tailLines=5&timestamps=true")).await;
@@ -23,7 +23,7 @@ async fn a_log_is_asked_for_at_the_node_and_comes_as_text() {
 }
 
 #[tokio::test]
-async fn a_nodes_refusal_becomes_a_status() {
+async fn node_error_becomes_a_status() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let (code, body) = front.get("/log?tailLines=400").await;
@@ -43,7 +43,7 @@ async fn a_nodes_refusal_becomes_a_status() {
 }
 
 #[tokio::test]
-async fn contradictory_options_are_refused_before_the_node_is_asked() {
+async fn contradictory_log_options_are_rejected_without_a_node_request() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let (code, body) = front.get("/log?tailLines=-1").await;
@@ -72,7 +72,7 @@ async fn a_pod_without_a_node_has_an_empty_log() {
 }
 
 #[tokio::test]
-async fn a_followed_log_waits_for_its_reader_and_ends_with_it() {
+async fn followed_log_has_backpressure_and_ends_with_its_reader() {
     const READ: usize = 10 << 20;
     let node = Node::start().await;
     let front = Front::of(&node).await;
@@ -80,7 +80,7 @@ async fn a_followed_log_waits_for_its_reader_and_ends_with_it() {
     let response = sender.send_request(get("/log?follow=true")).await.unwrap();
     let mut body = response.into_body();
 
-    // Nobody reads: once all buffers on the way are full, the node cannot send.
+    // The client does not read: once all buffers are full, the node cannot send.
     let mut before = 0;
     let stalled = async {
         loop {

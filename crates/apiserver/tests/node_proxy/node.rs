@@ -1,4 +1,4 @@
-//! A node agent that echoes: enough of a kubelet to see what the API server does.
+//! A node agent that echoes: enough of a kubelet to test the API server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,16 +30,16 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 type Body = BoxBody<Bytes, std::io::Error>;
 
-/// What a node has seen.
+/// What a node has received.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Streams that the API server has closed.
     pub(crate) ended: AtomicUsize,
-    /// Bytes of endless logs that were taken off the node.
+    /// Bytes of endless logs that were read from the node.
     pub(crate) sent: AtomicUsize,
 }
 
-/// A node on this machine and a connector that knows its authority.
+/// A node on this machine and a connector with its CA.
 pub(crate) struct Node {
     pub(crate) connector: NodeConnector,
     pub(crate) object: Value,
@@ -58,8 +58,7 @@ pub(crate) fn authority() -> (Authority, tempfile::TempDir) {
 }
 
 pub(crate) fn connector(authority: &Authority) -> NodeConnector {
-    let client =
-        authority.introduction("kube-apiserver-kubelet-client", &["system:masters"], now());
+    let client = authority.node_client("kube-apiserver-kubelet-client", &["system:masters"], now());
     NodeConnector::new(&client.unwrap(), &authority.kubelet_serving_ca_pem())
         .unwrap()
         .allowing_local_addresses()
@@ -129,7 +128,7 @@ async fn wait_until(condition: impl Fn() -> bool) {
     waited.expect("the condition holds in time");
 }
 
-/// Shows a certificate of the authority and wants to see one.
+/// Has a certificate of the CA and requires one.
 fn acceptor(authority: &Authority) -> TlsAcceptor {
     let own = authority
         .kubelet_serving("n1", &["127.0.0.1".to_owned()], now())
@@ -199,7 +198,7 @@ fn is(request: &Request<Incoming>, name: header::HeaderName, value: &str) -> boo
     found.is_some_and(|found| found.eq_ignore_ascii_case(value))
 }
 
-/// What was asked for; when followed, a line again and again until nobody listens.
+/// The request; if followed, a line again and again until the reader is gone.
 fn logs(asked: &str, seen: &Arc<Seen>) -> Response<Body> {
     if asked.contains("tailLines=404") {
         return text(404, "pod does not exist");
@@ -234,7 +233,7 @@ fn switching(upgrade: &'static str) -> Response<Body> {
     response
 }
 
-/// As a kubelet over a WebSocket: what comes on channel 0 goes out on channel 1; the end of the
+/// Like a kubelet over a WebSocket: data on channel 0 is echoed on channel 1; the end of the
 /// input ends the command.
 fn echo_channels(mut request: Request<Incoming>, seen: Arc<Seen>) -> Response<Body> {
     let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
@@ -279,7 +278,7 @@ fn echo_channels(mut request: Request<Incoming>, seen: Arc<Seen>) -> Response<Bo
     response
 }
 
-/// As a kubelet over SPDY, whose frames are of no interest here. `quit` ends it.
+/// Like a kubelet over SPDY, without interpreting frames. `quit` ends it.
 fn echo_bytes(mut request: Request<Incoming>, seen: Arc<Seen>) -> Response<Body> {
     if !is(&request, header::UPGRADE, "SPDY/3.1") {
         return text(400, "you must specify at least 1 of stdin, stdout, stderr");

@@ -36,7 +36,7 @@ async fn a_tunnel_carries_bytes_both_ways() {
     }
     assert_eq!(back, sent);
 
-    // The node closes: so does the tunnel.
+    // The node closes, and so does the tunnel.
     let quit = Message::Binary(Bytes::from_static(b"quit"));
     socket.send(quit).await.unwrap();
     let close = socket.next().await.unwrap().unwrap();
@@ -48,7 +48,7 @@ async fn a_tunnel_carries_bytes_both_ways() {
 }
 
 #[tokio::test]
-async fn a_closed_tunnel_closes_the_node() {
+async fn closed_tunnel_closes_the_node_connection() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let (mut socket, _) = front.websocket("/portforward", TUNNEL).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_closed_tunnel_closes_the_node() {
 }
 
 #[tokio::test]
-async fn spdy_itself_is_passed_on() {
+async fn spdy_port_forward_is_passed_through() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let request = Request::post("/portforward?ports=80")

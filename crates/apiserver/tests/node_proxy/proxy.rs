@@ -1,4 +1,4 @@
-//! `nodes/NAME/proxy` and what nodes report of themselves.
+//! `nodes/NAME/proxy` and usage reports of nodes.
 
 use bytes::Bytes;
 use http::Request;
@@ -9,7 +9,7 @@ use super::front::{Front, get, read};
 use super::node::{self, Node, pod};
 
 #[tokio::test]
-async fn any_request_is_handed_on_without_credentials() {
+async fn proxy_forwards_any_request_without_credentials() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let request = Request::post("/nodes/n1/proxy/echo/a%2Fb?x=1&y")
@@ -31,7 +31,7 @@ async fn any_request_is_handed_on_without_credentials() {
 }
 
 #[tokio::test]
-async fn the_bare_proxy_path_leads_to_the_one_with_a_slash() {
+async fn proxy_path_without_slash_redirects() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let response = front.send(get("/nodes/n1/proxy?a=b")).await;
@@ -42,7 +42,7 @@ async fn the_bare_proxy_path_leads_to_the_one_with_a_slash() {
 }
 
 #[tokio::test]
-async fn the_agents_own_port_may_be_named_and_others_are_reached_in_the_clear() {
+async fn agent_port_may_be_named_and_other_ports_use_http() {
     let node = Node::start().await;
     let front = Front::of(&node).await;
     let port = node.object["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].clone();
@@ -64,9 +64,9 @@ async fn the_agents_own_port_may_be_named_and_others_are_reached_in_the_clear() 
 }
 
 #[tokio::test]
-async fn local_addresses_are_proxied_to_only_when_allowed() {
+async fn local_addresses_are_proxied_only_if_allowed() {
     let (authority, _directory) = node::authority();
-    let client = authority.introduction("api", &[], node::now()).unwrap();
+    let client = authority.node_client("api", &[], node::now()).unwrap();
     let trusted = authority.kubelet_serving_ca_pem();
     let connector = plimsoll_apiserver::node_proxy::NodeConnector::new(&client, &trusted);
     let front = Front::start(connector.unwrap(), pod(), node::object(1)).await;

@@ -1,4 +1,4 @@
-//! Which nodes are believed, and what is said about those that are not there.
+//! Verification of nodes, and errors for unreachable ones.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn message(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_node_that_is_not_there_is_an_error_with_its_address() {
+async fn unreachable_node_error_has_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -41,7 +41,7 @@ async fn a_node_that_is_not_there_is_an_error_with_its_address() {
 }
 
 #[tokio::test]
-async fn a_node_of_another_authority_is_not_believed() {
+async fn node_certificate_of_another_ca_is_rejected() {
     let node = Node::start().await;
     let (other, _directory) = node::authority();
     let front = Front::start(node::connector(&other), pod(), node.object.clone()).await;
@@ -53,14 +53,14 @@ async fn a_node_of_another_authority_is_not_believed() {
     assert_eq!(code, 503);
     assert!(message(&body).ends_with(reason), "{body}");
 
-    // The caller may insist on a log; then it is the node that does not believe the API server.
+    // The caller may skip verification for a log; then the node rejects the API server.
     let (code, body) = front.get("/log?insecureSkipTLSVerifyBackend=true").await;
     assert_eq!(code, 500);
     assert!(message(&body).contains("remote error: tls"), "{body}");
 }
 
 #[tokio::test]
-async fn a_node_by_another_name_is_not_believed() {
+async fn node_certificate_for_another_name_is_rejected() {
     let node = Node::start().await;
     let mut elsewhere = node.object.clone();
     elsewhere["status"]["addresses"][0]["address"] = "127.0.0.2".into();
@@ -82,7 +82,7 @@ async fn a_node_by_another_name_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_node_that_says_nothing_is_not_waited_for() {
+async fn silent_node_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (authority, _directory) = node::authority();

@@ -1,4 +1,4 @@
-//! Properties of who is who and who may what, on arbitrary input.
+//! Properties of authentication and authorization, on arbitrary input.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use plimsoll_apiserver::auth::attributes::{Attributes, Resource};
 use plimsoll_apiserver::auth::authority::Authority;
 use plimsoll_apiserver::auth::authorize::Authorizer;
 use plimsoll_apiserver::auth::identity::{
-    User, service_account_user_name, split_service_account, token_from_header,
-    token_from_web_socket_protocols, user_of_certificate, wanted_user,
+    User, requested_user, service_account_user_name, split_service_account, token_from_header,
+    token_from_web_socket_protocols, user_of_certificate,
 };
 use plimsoll_apiserver::auth::node::{Operation, Write, restrict};
 use plimsoll_apiserver::auth::rbac::{Policy, PolicyKind, PolicyWrite, check_write, rule_allows};
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Answers every question with the same object.
+/// Returns the same object for every lookup.
 struct Everywhere(Value);
 
 impl Objects for Everywhere {
@@ -42,7 +42,7 @@ fn authenticator() -> (TempDir, Authenticator) {
     )
 }
 
-/// Any JSON, with the names that the code looks for more likely than others.
+/// Any JSON, with the names that the code uses more likely than others.
 fn any_json() -> impl Strategy<Value = Value> {
     let names = select(vec![
         "metadata",
@@ -93,25 +93,25 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_bytes_are_too_strange_for_the_certificate_reader(bytes in vec(any::<u8>(), 0..600)) {
+    fn certificate_parser_never_panics(bytes in vec(any::<u8>(), 0..600)) {
         let _ = user_of_certificate(&bytes);
     }
 
     #[test]
-    fn no_text_is_too_strange_for_the_header_readers(
+    fn header_parsers_never_panic(
         header in ".{0,80}",
         pairs in vec(("[Ii]mpersonate-(User|Group|Uid|Extra-.{0,6})", ".{0,6}"), 0..6),
     ) {
         let _ = token_from_header(&header);
         let _ = token_from_web_socket_protocols([header.as_str()]);
         let headers = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        if let Err(error) = wanted_user(headers) {
+        if let Err(error) = requested_user(headers) {
             prop_assert!(error.to_string().ends_with(" without impersonating a user name"));
         }
     }
 
     #[test]
-    fn service_account_names_survive(namespace in "[a-z0-9]{1,20}", name in "[a-z0-9]{1,20}") {
+    fn service_account_names_round_trip(namespace in "[a-z0-9]{1,20}", name in "[a-z0-9]{1,20}") {
         let user = service_account_user_name(&namespace, &name);
         prop_assert_eq!(split_service_account(&user), Some((namespace.as_str(), name.as_str())));
     }
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn no_text_is_too_strange_for_the_token_reader() {
+fn token_parser_never_panics() {
     let (_directory, tokens) = authenticator();
     let objects = Everywhere(json!({"metadata": {"uid": "u"}}));
     let now = Timestamp::from_secs(1_800_000_000);
@@ -183,7 +183,7 @@ fn no_text_is_too_strange_for_the_token_reader() {
         Ok(())
     });
     never_believed.unwrap();
-    // A good token with any one byte changed is no good any more.
+    // A valid token with any changed byte is invalid.
     let places = (0..good.len(), any::<u8>().prop_map(|byte| byte & 0x7f));
     let mut runner = proptest::test_runner::TestRunner::default();
     let never_believed = runner.run(&places, |(place, byte)| {
@@ -198,7 +198,7 @@ fn no_text_is_too_strange_for_the_token_reader() {
 }
 
 #[test]
-fn a_damaged_certificate_never_panics_the_reader() {
+fn damaged_certificate_never_panics_the_parser() {
     let directory = TempDir::new().unwrap();
     let now = Timestamp::from_secs(1_800_000_000);
     let authority = Authority::open(directory.path(), now).unwrap();
@@ -218,7 +218,7 @@ fn a_damaged_certificate_never_panics_the_reader() {
 }
 
 #[test]
-fn a_damaged_signing_request_never_panics_nor_asks_for_something_else() {
+fn damaged_csr_never_panics_or_changes_its_request() {
     let key = rcgen::KeyPair::generate().unwrap();
     let request = rcgen::CertificateParams::new(vec!["n1".to_owned()]).unwrap();
     let request = request.serialize_request(&key).unwrap();
@@ -235,7 +235,7 @@ fn a_damaged_signing_request_never_panics_nor_asks_for_something_else() {
     let outcome = runner.run(&damage, |(place, bits)| {
         let mut bytes = der.to_vec();
         bytes[place] ^= bits;
-        // The bytes around the signature are not signed; all that is asked for is.
+        // The bytes around the signature are not signed; the whole request is.
         if let Ok(read) = SigningRequest::from_pem(armoured(&bytes).as_bytes())
             && read.check_signature().is_ok()
         {
@@ -249,7 +249,7 @@ fn a_damaged_signing_request_never_panics_nor_asks_for_something_else() {
     outcome.unwrap();
 }
 
-/// A small world, so that things meet: two namespaces, three users, three groups, four roles.
+/// A small cluster, so that names collide: two namespaces, three users, three groups, four roles.
 fn any_subject() -> impl Strategy<Value = Value> {
     let named = (
         select(vec!["User", "Group"]),
@@ -278,7 +278,7 @@ fn any_rules() -> impl Strategy<Value = Value> {
     vec(rule, 0..3).prop_map(Value::from)
 }
 
-/// An object that comes, changes or goes: kind, namespace, name, and what it is.
+/// An object that is created, changed or deleted: kind, namespace, name, and value.
 type Event = (PolicyKind, &'static str, &'static str, Option<Value>);
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -312,7 +312,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![role, binding]
 }
 
-/// Every object, looked at for every request.
+/// Every object, visited for every request.
 #[derive(Default)]
 struct Naive(BTreeMap<(&'static str, &'static str, &'static str), Value>);
 
@@ -363,7 +363,7 @@ fn is_subject(user: &User, subject: &Value, namespace: &str) -> bool {
 
 proptest! {
     #[test]
-    fn the_index_answers_like_a_look_at_every_binding(
+    fn binding_index_equals_a_full_scan(
         events in vec(any_event(), 0..24),
         user in select(vec!["u1", "u2", "system:serviceaccount:n1:a", "system:serviceaccount:n2:b"]),
         groups in vec(select(vec!["g1", "g2", "u1"]), 0..3),

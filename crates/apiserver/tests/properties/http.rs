@@ -1,4 +1,4 @@
-//! Whatever a client sends, reading it ends, with an answer or a refusal.
+//! Parsing client input always ends, with a value or an error.
 
 #![expect(clippy::unwrap_used, reason = "a failed property is a failed test")]
 
@@ -16,7 +16,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The size of what was read, which no body may blow up.
+/// The size of a decoded value, which no body may inflate.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(members) => {
@@ -36,7 +36,7 @@ fn kind() -> impl Strategy<Value = &'static kinds::Kind> {
     proptest::sample::select(kinds::all().collect::<Vec<_>>())
 }
 
-/// Bytes that look like fields more often than chance would have it.
+/// Bytes that look like fields more often than by chance.
 fn fields() -> impl Strategy<Value = Vec<u8>> {
     let leaf = prop_oneof![
         (1_u8..16, any::<u8>()).prop_map(|(number, byte)| vec![number << 3, byte & 0x7f]),
@@ -102,14 +102,14 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..512), kind in kind()) {
+    fn any_bytes_are_decoded_or_rejected(bytes in vec(any::<u8>(), 0..512), kind in kind()) {
         let _ = decode(&bytes, &kind.api_version(), kind.kind);
         let body = [b"k8s\0", bytes.as_slice()].concat();
         let _ = decode(&body, &kind.api_version(), kind.kind);
     }
 
     #[test]
-    fn what_is_read_is_no_larger_than_its_bytes_allow(parts in vec(fields(), 0..8), kind in kind()) {
+    fn decoded_size_is_bounded_by_body_size(parts in vec(fields(), 0..8), kind in kind()) {
         let raw = parts.concat();
         let raw = &raw[..raw.len().min(16_383)];
         let length = raw.len();
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn any_query_is_read_or_refused(text in "\\PC{0,120}", kind in kind(), name in ".{0,20}") {
+    fn any_query_is_parsed_or_rejected(text in "\\PC{0,120}", kind in kind(), name in ".{0,20}") {
         let query = Query::parse(&text);
         let _ = ListOptions::from_query(&query, kind, Some(&name));
         let _ = DeleteOptions::from_query(&query);
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_of_a_known_option_is_read_or_refused(
+    fn any_value_of_a_known_option_is_parsed_or_rejected(
         values in vec(("(watch|limit|continue|resourceVersion|resourceVersionMatch|labelSelector|fieldSelector|sendInitialEvents|timeoutSeconds|dryRun|fieldManager|fieldValidation|force|propagationPolicy|gracePeriodSeconds|orphanDependents|includeObject)", "\\PC{0,16}"), 0..6),
         kind in kind(),
     ) {
@@ -147,19 +147,19 @@ proptest! {
     }
 
     #[test]
-    fn any_token_is_read_or_refused(text in "\\PC{0,80}") {
+    fn any_continue_token_is_parsed_or_rejected(text in "\\PC{0,80}") {
         let _ = ContinueToken::decode(&text);
     }
 
     #[test]
-    fn a_token_comes_back_as_it_was(key in "[a-z0-9.-]{1,20}(/[a-z0-9-]{1,20})?", version in 1..i64::MAX) {
+    fn continue_token_round_trips(key in "[a-z0-9.-]{1,20}(/[a-z0-9-]{1,20})?", version in 1..i64::MAX) {
         prop_assume!(key.split('/').all(|part| part != "." && part != ".."));
         let token = ContinueToken::after(&key, version);
         prop_assert_eq!(ContinueToken::decode(&token.encode()), Ok(token));
     }
 
     #[test]
-    fn any_accept_header_is_answered_or_refused(
+    fn any_accept_header_is_negotiated_or_rejected(
         header in "([a-z*]{0,12}[/;=,. ]{0,2}){0,12}|\\PC{0,80}",
         content_type in "\\PC{0,40}",
     ) {
@@ -187,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_accept_header_costs_no_more_than_its_length() {
+fn cost_of_a_long_accept_header_is_bounded() {
     let header = "a/b;q=0.5,".repeat(100_000);
     assert!(negotiate_output(&header, Endpoint::Objects).is_err());
 }

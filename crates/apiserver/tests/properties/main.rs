@@ -1,4 +1,4 @@
-//! Laws that hold for every input. One program for all of them: it is linked once.
+//! Properties that hold for every input. One program for all of them: it is linked once.
 
 mod auth;
 mod http;

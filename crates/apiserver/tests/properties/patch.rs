@@ -1,4 +1,4 @@
-//! Laws of patches and applies, and that no input makes them panic.
+//! Properties of patches and applies; no input makes them panic.
 
 use plimsoll_apiserver::machinery::apply::{FieldManager, FieldSet};
 use plimsoll_apiserver::machinery::decoding::{FieldValidation, parse_json};
@@ -21,7 +21,7 @@ const KINDS: [(&str, &str); 6] = [
     ("apps/v1", "ControllerRevision"),
 ];
 
-/// Names that mean something to patches and types, so that random JSON gets somewhere.
+/// Names that patches and types use, so that random JSON has an effect.
 fn name() -> impl Strategy<Value = String> {
     let known = [
         "$patch",
@@ -131,7 +131,7 @@ fn document() -> impl Strategy<Value = Value> {
     btree_map("[a-d]", inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// The merge patch that makes `new` of `old`.
+/// The merge patch that transforms `old` into `new`.
 fn merge_difference(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return new.clone();
@@ -185,7 +185,8 @@ fn pod() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The strategic merge patch that makes the list `new` of `old`, items told apart by name.
+/// The strategic merge patch that transforms the list `old` into `new`, with items identified by
+/// name.
 fn list_difference(key: &str, old: &[Value], new: &[Value], patch: &mut Map<String, Value>) {
     let order: Vec<Value> = new
         .iter()
@@ -265,13 +266,13 @@ fn read(pod: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn a_merge_difference_makes_the_new_of_the_old(old in document(), new in document()) {
+    fn merge_diff_transforms_old_to_new(old in document(), new in document()) {
         let patch = merge_difference(&old, &new);
         prop_assert_eq!(merge_patch(old, patch), new);
     }
 
     #[test]
-    fn a_strategic_difference_makes_the_new_of_the_old(old in pod(), new in pod()) {
+    fn strategic_diff_transforms_old_to_new(old in pod(), new in pod()) {
         let patch = strategic_difference(&old, &new);
         let kind = schema().kind("v1", "Pod").expect("a known kind");
         let original = old.as_object().expect("an object").clone();
@@ -280,13 +281,13 @@ proptest! {
     }
 
     #[test]
-    fn applying_twice_changes_nothing_more(live in pod(), applied in pod(), other in pod()) {
+    fn apply_is_idempotent(live in pod(), applied in pod(), other in pod()) {
         let pods = FieldManager::new("v1", "Pod", "").expect("a known kind");
         let live = pods.update(None, read(&live), "creator", NOW);
         let once = pods.apply(Some(&live), &applied, "m", true, NOW).expect("forced");
         let twice = pods.apply(Some(&once), &applied, "m", false, NOW).expect("no conflict with oneself");
         prop_assert_eq!(&once, &twice);
-        // What one applies is there, whatever others had.
+        // Fields that a manager applies are present, whatever others had.
         let third = pods.apply(Some(&twice), &other, "n", true, NOW).expect("forced");
         for container in other["spec"]["containers"].as_array().expect("a list") {
             let kept = third["spec"]["containers"].as_array().expect("a list").iter()
@@ -296,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn applying_nothing_removes_what_one_applied(live in pod(), applied in pod()) {
+    fn applying_nothing_removes_own_fields(live in pod(), applied in pod()) {
         let pods = FieldManager::new("v1", "Pod", "").expect("a known kind");
         let live = pods.update(None, read(&live), "creator", NOW);
         let Ok(once) = pods.apply(Some(&live), &applied, "m", false, NOW) else {
@@ -363,7 +364,7 @@ proptest! {
     }
 
     #[test]
-    fn field_sets_never_panic_and_read_what_they_write(fields in any_json()) {
+    fn field_sets_never_panic_and_round_trip(fields in any_json()) {
         if let Ok(set) = FieldSet::from_fields_v1(&fields) {
             prop_assert_eq!(FieldSet::from_fields_v1(&set.to_fields_v1()), Ok(set));
         }

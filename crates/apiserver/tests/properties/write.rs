@@ -1,4 +1,4 @@
-//! Nothing that can be sent makes the way into the store panic.
+//! No request makes the write path panic.
 
 use plimsoll_apiserver::kinds::{self, Kind};
 use plimsoll_apiserver::machinery::admission::{BuiltIn, Cluster};
@@ -10,7 +10,7 @@ use plimsoll_apiserver::machinery::write::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Field names that lead somewhere, so that random objects reach the rules.
+/// Field names that exist, so that random objects reach validation.
 const FIELDS: &[&str] = &[
     "metadata",
     "spec",
@@ -124,7 +124,7 @@ fn kinds() -> Vec<&'static Kind> {
     kinds::all().filter(|kind| kind.storage.is_some()).collect()
 }
 
-/// What could be in the store: an object of its kind.
+/// An object that could be in the store.
 fn stored(object: &Value, kind: &Kind) -> Value {
     let text = object.to_string();
     let of = kind.group_version_kind();
@@ -194,7 +194,7 @@ fn write(bytes: &[u8], old: &Value, kind: &'static Kind) {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(
+    fn any_bytes_get_a_response(
         bytes in prop::collection::vec(any::<u8>(), 0..80),
         kind in prop::sample::select(kinds()),
     ) {
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn any_object_is_answered(
+    fn any_object_gets_a_response(
         (mut new, mut old) in (object(), object()),
         kind in prop::sample::select(kinds()),
     ) {

@@ -1,4 +1,4 @@
-//! Bodies that are wrong in every way.
+//! Malformed bodies of all kinds.
 
 use http::Method;
 use serde_json::json;
@@ -12,7 +12,7 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Posts a body, and asserts a refusal by the client's fault.
+/// Posts a body, and asserts a client error.
 async fn refused(caller: &Caller, path: &str, media_type: &str, body: impl Into<Vec<u8>>) -> u16 {
     let body = body.into();
     let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
@@ -27,7 +27,7 @@ async fn refused(caller: &Caller, path: &str, media_type: &str, body: impl Into<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_cannot_be_read_are_refused() {
+async fn malformed_bodies_are_rejected() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let whole = pod("p").to_string();
@@ -74,7 +74,7 @@ async fn bodies_that_cannot_be_read_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_of_any_size_and_depth_are_refused_cheaply() {
+async fn oversized_and_deep_bodies_are_rejected_cheaply() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let before = resident_mib();
@@ -95,7 +95,7 @@ async fn bodies_of_any_size_and_depth_are_refused_cheaply() {
     refused(&admin, CONFIG_MAPS, JSON, deep("{\"a\":", "}")).await;
     refused(&admin, CONFIG_MAPS, YAML, deep("[", "]")).await;
     refused(&admin, CONFIG_MAPS, YAML, deep("{a: ", "}")).await;
-    // References that would grow a thousandfold.
+    // References that would expand a thousandfold.
     let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for (name, before) in ["b", "c", "d", "e", "f", "g", "h", "i"]
         .iter()
@@ -117,7 +117,7 @@ async fn bodies_of_any_size_and_depth_are_refused_cheaply() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_out_of_this_world_are_refused() {
+async fn absurd_numbers_are_rejected() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     for number in [
@@ -157,7 +157,7 @@ async fn numbers_out_of_this_world_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn patches_that_cannot_be_applied_are_refused() {
+async fn inapplicable_patches_are_rejected() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(PODS, &pod("p")).await.expect(201);
@@ -223,7 +223,7 @@ async fn patches_that_cannot_be_applied_are_refused() {
         let answer = admin.send(Method::PATCH, &path, &media_type, body).await;
         let shown = &body[..body.len().min(80)];
         let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(300)]).into_owned();
-        // Upstream answers some of these with 500, too; never with success.
+        // Upstream responds to some of these with 500, too; never with success.
         assert!(answer.code >= 400, "{sort} {shown}: {} {text}", answer.code);
     }
     assert_eq!(admin.get(&format!("{PODS}/p")).await.code, 200);

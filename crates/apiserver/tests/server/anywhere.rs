@@ -1,4 +1,4 @@
-//! The client inside of the process gets the answers of the socket.
+//! The in-process client gets the same responses as the socket.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use super::caller::{Answer, Caller};
 use super::cluster::Cluster;
 use super::objects::{CONFIG_MAPS, PODS, config_map, names, pod};
 
-/// What of an answer must not depend on the way it came, with what differs by nature left out.
+/// The parts of a response that must not depend on the transport; parts that always differ are
+/// removed.
 fn essence(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     let named = [
         "content-type",
@@ -46,7 +47,7 @@ fn strip(value: &mut Value) {
     }
 }
 
-async fn story(caller: &Caller) -> Vec<(u16, Vec<(String, String)>, Value)> {
+async fn scenario(caller: &Caller) -> Vec<(u16, Vec<(String, String)>, Value)> {
     let path = format!("{CONFIG_MAPS}/c");
     let mut answers = Vec::new();
     let json = "application/json";
@@ -168,16 +169,19 @@ async fn story(caller: &Caller) -> Vec<(u16, Vec<(String, String)>, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_story_reads_the_same_over_a_socket_and_inside_of_the_process() {
+async fn scenario_is_the_same_over_a_socket_and_in_process() {
     let (one, other) = (Cluster::start().await, Cluster::start().await);
-    let (socket, local) = (story(&one.admin()).await, story(&other.local_admin()).await);
+    let (socket, local) = (
+        scenario(&one.admin()).await,
+        scenario(&other.local_admin()).await,
+    );
     for (socket, local) in socket.iter().zip(&local) {
         assert_eq!(socket, local);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_ways_lead_to_the_same_objects() {
+async fn socket_and_in_process_clients_share_objects() {
     let cluster = Cluster::start().await;
     let (socket, local) = (cluster.admin(), cluster.local_admin());
     socket
@@ -198,7 +202,7 @@ async fn both_ways_lead_to_the_same_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_inside_is_held_to_its_user() {
+async fn in_process_client_is_authorized_as_its_user() {
     let cluster = Cluster::start().await;
     let user = plimsoll_apiserver::auth::identity::User::new("dave", &[]);
     let dave = Caller::new(cluster.server.client(user));

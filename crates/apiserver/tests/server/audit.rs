@@ -1,4 +1,4 @@
-//! The log of requests.
+//! The audit log.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, eventually};
 use super::objects::{CONFIG_MAPS, PODS, SECRETS, config_map, pod, secret};
 
-/// A server that notes down what the policy says.
+/// A server with this audit policy.
 async fn audited(path: &Path, policy: Option<&str>, mode: Mode) -> Cluster {
     let options = Options {
         policy: policy.map(|text| Policy::from_yaml(text).unwrap()),
@@ -33,7 +33,7 @@ fn log_in(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_is_noted_down() {
+async fn every_request_is_audited() {
     let folder = tempfile::tempdir().unwrap();
     let path = log_in(&folder);
     let cluster = audited(&path, None, Mode::Batch).await;
@@ -57,7 +57,7 @@ async fn every_request_is_noted_down() {
         lines.filter(|lines| lines.len() == 5)
     })
     .await;
-    // The first request was the look at whether the server is ready.
+    // The first request was the readiness check.
     assert_eq!(lines.remove(0)["requestURI"], "/readyz");
     assert_eq!(lines[0]["auditID"], id.as_str());
     assert_eq!(lines[0]["kind"], "Event");
@@ -79,10 +79,10 @@ async fn every_request_is_noted_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_says_who_acts_for_whom_from_where_and_why_they_may() {
+async fn audit_event_has_user_impersonation_source_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = log_in(&folder);
-    // Blocking: what is answered is written.
+    // Blocking: after the response, the event is written.
     let cluster = audited(&path, None, Mode::Blocking).await;
     let admin = cluster.admin().with("user-agent", "tester/1.0");
     let as_bob = admin.with("impersonate-user", "bob");
@@ -143,7 +143,7 @@ async fn an_event_says_who_acts_for_whom_from_where_and_why_they_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_says_what_is_noted_down() {
+async fn audit_policy_selects_requests_and_levels() {
     const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -197,7 +197,7 @@ rules:
     );
     assert!(event["responseObject"]["metadata"]["managedFields"].is_null());
 
-    // A watch has an event when it begins and one when it is over.
+    // A watch has an event at its beginning and one at its end.
     let before = lines(&path).len();
     let mut watch = admin.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
     watch.next().await.unwrap();
@@ -214,9 +214,9 @@ rules:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_cannot_be_written_is_counted_or_refuses_requests() {
+async fn failed_audit_writes_are_counted_or_reject_requests() {
     for (mode, code) in [(Mode::Blocking, 200), (Mode::BlockingStrict, 500)] {
-        // Every write fails for want of space.
+        // Every write fails because the disk is full.
         let options = Options {
             mode,
             rotation: Rotation {

@@ -1,4 +1,4 @@
-//! One client's requests, and what comes back.
+//! Requests of one client, and their responses.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request};
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::cluster::soon;
 
-/// Sends requests as one client, over a socket or inside of the process.
+/// Sends requests as one client, over a socket or in process.
 #[derive(Clone)]
 pub(crate) struct Caller {
     client: kube::Client,
     headers: Vec<(String, String)>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -60,7 +60,7 @@ impl Caller {
         soon(path, self.client.send(request)).await.unwrap()
     }
 
-    /// Any request at all.
+    /// Any request.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -78,7 +78,7 @@ impl Caller {
         }
     }
 
-    /// The code of a GET; `None` where there is no connection for it.
+    /// The code of a GET; `None` if there is no connection.
     pub(crate) async fn try_get(&self, path: &str) -> Option<u16> {
         let request = Request::get(path).body(Body::empty()).unwrap();
         let answer = soon(path, self.client.send(request)).await.ok()?;
@@ -143,14 +143,14 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{error} in {}: {text}", self.code))
     }
 
-    /// The document of an answer with that code.
+    /// The body of a response with that code.
     pub(crate) fn expect(&self, code: u16) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.code, code, "{text}");
         self.json()
     }
 
-    /// Asserts a refusal with that code and reason; its message.
+    /// Asserts an error with that code and reason; returns its message.
     pub(crate) fn refused(&self, code: u16, reason: &str) -> String {
         let status = self.expect(code);
         assert_eq!(status["kind"], "Status", "{status}");
@@ -177,7 +177,7 @@ impl Lines {
         soon("an event of a watch", self.next_line()).await
     }
 
-    /// Whether there is more; a connection that breaks off is an end.
+    /// Whether there is another line; a broken connection is an end.
     pub(crate) async fn try_next(&mut self) -> Option<()> {
         self.body.frame().await?.ok().map(drop)
     }

@@ -1,4 +1,4 @@
-//! Certificates come to their end while the server runs, and come from an earlier version.
+//! Certificates that expire while the server runs, and certificates of an earlier version.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn from_now(seconds: i64) -> Timestamp {
     Timestamp::from_nanos(now().as_nanos() + seconds * 1_000_000_000)
 }
 
-/// The certificate that the server shows at the moment.
+/// The server's current certificate.
 async fn shown(cluster: &Cluster) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let any = AnyServer::new(&provider);
@@ -41,10 +41,10 @@ async fn shown(cluster: &Cluster) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_servers_certificate_is_exchanged_while_it_runs() {
+async fn serving_certificate_is_renewed_at_runtime() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
-    // A quarter of its life is left in three seconds; it began an hour before it was made.
+    // A quarter of its lifetime is left in three seconds; it began an hour before it was issued.
     let made = from_now(-(YEAR * 3 / 4) + 60 * 60 / 4 + 3);
     let pki = folder.path().join("pki");
     let authority = Authority::open(&pki, now()).unwrap();
@@ -62,7 +62,7 @@ async fn the_servers_certificate_is_exchanged_while_it_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_of_a_clock_that_was_ahead_are_exchanged() {
+async fn certificates_issued_by_a_clock_ahead_are_replaced() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let authority = Authority::open(&folder.path().join("pki"), now()).unwrap();
@@ -80,7 +80,7 @@ async fn certificates_of_a_clock_that_was_ahead_are_exchanged() {
     cluster.caller(&renewed).get(CONFIG_MAPS).await.expect(200);
 }
 
-/// A client whose certificate ends so many seconds from now.
+/// A client whose certificate expires in this many seconds.
 fn caller_until(cluster: &Cluster, seconds: i64) -> Caller {
     let authority = cluster.server.authority();
     let made = from_now(seconds - YEAR);
@@ -91,13 +91,13 @@ fn caller_until(cluster: &Cluster, seconds: i64) -> Caller {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_identity_ends_with_its_certificate() {
+async fn expired_client_certificate_is_rejected_on_open_connections() {
     let cluster = Cluster::start().await;
     let caller = caller_until(&cluster, 3);
     caller.get(CONFIG_MAPS).await.expect(200);
     let mut watch = caller.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
     watch.next().await.unwrap();
-    // The connection is kept, and the certificate is not shown anew on it.
+    // The connection is kept, without another handshake.
     let code = Arc::new(Mutex::new(200));
     eventually("the identity ends", async || {
         let answer = caller.try_get(CONFIG_MAPS).await;
@@ -113,11 +113,11 @@ async fn an_identity_ends_with_its_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_directory_of_an_earlier_version_keeps_its_clients() {
+async fn clients_of_an_earlier_pki_directory_stay_valid() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let pki = folder.path().join("pki");
     std::fs::create_dir(&pki).unwrap();
-    // One authority, for servers and clients.
+    // One CA, for servers and clients.
     let ca_key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -160,18 +160,18 @@ async fn a_directory_of_an_earlier_version_keeps_its_clients() {
         .get(node)
         .await
         .refused(404, "NotFound");
-    // The same key signs what the server shows, and no client any more.
+    // The same key signs the serving certificate, but no more client certificates.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let since = client(time::OffsetDateTime::now_utc());
     assert_eq!(cluster.caller(&since).try_get(node).await, None);
-    let introduced = cluster.server.authority();
-    let introduced = introduced.introduction("x", &["system:masters"], from_now(7200));
-    let introduced = cluster.caller(&introduced.unwrap());
-    assert_eq!(introduced.try_get(node).await, None);
+    let authority = cluster.server.authority();
+    let certificate = authority.node_client("x", &["system:masters"], from_now(7200));
+    let caller = cluster.caller(&certificate.unwrap());
+    assert_eq!(caller.try_get(node).await, None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_of_a_front_proxy_prove_nothing() {
+async fn front_proxy_headers_are_ignored() {
     let cluster = Cluster::start().await;
     let anyone = cluster.user("anyone", &[]).with("x-remote-user", "admin");
     let anyone = anyone.with("x-remote-group", "system:masters");

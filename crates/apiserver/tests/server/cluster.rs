@@ -1,4 +1,4 @@
-//! A server of one test: own folder, free port, gone when dropped.
+//! The server of one test: own directory, free port, stopped when dropped.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::caller::Caller;
 
-/// How long anything that should happen soon may take on a busy machine.
+/// A generous limit for things that should happen soon, on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A running server.
@@ -39,7 +39,7 @@ impl Cluster {
         Cluster::open(Arc::new(store), folder, adapt).await
     }
 
-    /// A server on a store that others may use too; keys are kept in the folder.
+    /// A server on a store that others may use too; keys are kept in the directory.
     pub(crate) async fn open(
         store: Arc<dyn Store>,
         folder: Arc<TempDir>,
@@ -61,7 +61,7 @@ impl Cluster {
             address,
             folder,
         };
-        // By then its certificates are written, and another server may share the folder.
+        // By then its certificates are written, and another server may share the directory.
         assert_eq!(cluster.bearer("").get("/readyz").await.code, 200);
         cluster
     }
@@ -75,12 +75,12 @@ impl Cluster {
         self.user("admin", &[MASTERS])
     }
 
-    /// The administrator, inside of the process.
+    /// The administrator, in process.
     pub(crate) fn local_admin(&self) -> Caller {
         Caller::new(self.server.client(User::new("admin", &[MASTERS])))
     }
 
-    /// Somebody with a client certificate, over the socket.
+    /// A user with a client certificate, over the socket.
     pub(crate) fn user(&self, name: &str, groups: &[&str]) -> Caller {
         Caller::new(kube::Client::try_from(self.config(name, groups)).unwrap())
     }
@@ -97,7 +97,7 @@ impl Cluster {
         self.user(&format!("system:node:{node}"), &["system:nodes"])
     }
 
-    /// Somebody with a token; an empty one is nobody.
+    /// A user with a token; an empty one is anonymous.
     pub(crate) fn bearer(&self, token: &str) -> Caller {
         let mut config = self.config("unused", &[]);
         config.auth_info = kube::config::AuthInfo::default();
@@ -127,7 +127,7 @@ fn config(text: &str) -> kube::Config {
     let loaded = kube::Config::from_custom_kubeconfig(parsed, &options);
     let loaded = loaded.now_or_never();
     let mut config = loaded.expect("made of texts, it is ready at once").unwrap();
-    // A refusal is what many tests are about.
+    // Many tests are about this error.
     config.default_retry = false;
     config
 }
@@ -144,7 +144,7 @@ impl Drop for Cluster {
 
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Notes down every panic that does not come from a test.
+/// Records every panic that does not come from a test.
 fn watch_for_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -167,7 +167,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_secs(i64::try_from(elapsed.unwrap().as_secs()).unwrap())
 }
 
-/// Waits until something is there.
+/// Waits until the object exists.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + SOON;
     loop {
@@ -179,7 +179,7 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
     }
 }
 
-/// Waits for an answer that should come soon.
+/// Waits for a response that should come soon.
 pub(crate) async fn soon<T>(what: &str, answer: impl Future<Output = T>) -> T {
     let answer = tokio::time::timeout(SOON, answer).await;
     answer.unwrap_or_else(|_| panic!("{what}: not within {SOON:?}"))

@@ -1,4 +1,4 @@
-//! Deleting: at once, after a while, when nobody holds on any more.
+//! Deleting: immediately, gracefully, after the last finalizer.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::objects::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_object_with_finalizers_goes_with_the_last_one() {
+async fn object_is_deleted_with_its_last_finalizer() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let mut object = config_map("held");
@@ -21,7 +21,7 @@ async fn an_object_with_finalizers_goes_with_the_last_one() {
     let again = admin.delete(&path).await.expect(200);
     assert_eq!(again["metadata"]["deletionTimestamp"], since);
     let finalizers = |list: serde_json::Value| json!({"metadata": {"finalizers": list}});
-    // Whoever is on the way out gets no new finalizers.
+    // An object that is being deleted gets no new finalizers.
     let more = finalizers(json!(["example.org/a", "example.org/b", "example.org/c"]));
     admin
         .patch(&path, "merge", &more)
@@ -36,7 +36,7 @@ async fn an_object_with_finalizers_goes_with_the_last_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_on_a_node_gets_time_to_end() {
+async fn pod_on_a_node_is_deleted_gracefully() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(PODS, &pod("waiting")).await.expect(201);
@@ -67,7 +67,7 @@ async fn a_pod_on_a_node_gets_time_to_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_deletes_at_once_deletes_once() {
+async fn concurrent_deletes_delete_once() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
@@ -86,7 +86,7 @@ async fn whoever_deletes_at_once_deletes_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collection_goes_as_far_as_it_is_selected() {
+async fn delete_collection_honours_selectors() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {

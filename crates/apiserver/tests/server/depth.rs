@@ -1,5 +1,4 @@
-//! Objects that are nested deeply: nothing is stored that a client could not read back, whichever
-//! way it takes.
+//! Deeply nested objects: no request stores an object that clients cannot decode.
 
 use http::Method;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -19,13 +18,13 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// So many objects in each other, as text: values of that depth cannot be handled by recursion.
+/// This many nested objects, as text: values of that depth cannot be handled by recursion.
 fn nested(levels: usize) -> String {
     let (open, close) = ("{\"f:a\":".repeat(levels - 1), "}".repeat(levels - 1));
     format!("{open}{{}}{close}")
 }
 
-/// An object, as text, with a manager of fields that are nested so deeply.
+/// An object, as text, with a manager of fields that are deeply nested.
 fn managed(mut object: Value, levels: usize) -> String {
     object["metadata"]["managedFields"] = json!([{
         "manager": "m", "operation": "Update", "apiVersion": object["apiVersion"],
@@ -86,7 +85,7 @@ fn protobuf(name: &str, levels: usize) -> Vec<u8> {
     [b"k8s\0".to_vec(), envelope.concat()].concat()
 }
 
-/// Asserts a refusal by the client's fault, with a reason.
+/// Asserts a client error, with a reason.
 fn refused(what: &str, answer: &Answer) {
     let status = answer.json();
     assert!(
@@ -103,7 +102,7 @@ fn refused(what: &str, answer: &Answer) {
     );
 }
 
-/// Everything that is there can be read by kube-rs, one by one and as lists.
+/// Every stored object can be decoded by kube-rs, in a GET and in lists.
 async fn readable(caller: &Caller) {
     for path in [CONFIG_MAPS, PODS, REVISIONS, DEPLOYMENTS] {
         let list = caller.get(path).await.expect(200);
@@ -127,13 +126,13 @@ async fn readable(caller: &Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn chained_moves_of_a_patch_end_no_process() {
+async fn chained_moves_do_not_crash_the_process() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let mut object = config_map("c");
     object["data"] = json!({"a": "b"});
     admin.post(CONFIG_MAPS, &object).await.expect(201);
-    // Each chain puts the data below a deep value, and that in place of the data.
+    // Each chain moves the data below a deep value, and that to the place of the data.
     let deep = "/a".repeat(50);
     let value: Value = serde_json::from_str(&nested(50).replace("f:a", "a")).unwrap();
     let chain = json!([
@@ -150,7 +149,7 @@ async fn chained_moves_of_a_patch_end_no_process() {
     let answer = admin.send(Method::PATCH, &path, media_type, body).await;
     answer.refused(422, "Invalid");
     refused("chained moves", &answer);
-    // Operations that do not look at `from` do not follow it.
+    // Operations that do not use `from` do not resolve it.
     let from = "/a".repeat(1_000_000);
     let body = json!([{"op": "add", "path": "/data", "value": {"a": "b"}, "from": from}]);
     let answer = admin
@@ -161,7 +160,7 @@ async fn chained_moves_of_a_patch_end_no_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_way_into_the_store_takes_what_no_client_reads() {
+async fn no_write_path_stores_an_undecodable_object() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin
@@ -275,7 +274,7 @@ async fn no_way_into_the_store_takes_what_no_client_reads() {
                 let answer = admin
                     .send(method.clone(), &path, media_type, body.clone())
                     .await;
-                // The depth of the body is that of its values and what is around them.
+                // The depth of the body is that of its values and of the objects around them.
                 let is_scale = *way == "PUT scale" && answer.code == 200 && levels < 100;
                 if !is_scale {
                     refused(&format!("{way}{dry_run} of {levels} levels"), &answer);
@@ -291,7 +290,7 @@ async fn no_way_into_the_store_takes_what_no_client_reads() {
         }
     }
     readable(&admin).await;
-    // The client inside of the process passes the same gate.
+    // The in-process client passes the same check.
     let local = cluster.local_admin();
     let map = managed(config_map("new"), 100);
     refused(

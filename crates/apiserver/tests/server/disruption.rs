@@ -1,4 +1,4 @@
-//! Evictions stay within the budget, however many ask at once.
+//! Concurrent evictions respect the budget.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn budget(caller: &Caller, allowed: u32) {
         "spec": {"maxUnavailable": allowed, "selector": {"matchLabels": {"app": "web"}}},
     });
     let mut made = caller.post(BUDGETS, &budget).await.expect(201);
-    // What the disruption controller does.
+    // The update of the disruption controller.
     made["status"] = json!({
         "observedGeneration": 1, "disruptionsAllowed": allowed,
         "currentHealthy": 20, "desiredHealthy": 20 - allowed, "expectedPods": 20,
@@ -86,13 +86,13 @@ pub(crate) async fn check_concurrent(one: &Caller, other: &Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_evictions_at_once_stay_within_a_budget_of_five() {
+async fn twenty_concurrent_evictions_respect_a_budget_of_five() {
     let cluster = Cluster::start().await;
     check_concurrent(&cluster.admin(), &cluster.local_admin()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dry_eviction_takes_nothing_from_the_budget() {
+async fn dry_run_eviction_does_not_change_the_budget() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     running_pod(&admin, "p").await;

@@ -1,4 +1,4 @@
-//! Encryption at rest, as it is set up with an EncryptionConfiguration.
+//! Encryption at rest, configured with an EncryptionConfiguration.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -85,14 +85,14 @@ async fn password(cluster: &Cluster) -> Value {
     answer.json()["data"]["password"].clone()
 }
 
-/// What the store below encryption has.
+/// The stored value below encryption.
 async fn stored(store: &dyn Store) -> Vec<u8> {
     let entry = store.get(STORED, None).await.unwrap().entry.unwrap();
     entry.value.to_vec()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_are_not_in_clear_on_the_disk() {
+async fn secrets_are_encrypted_on_disk() {
     let setup = Setup::new();
     let cluster = setup.serve(keys(&[("key1", 1)])).await;
     create(&cluster).await;
@@ -114,7 +114,7 @@ async fn secrets_are_not_in_clear_on_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_that_changes_nothing_encrypts_with_the_first_key() {
+async fn update_without_changes_encrypts_with_the_first_key() {
     let setup = Setup::new();
     let cluster = setup
         .serve(Keys::parse(&configuration(&[("old", 1)], "")).unwrap())
@@ -129,7 +129,7 @@ async fn a_write_that_changes_nothing_encrypts_with_the_first_key() {
             .starts_with(b"k8s:enc:aesgcm:v1:old:")
     );
     for _ in 0..2 {
-        // As kubectl get -o json | kubectl replace -f - does.
+        // Like kubectl get -o json | kubectl replace -f -.
         let secret = cluster.admin().get(SECRET).await.json();
         let answer = cluster.admin().put(SECRET, &secret).await;
         assert_eq!(answer.code, 200, "{answer:?}");
@@ -151,7 +151,7 @@ async fn a_write_that_changes_nothing_encrypts_with_the_first_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_key_one_secret_is_unreadable_and_others_are_not() {
+async fn missing_key_makes_only_its_secret_unreadable() {
     let setup = Setup::new();
     let cluster = setup.serve(keys(&[("lost", 1)])).await;
     create(&cluster).await;
@@ -185,7 +185,7 @@ async fn without_its_key_one_secret_is_unreadable_and_others_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_configuration_takes_effect_while_the_server_runs() {
+async fn changed_configuration_is_reloaded_at_runtime() {
     let setup = Setup::new();
     let file = setup.folder.path().join("encryption.yaml");
     let text = configuration(&[("old", 1)], "");
@@ -197,7 +197,7 @@ async fn a_changed_configuration_takes_effect_while_the_server_runs() {
     let cluster = Cluster::open(Arc::clone(&store) as Arc<dyn Store>, folder, |_| {}).await;
     create(&cluster).await;
     assert!(!store.is_stale(STORED).await.unwrap());
-    // A file with mistakes changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&file, "kind: EncryptionConfiguration").unwrap();
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!(password(&cluster).await, encoded());
@@ -221,7 +221,7 @@ async fn a_changed_configuration_takes_effect_while_the_server_runs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn secrets_are_not_in_clear_in_etcd() {
+async fn secrets_are_encrypted_in_etcd() {
     let etcd = tokio::task::spawn_blocking(Etcd::start).await.unwrap();
     let options = EtcdOptions {
         endpoints: vec![etcd.endpoint()],

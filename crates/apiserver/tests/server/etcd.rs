@@ -1,4 +1,4 @@
-//! The same on a real etcd, and two servers on one.
+//! The same tests on a real etcd, and with two servers on one etcd.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn watchers_reach_the_state() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn what_one_server_writes_the_other_watches() {
+async fn watch_sees_writes_of_another_server() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     let start = version(&other.admin().get(SECRETS).await.expect(200));
@@ -48,7 +48,7 @@ async fn what_one_server_writes_the_other_watches() {
     let mut watch = other.admin().watch(&path).await;
     let made = one.admin().post(SECRETS, &secret("a")).await.expect(201);
     let path = format!("{SECRETS}/a");
-    // A read without a version sees what was answered anywhere.
+    // A read without a version sees writes acknowledged by any server.
     assert_eq!(other.admin().get(&path).await.expect(200), made);
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     other
@@ -65,7 +65,7 @@ async fn what_one_server_writes_the_other_watches() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn every_watcher_ends_up_with_the_listed_state() {
+async fn watchers_converge_to_the_listed_state() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     model::check(&one.admin(), &other.admin(), fastrand::u64(0..1_000_000)).await;
@@ -74,7 +74,7 @@ async fn every_watcher_ends_up_with_the_listed_state() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn two_servers_count_as_one() {
+async fn two_servers_increment_without_lost_updates() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     writes::check_counting(&[one.admin(), other.admin()], 30).await;
@@ -83,7 +83,7 @@ async fn two_servers_count_as_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn two_servers_never_pass_a_quota() {
+async fn two_servers_never_exceed_a_quota() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     quotas::check_concurrent(&one.admin(), &other.admin()).await;
@@ -99,7 +99,7 @@ async fn two_servers_stay_within_a_budget() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn a_namespace_made_on_one_server_can_be_used_on_the_other() {
+async fn namespace_created_on_one_server_is_usable_on_the_other() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     for number in 0..20 {
@@ -118,7 +118,7 @@ async fn a_namespace_made_on_one_server_can_be_used_on_the_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn a_list_goes_on_at_another_server() {
+async fn list_continues_on_another_server() {
     let etcd = etcd().await;
     let (one, other) = two(&etcd).await;
     for name in ["a", "b", "c"] {
@@ -143,7 +143,7 @@ async fn a_list_goes_on_at_another_server() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn a_server_outlives_a_restart_of_etcd() {
+async fn server_survives_a_restart_of_etcd() {
     let mut etcd = etcd().await;
     let (one, _) = two(&etcd).await;
     let admin = one.admin();

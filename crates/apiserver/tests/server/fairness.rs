@@ -1,4 +1,4 @@
-//! One client that takes all it can get, and others that want to be served meanwhile.
+//! A greedy client, and other clients that must be served meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use super::caller::Caller;
 use super::cluster::{Cluster, eventually, soon};
 use super::objects::{CONFIG_MAPS, SECRETS, config_map, secret};
 
-/// Users who may do everything, and are no administrators.
+/// Users with all permissions that are not administrators.
 const TENANTS: &str = "tenants";
 
 async fn cluster_of_tenants(places: Option<usize>) -> Cluster {
@@ -48,7 +48,7 @@ fn tenant(cluster: &Cluster, name: &str) -> Caller {
     cluster.user(name, &[TENANTS])
 }
 
-/// A connection of a tenant, or of nobody.
+/// A connection of a tenant, or an anonymous one.
 async fn connect(cluster: &Cluster, user: Option<&str>, protocol: &[u8]) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let ca = cluster.server.authority().certificate_pem();
@@ -114,7 +114,7 @@ async fn metric(admin: &Caller, sample: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_does_not_come_keeps_no_place_to_write() {
+async fn missing_body_does_not_occupy_a_write_seat() {
     let cluster = cluster_of_tenants(Some(4)).await;
     let admin = cluster.admin();
     let mut stalled = Vec::new();
@@ -138,7 +138,7 @@ async fn a_body_that_does_not_come_keeps_no_place_to_write() {
         "{:?}",
         begun.elapsed()
     );
-    // Waiting has an end, and the client learns of it.
+    // The wait ends, and the client gets an error.
     let mut answer = Vec::new();
     let reading = stalled[0].read_to_end(&mut answer);
     let _ = tokio::time::timeout(Duration::from_secs(30), reading).await;
@@ -151,7 +151,7 @@ async fn a_body_that_does_not_come_keeps_no_place_to_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_takes_all_places_leaves_some_to_others() {
+async fn user_that_takes_all_seats_leaves_some_to_others() {
     let cluster = cluster_of_tenants(Some(10)).await;
     let far = cluster.store.current_revision().await.unwrap() + 1000;
     // Each waits three seconds for a version that does not come.
@@ -186,7 +186,7 @@ async fn a_user_who_takes_all_places_leaves_some_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_of_a_user_are_bounded() {
+async fn watches_per_user_are_limited() {
     let cluster = cluster_of_tenants(None).await;
     let mut connections = Vec::new();
     let mut watches = Vec::new();
@@ -220,7 +220,7 @@ async fn watches_of_a_user_are_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_only_gives_up_is_hung_up_on() {
+async fn rapid_resets_close_the_connection() {
     let cluster = cluster_of_tenants(None).await;
     let far = cluster.store.current_revision().await.unwrap() + 1000;
     let path = format!("{SECRETS}?resourceVersion={far}");
@@ -239,7 +239,7 @@ async fn a_client_that_only_gives_up_is_hung_up_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_token_ends_the_connection() {
+async fn rejected_token_closes_the_connection() {
     let cluster = cluster_of_tenants(None).await;
     let mut stream = connect(&cluster, None, b"http/1.1").await;
     let request = "GET /api HTTP/1.1\r\nhost: x\r\nauthorization: Bearer made-up\r\n\r\n";
@@ -250,7 +250,7 @@ async fn a_refused_token_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_beyond_their_rate_are_refused() {
+async fn events_beyond_the_rate_limit_are_rejected() {
     let limit = Limit {
         limit_type: LimitType::SourceAndObject,
         qps: 1,
@@ -286,7 +286,7 @@ async fn events_beyond_their_rate_are_refused() {
     admin.post(path, &event("e3", "other")).await.expect(201);
 }
 
-/// Clients on a thread of their own: what they compute is not the server's to share out.
+/// Clients on a thread of their own: their CPU time is not the server's to share.
 struct Attackers(Option<tokio::runtime::Runtime>);
 
 impl Attackers {
@@ -312,7 +312,7 @@ impl Drop for Attackers {
     }
 }
 
-/// The administrator's waits, sorted: on one connection, and with one of its own now and then.
+/// The administrator's latencies, sorted: on one connection, and sometimes on a new one.
 async fn waits_of_the_administrator(cluster: &Cluster) -> Vec<Duration> {
     let mut admin = cluster.admin();
     let mut waits = Vec::new();
@@ -346,7 +346,7 @@ async fn unfinished(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_administrator_is_served_whatever_others_do() {
+async fn administrator_is_served_under_load() {
     let cluster = Arc::new(cluster_of_tenants(None).await);
     let mut seeding = JoinSet::new();
     for number in 0..2_000 {

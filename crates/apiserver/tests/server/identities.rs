@@ -1,4 +1,4 @@
-//! Who somebody is, and what they may do.
+//! Authentication and authorization.
 
 use plimsoll_apiserver::store::{RedbOptions, Txn};
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn grant_reading(admin: &Caller, user: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_names_the_user_and_roles_say_what_they_may() {
+async fn certificate_authenticates_and_roles_authorize() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let alice = cluster.user("alice", &["devs"]);
@@ -65,7 +65,7 @@ async fn a_certificate_names_the_user_and_roles_say_what_they_may() {
         .get(&format!("{CONFIG_MAPS}?watch=true"))
         .await
         .refused(403, "Forbidden");
-    // Nobody gives away more than they have.
+    // A user cannot grant more than it has.
     let access = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": {"name": "more"},
@@ -82,10 +82,10 @@ async fn a_certificate_names_the_user_and_roles_say_what_they_may() {
     .await;
 }
 
-/// The server reads everything again when it cannot follow the store; what was taken away
-/// meanwhile is taken away.
+/// The server reloads everything when it cannot follow the store; permissions revoked
+/// meanwhile stay revoked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_revoked_while_the_server_was_behind_stays_revoked() {
+async fn permissions_revoked_during_a_cache_gap_stay_revoked() {
     let options = RedbOptions {
         watch_buffer: 1,
         ..RedbOptions::default()
@@ -97,7 +97,7 @@ async fn what_was_revoked_while_the_server_was_behind_stays_revoked() {
         (alice.get(CONFIG_MAPS).await.code == 200).then_some(())
     })
     .await;
-    // The server's own threads are held up while the store goes on and forgets.
+    // The server's own threads are blocked while the store continues and compacts.
     let held_up = (0..2)
         .map(|_| tokio::spawn(async { std::thread::sleep(std::time::Duration::from_millis(500)) }));
     let held_up: Vec<_> = held_up.collect();
@@ -124,7 +124,7 @@ async fn what_was_revoked_while_the_server_was_behind_stays_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_gets_health_and_nothing_else() {
+async fn anonymous_user_gets_health_only() {
     let cluster = Cluster::start().await;
     let nobody = cluster.bearer("");
     for path in [
@@ -164,7 +164,7 @@ async fn nobody_gets_health_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_may_acts_as_another() {
+async fn authorized_user_may_impersonate() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let as_bob = admin.with("impersonate-user", "bob");
@@ -183,7 +183,7 @@ async fn whoever_may_acts_as_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_of_another_authority_are_refused() {
+async fn certificates_of_another_ca_are_rejected() {
     let cluster = Cluster::start().await;
     let stranger = Cluster::start().await;
     let text = stranger.kubeconfig("admin", &["system:masters"]);

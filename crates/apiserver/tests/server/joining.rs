@@ -41,12 +41,12 @@ fn binding(name: &str, role: &str) -> Value {
     })
 }
 
-/// A key and a request of the machine for that user.
+/// A key and a signing request of the machine for that user.
 pub(crate) fn signing_request(user: &str) -> (KeyPair, Value) {
     request_with_names(user, Vec::new())
 }
 
-/// The same with names that it is to be good for.
+/// The same with alternative names.
 fn request_with_names(user: &str, names: Vec<SanType>) -> (KeyPair, Value) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
@@ -70,7 +70,7 @@ fn request_with_names(user: &str, names: Vec<SanType>) -> (KeyPair, Value) {
     (key, request)
 }
 
-/// Lets machines with a join token ask to be nodes.
+/// Allows machines with a join token to request node certificates.
 async fn allow_joining(cluster: &Cluster) {
     let admin = cluster.admin();
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
@@ -86,7 +86,7 @@ async fn allow_joining(cluster: &Cluster) {
     }
 }
 
-/// Asks to be that node, and waits until the request is decided on.
+/// Requests the certificate of that node, and waits for the decision.
 async fn asked_to_be(joining: &Caller, name: &str) -> Value {
     let (_, request) = signing_request(&format!("system:node:{name}"));
     let made = eventually("the token is known", async || {
@@ -142,12 +142,12 @@ async fn a_join_token_does_not_take_over_a_node() {
     admin.post(nodes, &node("n8")).await.expect(201);
     denied(&asked_to_be(&joining, "n8").await);
 
-    // Two machines that want one name at the same time: one gets it.
+    // Two machines request one name at the same time: one gets it.
     let both = futures::join!(asked_to_be(&joining, "n7"), asked_to_be(&joining, "n7"));
     let signed = [&both.0, &both.1].map(|csr| csr["status"]["certificate"].is_string());
     assert_eq!(signed.iter().filter(|is_signed| **is_signed).count(), 1);
 
-    // The administrator has taken the node out: its name is free.
+    // The administrator has deleted the node: its name is free.
     admin.delete(&format!("{nodes}/n9")).await.expect(200);
     eventually("what the node was given is forgotten", async || {
         let found = admin.get(&format!("{REQUESTS}/{first}")).await;
@@ -159,7 +159,7 @@ async fn a_join_token_does_not_take_over_a_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_join_token_becomes_a_certificate_and_a_node() {
+async fn join_token_yields_a_certificate_and_a_node() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     allow_joining(&cluster).await;
@@ -202,7 +202,7 @@ async fn a_join_token_becomes_a_certificate_and_a_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_join_token_that_is_over_opens_nothing() {
+async fn expired_join_token_is_rejected() {
     let cluster = Cluster::start().await;
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     let old = join_token("2020-01-01T00:00:00Z");
@@ -216,7 +216,7 @@ async fn a_join_token_that_is_over_opens_nothing() {
     }
 }
 
-/// Lets nodes have their serving certificates approved.
+/// Allows nodes to get their serving certificates approved.
 async fn allow_serving(cluster: &Cluster) {
     let admin = cluster.admin();
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -243,7 +243,7 @@ fn serving_request(node: &str, names: Vec<SanType>) -> (KeyPair, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_serving_certificate_is_signed_when_its_node_appears() {
+async fn serving_certificate_is_signed_once_its_node_exists() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     allow_serving(&cluster).await;
@@ -254,7 +254,8 @@ async fn a_serving_certificate_is_signed_when_its_node_appears() {
     let (_, request) = serving_request("n7", vec![name]);
     let made = kubelet.post(REQUESTS, &request).await.expect(201);
     let path = format!("{REQUESTS}/{}", made["metadata"]["name"].as_str().unwrap());
-    // Another request that is looked at later and signed at once: this one has been seen by then.
+    // Another request that is processed later and signed at once: by then this one has been
+    // processed.
     let (_, other) = signing_request("system:node:n7");
     let rotation = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";
     let mut may_rotate = self::binding("rotation", rotation);
@@ -273,7 +274,7 @@ async fn a_serving_certificate_is_signed_when_its_node_appears() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_gets_no_certificate_for_addresses_that_are_not_its() {
+async fn node_gets_no_certificate_for_foreign_addresses() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     allow_serving(&cluster).await;
@@ -308,7 +309,7 @@ async fn a_node_gets_no_certificate_for_addresses_that_are_not_its() {
         let condition = &csr["status"]["conditions"][0];
         assert_eq!(condition["type"], "AutoApprovalRefused", "{csr}");
         assert_eq!(condition["message"], reason);
-        // An administrator may know better.
+        // An administrator may approve it manually.
         let mut approved = csr.clone();
         let yes =
             json!({"type": "Approved", "status": "True", "reason": "IKnow", "message": "yes"});
@@ -324,7 +325,7 @@ async fn a_node_gets_no_certificate_for_addresses_that_are_not_its() {
         })
         .await;
     }
-    // No client writes down addresses of its own, and one that impersonates a node proves none.
+    // No client can set addresses itself, and one that impersonates a node proves none.
     let as_node = admin.with("impersonate-user", "system:node:n7");
     let as_node = as_node.with("impersonate-group", "system:nodes");
     let local = SanType::IpAddress("127.0.0.1".parse().unwrap());

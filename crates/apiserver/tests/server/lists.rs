@@ -1,4 +1,4 @@
-//! Lists: pages, versions, and what is refused.
+//! Lists: pages, versions, and errors.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ async fn with_secrets(count: usize) -> Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_show_the_state_of_the_first_one() {
+async fn later_pages_show_the_state_of_the_first_page() {
     let cluster = with_secrets(5).await;
     let admin = cluster.admin();
     let first = admin.get(&format!("{SECRETS}?limit=2")).await.expect(200);
@@ -41,7 +41,7 @@ async fn pages_show_the_state_of_the_first_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_of_selected_objects_do_not_count_the_rest() {
+async fn pages_with_selectors_have_no_remaining_count() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red"), ("d", "red")] {
@@ -59,7 +59,7 @@ async fn pages_of_selected_objects_do_not_count_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_is_as_new_as_the_version_says() {
+async fn list_is_at_least_as_new_as_the_requested_version() {
     let cluster = with_secrets(2).await;
     let admin = cluster.admin();
     let old = version(&admin.get(SECRETS).await.expect(200));
@@ -92,7 +92,7 @@ async fn a_list_is_as_new_as_the_version_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_version_of_the_future_is_waited_for_and_then_refused() {
+async fn future_version_is_awaited_and_then_rejected() {
     let cluster = with_secrets(1).await;
     let admin = cluster.admin();
     let far = version(&admin.get(SECRETS).await.expect(200)) + 1000;
@@ -114,7 +114,7 @@ async fn a_version_of_the_future_is_waited_for_and_then_refused() {
         assert_eq!(answer.header("retry-after"), "1");
         assert_eq!(status["details"]["retryAfterSeconds"], 1);
     }
-    // Close enough, it comes while the reader waits.
+    // If it is close enough, it is reached while the reader waits.
     let near = far - 999;
     let read = admin.clone();
     let reading =
@@ -125,7 +125,7 @@ async fn a_version_of_the_future_is_waited_for_and_then_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_versions_and_tokens_are_refused() {
+async fn invalid_versions_and_continue_tokens_are_rejected() {
     let cluster = with_secrets(1).await;
     let admin = cluster.admin();
     let at = |query: String| {
@@ -181,7 +181,7 @@ async fn wrong_versions_and_tokens_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_is_too_old_comes_back_as_one_that_goes_on() {
+async fn expired_continue_token_is_replaced_by_an_inconsistent_one() {
     let cluster = with_secrets(4).await;
     let admin = cluster.admin();
     let first = admin.get(&format!("{SECRETS}?limit=2")).await.expect(200);
@@ -231,7 +231,7 @@ async fn nothing_in_a_list_is_newer_than_the_list() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_written_is_in_the_next_list() {
+async fn list_includes_acknowledged_writes() {
     let cluster = Cluster::start().await;
     let admin = cluster.local_admin();
     for number in 0..50 {
@@ -246,7 +246,7 @@ async fn what_was_written_is_in_the_next_list() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_list_arrives_whole() {
+async fn long_list_arrives_completely() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let long = "x".repeat(100_000);

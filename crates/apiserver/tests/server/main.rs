@@ -1,6 +1,6 @@
 //! The whole server: opened on a store, served on a loopback socket, driven by clients.
 //!
-//! [`cluster`] starts one, [`caller`] sends requests, [`objects`] are what they send. Each other
+//! [`cluster`] starts one, [`caller`] sends requests, [`objects`] are their bodies. Each other
 //! file is about one topic. Tests in [`etcd`] and [`python`] need tools of the distribution.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,4 +1,4 @@
-//! Whoever lists and then watches knows exactly what is there, whatever others do meanwhile.
+//! A client that lists and then watches has the exact state, despite concurrent writers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const WRITERS: u64 = 4;
 const CHANGES: usize = 60;
 const WATCHERS: u64 = 12;
 
-/// What somebody believes to be there: versions by name.
+/// The state that a client believes in: versions by name.
 type State = BTreeMap<String, u64>;
 
 const SELECTIONS: [&str; 5] = [
@@ -34,7 +34,7 @@ fn name_of(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap().to_owned()
 }
 
-/// Creates, paints and deletes at random; losing a race is fine.
+/// Creates, updates and deletes at random; losing a race is fine.
 async fn write(caller: Caller, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..CHANGES {
@@ -57,7 +57,7 @@ async fn write(caller: Caller, seed: u64) {
     }
 }
 
-/// One watcher's belief, held to what a watch promises.
+/// One watcher's state, checked against the guarantees of a watch.
 struct Believer {
     state: State,
     seen: u64,
@@ -103,7 +103,7 @@ async fn has_ended(end: &mut tokio::sync::watch::Receiver<bool>) {
     end.wait_for(|end| *end).await.unwrap();
 }
 
-/// Lists now, begins to watch after a while, and follows until the end is reached.
+/// Lists now, starts the watch after a while, and follows until the end is reached.
 async fn believe(caller: Caller, seed: u64, mut end: tokio::sync::watch::Receiver<bool>) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let selection = SELECTIONS[rng.usize(0..SELECTIONS.len())];
@@ -175,7 +175,7 @@ pub(crate) async fn check(writer: &Caller, reader: &Caller, seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_watcher_ends_up_with_the_listed_state() {
+async fn watchers_converge_to_the_listed_state() {
     let cluster = Cluster::start().await;
     let (socket, local) = (cluster.admin(), cluster.local_admin());
     check(&local, &socket, fastrand::u64(0..1_000_000)).await;

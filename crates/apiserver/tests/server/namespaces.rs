@@ -1,4 +1,4 @@
-//! The life of a namespace.
+//! The lifecycle of a namespace.
 
 use serde_json::json;
 
@@ -25,14 +25,15 @@ async fn a_new_namespace_can_be_used_at_once() {
         admin.post(NAMESPACES, &namespace(&name)).await.expect(201);
         let path = format!("{NAMESPACES}/{name}/configmaps");
         admin.post(&path, &config_map("first")).await.expect(201);
-        // The default account comes by itself; whoever needs it waits a moment for it.
+        // The default service account is created automatically; a pod that needs it waits a moment
+        // for it.
         let path = format!("{NAMESPACES}/{name}/pods");
         admin.post(&path, &pod("first")).await.expect(201);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_namespace_is_furnished_and_stays_so() {
+async fn namespace_defaults_are_created_and_restored() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let made = admin.post(NAMESPACES, &namespace("n")).await.expect(201);
@@ -62,7 +63,7 @@ async fn a_namespace_is_furnished_and_stays_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_new_comes_into_a_namespace_on_its_way_out() {
+async fn terminating_namespace_rejects_new_objects() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let missing = admin
@@ -85,7 +86,7 @@ async fn nothing_new_comes_into_a_namespace_on_its_way_out() {
     );
     let cause = &late.json()["details"]["causes"][0];
     assert_eq!(cause["reason"], "NamespaceTerminating");
-    // It stays until its own finalizer is taken away.
+    // It stays until its own finalizer is removed.
     let mut object = admin.get(&path).await.expect(200);
     object["spec"]["finalizers"] = json!([]);
     admin

@@ -1,4 +1,4 @@
-//! Node agents: each sees and writes what is its own.
+//! Node agents: each reads and writes only its own objects.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn a_kubelet_writes_its_own_node_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kubelet_sees_the_secrets_of_its_pods() {
+async fn kubelet_reads_the_secrets_of_its_pods() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let (own, other) = (cluster.kubelet("n1"), cluster.kubelet("n2"));
@@ -74,7 +74,7 @@ async fn a_kubelet_sees_the_secrets_of_its_pods() {
     ))
     .await;
     other.get(&path).await.refused(403, "Forbidden");
-    // Pods: its own, by the field that says so.
+    // Pods: its own, selected by the field.
     own.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn1")
         .await
         .expect(200);
@@ -91,7 +91,7 @@ async fn a_kubelet_sees_the_secrets_of_its_pods() {
     own.put(&format!("{PODS}/p/status"), &status)
         .await
         .expect(200);
-    // A kubelet makes mirror pods only.
+    // A kubelet creates mirror pods only.
     own.post(PODS, &placed_pod("q", "n1"))
         .await
         .refused(403, "Forbidden");

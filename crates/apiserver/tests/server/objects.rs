@@ -1,4 +1,4 @@
-//! What the tests send, as small as it may be, and where.
+//! The objects of the tests, as small as possible, and their paths.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// A kind of which a new namespace has none.
+/// A kind without default objects in a new namespace.
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 pub(crate) fn secret(name: &str) -> Value {
@@ -32,7 +32,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// A pod that is on a node already.
+/// A pod that is bound to a node.
 pub(crate) fn placed_pod(name: &str, node: &str) -> Value {
     let mut pod = pod(name);
     pod["spec"]["nodeName"] = json!(node);

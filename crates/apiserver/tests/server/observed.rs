@@ -1,14 +1,14 @@
-//! What the server says about itself.
+//! Health, metrics and version.
 
 use super::cluster::Cluster;
 use super::objects::{CONFIG_MAPS, config_map};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn metrics_have_upstreams_names() {
+async fn metrics_have_upstream_names() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
-    // Addresses that clients invent must not fill memory.
+    // Paths that clients make up must not fill memory.
     for number in 0..20 {
         let path = format!("/apis/made{number}.example.org/v1/things{number}");
         assert_eq!(admin.get(&path).await.code, 404);
@@ -43,7 +43,7 @@ async fn metrics_have_upstreams_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn health_is_told_in_words() {
+async fn health_lists_checks_verbosely() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let answer = admin.get("/readyz?verbose").await;

@@ -1,4 +1,4 @@
-//! More requests than there are places.
+//! More requests than there are seats.
 
 use plimsoll_apiserver::store::RedbOptions;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::cluster::Cluster;
 use super::objects::SECRETS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_finds_no_place_is_told_when_to_come_back() {
+async fn request_without_a_seat_gets_retry_after() {
     let cluster = Cluster::start_with(
         |options| {
             options.max_reads = 1;
@@ -25,7 +25,7 @@ async fn whoever_finds_no_place_is_told_when_to_come_back() {
     let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
     admin.post(bindings, &binding).await.expect(201);
     let far = cluster.store.current_revision().await.unwrap() + 1000;
-    // Each waits three seconds for a version that does not come: one has the place, some a seat.
+    // Each waits three seconds for a version that does not come: one has the seat, some are queued.
     let path = format!("{SECRETS}?resourceVersion={far}");
     let requests = (0..12).map(|_| {
         let (reader, path) = (cluster.user("reader", &[]), path.clone());
@@ -42,7 +42,7 @@ async fn whoever_finds_no_place_is_told_when_to_come_back() {
         } else {
             answer.refused(504, "Timeout");
         }
-        // Health and watches need no place.
+        // Health checks and watches need no seat.
         assert_eq!(admin.get("/readyz").await.code, 200);
         drop(admin.watch(&format!("{SECRETS}?watch=true")).await);
     }

@@ -1,4 +1,4 @@
-//! PodSecurity: what namespaces do not take.
+//! PodSecurity: pods that namespaces reject.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn privileged(name: &str) -> Value {
     pod
 }
 
-/// What a restricted namespace takes.
+/// A pod that the restricted level allows.
 fn hardened(name: &str) -> Value {
     let mut pod = pod(name);
     pod["spec"]["securityContext"] =
@@ -69,7 +69,7 @@ const PRIVILEGED: &str = "privileged (container \"main\" must not set \
     securityContext.privileged=true)";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_enforced_level_refuses_pods_with_upstreams_words() {
+async fn enforced_level_rejects_pods_with_upstream_message() {
     let (_cluster, admin) = cluster_with(&[("enforce", "restricted")]).await;
     let refused = admin.post(PODS, &privileged("p")).await;
     let message = refused.refused(403, "Forbidden");
@@ -88,10 +88,10 @@ async fn an_enforced_level_refuses_pods_with_upstreams_words() {
     assert_eq!(warnings(&refused), Vec::<String>::new());
     assert_eq!(admin.get(&format!("{PODS}/p")).await.code, 404);
     admin.post(PODS, &hardened("q")).await.expect(201);
-    // A dry run tells the same.
+    // A dry run gets the same error.
     let path = format!("{PODS}?dryRun=All");
     assert_eq!(admin.post(&path, &privileged("p")).await.code, 403);
-    // So does apply, which creates.
+    // So does an apply, which creates.
     let path = format!("{PODS}/p?fieldManager=m");
     let applied = admin.patch(&path, "apply", &privileged("p")).await;
     assert_eq!(applied.refused(403, "Forbidden"), message);
@@ -120,7 +120,7 @@ async fn a_policy_may_be_pinned_to_a_release() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn updates_are_judged_when_an_image_or_a_container_changes() {
+async fn updates_are_evaluated_when_an_image_or_container_changes() {
     let (_cluster, admin) = cluster_with(&[]).await;
     admin.post(PODS, &privileged("p")).await.expect(201);
     let labels =
@@ -155,7 +155,7 @@ async fn updates_are_judged_when_an_image_or_a_container_changes() {
         .await
         .refused(403, "Forbidden");
     assert!(message.contains("\"SYS_ADMIN\""), "{message}");
-    // The status is not looked at.
+    // The status is not evaluated.
     let status = json!({"status": {"message": "x"}});
     let path = format!("{PODS}/p/status");
     admin.patch(&path, "merge", &status).await.expect(200);
@@ -316,7 +316,7 @@ async fn verdicts_are_counted_and_audited() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tightened_namespace_names_a_pod_of_each_controller() {
+async fn tightened_namespace_warns_about_a_pod_per_controller() {
     let (_cluster, admin) = cluster_with(&[]).await;
     for number in 0..5 {
         let mut replica = privileged(&format!("web-{number}"));

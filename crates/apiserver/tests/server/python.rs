@@ -1,4 +1,4 @@
-//! The Python client `kubernetes` as an independent judge.
+//! The Python client `kubernetes` as an independent check.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ fn run(command: &mut Command) -> Output {
     output.unwrap_or_else(|error| panic!("{command:?}: {error}; install python3 and python3-venv"))
 }
 
-/// A Python with the package, in a folder of its own; `None` where there is no package index.
+/// A Python with the package, in a directory of its own; `None` if there is no package index.
 fn python(folder: &Path) -> Option<std::path::PathBuf> {
     let venv = folder.join("venv");
     let made = run(Command::new("python3").arg("-m").arg("venv").arg(&venv));

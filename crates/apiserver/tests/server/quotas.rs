@@ -1,4 +1,4 @@
-//! Quotas are never passed, however many try at once.
+//! Quotas are never exceeded, even by concurrent writers.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn with_quota(caller: &Caller, name: &str, hard: Value) {
         "spec": {"hard": hard},
     });
     let mut made = caller.post(QUOTAS, &quota).await.expect(201);
-    // What the quota controller does first.
+    // The first update of the quota controller.
     let used = hard
         .as_object()
         .unwrap()
@@ -67,13 +67,13 @@ pub(crate) async fn check_concurrent(one: &Caller, other: &Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_creators_never_pass_a_quota() {
+async fn fifty_concurrent_creators_never_exceed_a_quota() {
     let cluster = Cluster::start().await;
     check_concurrent(&cluster.admin(), &cluster.local_admin()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_counts_objects_and_dry_runs_are_free() {
+async fn quota_counts_objects_but_not_dry_runs() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     with_quota(&admin, "few", json!({"count/configmaps": "1"})).await;
@@ -87,7 +87,7 @@ async fn a_quota_counts_objects_and_dry_runs_are_free() {
         "configmaps \"b\" is forbidden: exceeded quota: few, requested: count/configmaps=1, used: \
          count/configmaps=1, limited: count/configmaps=1"
     );
-    // What exists cannot be charged again.
+    // An existing object cannot be charged again.
     let taken = admin.post(CONFIG_MAPS, &config_map("a")).await;
     assert!(matches!(taken.code, 403 | 409));
     let used = admin.get(&format!("{QUOTAS}/few")).await.expect(200);

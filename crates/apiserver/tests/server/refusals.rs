@@ -1,4 +1,4 @@
-//! A refused request changes nothing.
+//! A rejected request changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/le
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 
-/// Everything that is stored.
+/// All stored keys.
 async fn rows(cluster: &Cluster) -> BTreeMap<Bytes, Bytes> {
     let all = RangeRequest::prefix("/registry/");
     let page = cluster.store.range(all).await.unwrap();
@@ -29,7 +29,7 @@ async fn rows(cluster: &Cluster) -> BTreeMap<Bytes, Bytes> {
     rows.map(|entry| (entry.key, entry.value)).collect()
 }
 
-/// Stores everything as it was.
+/// Restores all stored keys.
 async fn restore(cluster: &Cluster, before: &BTreeMap<Bytes, Bytes>) {
     let now = rows(cluster).await;
     let mut txn = Txn::new();
@@ -68,8 +68,8 @@ fn deployment(name: &str) -> Value {
     })
 }
 
-/// A running pod `p` on `n1` with a budget of one, and something of each kind that is written to.
-async fn furnish(cluster: &Cluster) {
+/// A running pod `p` on `n1` with a budget of one, and an object of each kind that is written to.
+async fn create_objects(cluster: &Cluster) {
     let admin = cluster.admin();
     for name in ["n1", "n2"] {
         admin.post("/api/v1/nodes", &node(name)).await.expect(201);
@@ -244,7 +244,7 @@ fn writes() -> Vec<(Method, String, &'static str, String)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_request_changes_nothing() {
     let cluster = Cluster::start().await;
-    furnish(&cluster).await;
+    create_objects(&cluster).await;
     let callers = [
         ("anonymous", cluster.bearer("")),
         ("viewer", cluster.user("viewer", &[])),
@@ -289,13 +289,13 @@ async fn a_refused_request_changes_nothing() {
             );
         }
     }
-    // The table has requests that are allowed, too: it is not refused for being wrong.
+    // The table has allowed requests, too: rejections are not due to malformed requests.
     assert!(allowed["editor"] >= 10, "{allowed:?}");
     assert!(allowed["node of the pod"] >= 3, "{allowed:?}");
     assert!(refused["another node"] >= 30, "{refused:?}");
 }
 
-/// A user who may do these with config maps and nothing else.
+/// A user that may do these with config maps and nothing else.
 async fn user_with(cluster: &Cluster, name: &str, verbs: &[&str], names: &[&str]) -> Caller {
     let admin = cluster.admin();
     let mut role = json!({
@@ -355,13 +355,13 @@ async fn applying_or_putting_a_new_object_needs_create() {
         .post(CONFIG_MAPS, &config_map("new"))
         .await
         .expect(201);
-    // What is there is changed, not made.
+    // An existing object is updated, not created.
     patcher
         .patch(&apply, "apply", &config_map("new"))
         .await
         .expect(200);
 
-    // The name is known here, unlike with POST, so that a role may name it.
+    // Unlike with POST, the name is known here, so a role may name it.
     let verbs = ["patch", "update", "create"];
     let narrow = user_with(&cluster, "narrow", &verbs, &["mine"]).await;
     let mine = format!("{CONFIG_MAPS}/mine?fieldManager=me");
@@ -376,7 +376,7 @@ async fn applying_or_putting_a_new_object_needs_create() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_evicts_its_own_pods_and_no_others() {
     let cluster = Cluster::start().await;
-    furnish(&cluster).await;
+    create_objects(&cluster).await;
     let before = rows(&cluster).await;
     let path = format!("{PODS}/p/eviction");
     let other = cluster.kubelet("n2");

@@ -1,4 +1,4 @@
-//! Watchers that do not read: they are cut off, and cost little until then.
+//! Watchers that do not read: they are disconnected, and cost little until then.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(crate) fn resident_mib() -> usize {
     kib / 1024
 }
 
-/// Changes one secret that often, past the server, so that it takes seconds and not minutes.
+/// Changes one secret this often, directly in the store, so that it takes seconds and not minutes.
 async fn change(cluster: &Cluster, times: usize, bytes: usize) {
     let key = Bytes::from_static(b"/registry/secrets/default/big");
     for number in 0..times {
@@ -41,7 +41,7 @@ async fn change(cluster: &Cluster, times: usize, bytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watcher_that_does_not_read_is_cut_off() {
+async fn watcher_that_does_not_read_is_disconnected() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(SECRETS, &secret("big")).await.expect(201);
@@ -52,7 +52,7 @@ async fn a_watcher_that_does_not_read_is_cut_off() {
         sleepers.push(cluster.admin().watch(&watch).await);
     }
     let before = resident_mib();
-    // 120 MB of changes: more than is kept for anybody.
+    // 120 MB of changes: more than the cache keeps.
     change(&cluster, 240, 500_000).await;
     let settled = cluster.store.current_revision().await.unwrap();
     let fresh = format!("{SECRETS}?resourceVersion={settled}");
@@ -78,7 +78,7 @@ async fn a_watcher_that_does_not_read_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watcher_that_left_is_forgotten() {
+async fn disconnected_watcher_is_removed() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     for _ in 0..20 {

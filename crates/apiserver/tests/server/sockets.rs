@@ -38,15 +38,15 @@ async fn connect(cluster: &Cluster) -> TlsStream<TcpStream> {
     soon("a handshake", connecting).await.unwrap()
 }
 
-/// Sends some bytes; everything that comes back until the server closes.
+/// Sends some bytes; returns everything received until the server closes.
 async fn exchange(cluster: &Cluster, bytes: &[u8]) -> String {
     let mut stream = connect(cluster).await;
-    // The server may refuse before it has read everything.
+    // The server may reject it before it has read everything.
     let _ = stream.write_all(bytes).await;
     let _ = stream.flush().await;
     let mut answer = Vec::new();
     let reading = stream.read_to_end(&mut answer);
-    // An end without goodbye is an end.
+    // A reset is an end.
     let _ = soon("the end of the connection", reading).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -56,7 +56,7 @@ fn status_of(answer: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_http_ends_the_connection() {
+async fn non_http_bytes_close_the_connection() {
     let cluster = Cluster::start().await;
     for bytes in [
         &b"\0\0\0\0\0\0\0\0\r\n\r\n"[..],
@@ -80,7 +80,7 @@ async fn what_is_no_http_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn odd_addresses_are_answered() {
+async fn unusual_urls_get_a_response() {
     let cluster = Cluster::start().await;
     for (path, expected) in [
         ("/api/v1/namespaces/default/../kube-system/secrets", "404"),
@@ -128,7 +128,7 @@ async fn too_many_or_too_long_headers_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_breaks_off_leaves_nothing_behind() {
+async fn aborted_request_leaves_no_state() {
     let cluster = Cluster::start().await;
     let head =
         format!("POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
@@ -158,13 +158,13 @@ async fn a_request_that_breaks_off_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_say_nothing_do_not_keep_others_out() {
+async fn silent_clients_do_not_block_others() {
     let cluster = Cluster::start().await;
     let before = resident_mib();
     let mut silent = Vec::new();
     for number in 0..400 {
         if number % 10 == 0 {
-            // A request of which only the beginning ever comes.
+            // A request of which only the beginning arrives.
             let mut stream = connect(&cluster).await;
             stream
                 .write_all(b"GET /healthz HTTP/1.1\r\nhost:")
@@ -184,7 +184,7 @@ async fn clients_that_say_nothing_do_not_keep_others_out() {
     assert!(begun.elapsed() < Duration::from_secs(10));
     let grown = resident_mib().saturating_sub(before);
     assert!(grown < 100, "{grown} MiB for clients that say nothing");
-    // Those without a handshake are sent away.
+    // Connections without a handshake are closed.
     let (tcp, _) = &mut silent[1];
     let mut byte = [0];
     let reading = tcp.as_mut().unwrap().read(&mut byte);

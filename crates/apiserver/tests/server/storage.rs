@@ -1,4 +1,4 @@
-//! The store as people look after it: snapshots over HTTP, and a quota that is used up.
+//! Operating the store: snapshots over HTTP, and a full quota.
 
 use plimsoll_apiserver::store::{RedbOptions, SnapshotReader};
 use serde_json::json;
@@ -10,7 +10,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const QUOTA: u64 = 4 * 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_is_for_administrators() {
+async fn snapshot_needs_an_administrator() {
     let cluster = Cluster::start().await;
     let path = "/plimsoll/store/snapshot";
     let refused = cluster.user("reader", &[]).get(path).await;
@@ -29,7 +29,7 @@ async fn a_snapshot_is_for_administrators() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_the_quota_creates_are_refused_and_deletes_are_not() {
+async fn full_store_rejects_creates_but_not_deletes() {
     let redb = RedbOptions {
         quota_bytes: Some(QUOTA),
         ..RedbOptions::default()

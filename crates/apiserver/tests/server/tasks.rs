@@ -1,4 +1,4 @@
-//! The tasks of a server and of its store that end are started again.
+//! Failed tasks of a server and of its store are restarted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const TASKS: [&str; 7] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_is_started_again_and_health_names_it_meanwhile() {
+async fn failed_task_is_restarted_and_named_by_health() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let supervisor = cluster.server.supervisor();
@@ -47,7 +47,7 @@ async fn each_is_started_again_and_health_names_it_meanwhile() {
         let line = format!("[-]{task} failed: reason withheld\n");
         assert!(all.code == 500 && text.contains(&line), "{text}");
     }
-    // They do their work: what every namespace has comes back.
+    // They work: the default objects of every namespace are recreated.
     for path in [
         format!("{NAMESPACES}/n/serviceaccounts/default"),
         format!("{NAMESPACES}/n/configmaps/kube-root-ca.crt"),

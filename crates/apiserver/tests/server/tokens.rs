@@ -34,7 +34,7 @@ async fn is_refused_soon(caller: &Caller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_its_account_until_the_account_is_gone() {
+async fn token_is_valid_until_its_account_is_deleted() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
@@ -57,7 +57,7 @@ async fn a_token_is_its_account_until_the_account_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_bound_to_a_pod_dies_with_it() {
+async fn token_bound_to_a_pod_ends_with_the_pod() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let made = admin.post(PODS, &pod("p")).await.expect(201);

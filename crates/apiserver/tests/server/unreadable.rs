@@ -1,4 +1,4 @@
-//! Stored bytes that are no object: they hide no other, open nothing, and can be removed.
+//! Stored bytes that are not objects: they hide no other object, grant nothing, and can be removed.
 
 use bytes::Bytes;
 use http::Method;
@@ -14,13 +14,13 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 const UNSEEN: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
-/// An object that readers refuse: as older servers stored it.
+/// An object that readers reject: as older servers stored it.
 fn deep(name: &str) -> Bytes {
     let nested = format!("{}{}", "[".repeat(150), "]".repeat(150));
     format!(r#"{{"kind":"Any","metadata":{{"name":"{name}"}},"data":{nested}}}"#).into()
 }
 
-/// Writes past the server, and waits until it has seen that.
+/// Writes directly to the store, and waits until the server has seen that.
 async fn put(cluster: &Cluster, key: &str, value: impl Into<Bytes>) {
     let txn = Txn::new().put(key.to_owned(), value);
     commit(cluster, txn).await;
@@ -31,7 +31,7 @@ async fn commit(cluster: &Cluster, txn: Txn) {
     cluster.admin().get(CONFIG_MAPS).await.expect(200);
 }
 
-/// Lets a user do everything with some resources of the default namespace.
+/// Grants a user everything on some resources of the default namespace.
 async fn grant(admin: &Caller, user: &str, resource: &str, verbs: &[&str]) {
     let group = "rbac.authorization.k8s.io";
     let role = json!({
@@ -49,7 +49,7 @@ async fn grant(admin: &Caller, user: &str, resource: &str, verbs: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
+async fn unreadable_object_hides_no_other_and_needs_an_administrator_to_remove() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     grant(
@@ -80,7 +80,7 @@ async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
     }
     let (sort, name, _) = watch.event().await;
     assert_eq!((sort.as_str(), name.as_str()), ("DELETED", "b"));
-    // Pages pass over it.
+    // Pages skip it.
     let mut token = String::new();
     let mut listed = Vec::new();
     loop {
@@ -133,7 +133,7 @@ async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
             && !line.ends_with(" 0")
     });
     assert!(counted.is_some(), "{metrics}");
-    // Removing it takes a right of its own, and the wish to.
+    // Removing it needs a separate permission, and the option.
     let unseen = json!({"kind": "DeleteOptions", "apiVersion": "v1", UNSEEN: true});
     let message = editor
         .delete_with(&path, &unseen)
@@ -164,7 +164,7 @@ async fn unreadable_object_hides_no_other_and_only_administrators_remove_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unreadable_role_hides_no_role_and_no_revocation() {
+async fn unreadable_role_does_not_hide_other_roles_or_revocations() {
     let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let file = folder.path().join("store.redb");
     let store = plimsoll_apiserver::store::RedbStore::open(&file, &RedbOptions::default()).unwrap();
@@ -202,7 +202,7 @@ async fn unreadable_role_hides_no_role_and_no_revocation() {
         .expect(200);
     admin.delete(&format!("{ROLES}/alice")).await.expect(200);
     grant(&admin, "alice", "configmaps", &["list"]).await;
-    // A standard role that cannot be read is put right by the next server, as one that is missing.
+    // A default role that cannot be decoded is restored by the next server, like a missing one.
     put(&cluster, "/registry/clusterroles/view", "[]").await;
     let next = Cluster::open(store.clone(), folder, |_| {}).await;
     let (alice, bob) = (next.user("alice", &[]), next.user("bob", &[]));
@@ -213,7 +213,7 @@ async fn unreadable_role_hides_no_role_and_no_revocation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn quotas_and_limits_that_cannot_be_read_let_nothing_pass() {
+async fn unreadable_quotas_and_limits_reject_writes() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let odd = |kind: &str, part: &str, value: Value| {
@@ -266,7 +266,7 @@ async fn quotas_and_limits_that_cannot_be_read_let_nothing_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_behind_a_budget_that_cannot_be_read_are_not_evicted() {
+async fn unreadable_budget_blocks_evictions() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let mut running = pod("p");
@@ -302,7 +302,7 @@ async fn pods_behind_a_budget_that_cannot_be_read_are_not_evicted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unreadable_request_keeps_no_other_from_being_signed() {
+async fn unreadable_csr_does_not_block_signing_others() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     for (name, bytes) in [
@@ -334,7 +334,7 @@ async fn unreadable_request_keeps_no_other_from_being_signed() {
     assert_eq!(answer.code, 200);
 }
 
-/// What is JSON and has a name, and is no object of its kind beyond that.
+/// JSON with a name that is not an object of its kind otherwise.
 fn odd_shapes(name: &str, is_namespaced: bool) -> Vec<Value> {
     let meta = |mut more: Value| {
         more["name"] = json!(name);
@@ -356,7 +356,7 @@ fn odd_shapes(name: &str, is_namespaced: bool) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_of_odd_shapes_end_no_handler() {
+async fn malformed_objects_do_not_crash_handlers() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let kubelet = cluster.kubelet("odd");
@@ -429,7 +429,7 @@ async fn objects_of_odd_shapes_end_no_handler() {
                 caller.post(&format!("{path}/eviction"), &evicted).await;
                 caller.get(&format!("{path}/log")).await;
             }
-            // Others are created beside it, judged by it or not.
+            // Others are created beside it, whether or not they are checked against it.
             admin.post(PODS, &pod("beside")).await;
             admin.delete(&format!("{PODS}/beside")).await;
             for _ in 0..2 {

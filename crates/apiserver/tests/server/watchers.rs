@@ -1,4 +1,4 @@
-//! The watchers of kube-rs, which restart and reconnect as they see fit.
+//! The watchers of kube-rs, which restart and reconnect on their own.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ pub(crate) async fn check(caller: &Caller) {
     follow(caller, red, &["r"]).await;
 }
 
-/// Deletes and creates again, so that a watcher has something to do.
+/// Deletes and recreates, so that a watcher has events.
 async fn following_write(caller: &Caller, path: &str) {
     caller.delete(path).await.expect(200);
     caller.post(SECRETS, &secret("t")).await.expect(201);
@@ -76,7 +76,7 @@ async fn watchers_reach_the_state_over_a_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watchers_reach_the_state_inside_of_the_process() {
+async fn watchers_reach_the_state_in_process() {
     let cluster = Cluster::start().await;
     check(&cluster.local_admin()).await;
 }

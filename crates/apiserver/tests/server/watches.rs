@@ -12,7 +12,7 @@ use super::objects::{CONFIG_MAPS, SECRETS, colored, config_map, names, secret, v
 const ONLY_RED: &str = "labelSelector=color%3Dred";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_after_a_version_come_in_order() {
+async fn changes_after_a_version_are_in_order() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let start = version(&admin.get(SECRETS).await.expect(200));
@@ -34,14 +34,14 @@ async fn changes_after_a_version_come_in_order() {
     ];
     let objects = watch.expect(&expected).await;
     assert_eq!(objects[1], changed);
-    // What is gone is shown as it was, at the version of its end.
+    // A deleted object has its last state, at the version of its deletion.
     assert!(version(&objects[2]) > before);
     assert!(version(&objects[2]) < version(&objects[3]));
     assert_eq!(objects[2]["metadata"]["labels"], json!({"x": "y"}));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_version_a_watch_starts_with_what_is_there() {
+async fn watch_without_a_version_starts_with_existing_objects() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(SECRETS, &secret("a")).await.expect(201);
@@ -59,7 +59,7 @@ async fn without_a_version_a_watch_starts_with_what_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watch_may_start_with_a_list_and_says_where_it_ends() {
+async fn watch_list_ends_with_a_bookmark() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(SECRETS, &secret("a")).await.expect(201);
@@ -90,7 +90,7 @@ async fn a_watch_may_start_with_a_list_and_says_where_it_ends() {
         admin.delete(&format!("{SECRETS}/{name}")).await.expect(200);
         watch.expect(&[("DELETED", &name)]).await;
     }
-    // Without bookmarks nobody is told where the list ends.
+    // Without bookmarks the client does not learn where the list ends.
     let silent = format!(
         "{SECRETS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
     );
@@ -105,7 +105,7 @@ async fn a_watch_may_start_with_a_list_and_says_where_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_object_appears_and_disappears_with_its_selection() {
+async fn object_is_added_and_deleted_as_selectors_match() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let start = version(&admin.get(SECRETS).await.expect(200));
@@ -131,7 +131,7 @@ async fn an_object_appears_and_disappears_with_its_selection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watch_sees_its_namespace_only() {
+async fn watch_is_limited_to_its_namespace() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let start = version(&admin.get("/api/v1/secrets").await.expect(200));
@@ -146,9 +146,9 @@ async fn a_watch_sees_its_namespace_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn versions_that_are_too_old_end_a_watch_with_an_error() {
+async fn too_old_version_ends_a_watch_with_an_error() {
     let before = Cluster::start().await;
-    // A server knows the changes since its start.
+    // A server has the changes since its start.
     let cluster = Cluster::open(before.store.clone(), before.folder.clone(), |_| {}).await;
     let admin = cluster.admin();
     let mut watch = admin
@@ -169,7 +169,7 @@ async fn versions_that_are_too_old_end_a_watch_with_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watch_ends_at_its_time_and_says_how_far_it_has_come() {
+async fn watch_ends_at_its_timeout_with_a_bookmark() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let start = version(&admin.get(SECRETS).await.expect(200));
@@ -185,7 +185,7 @@ async fn a_watch_ends_at_its_time_and_says_how_far_it_has_come() {
         .expect(201);
     assert!(silent.next().await.is_none());
     assert!(begun.elapsed() >= Duration::from_secs(1));
-    // Changes of other kinds move the bookmark on.
+    // Changes of other kinds advance the bookmark.
     let (sort, _, object) = marked.event().await;
     assert_eq!(sort, "BOOKMARK");
     assert!(version(&object) > start);
@@ -195,7 +195,7 @@ async fn a_watch_ends_at_its_time_and_says_how_far_it_has_come() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watch_of_tables_describes_the_columns_once() {
+async fn table_watch_describes_columns_once() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(SECRETS, &secret("a")).await.expect(201);
@@ -237,7 +237,7 @@ async fn changes_of_one_transaction_all_arrive() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let start = version(&admin.get(SECRETS).await.expect(200));
-    // However many are handed out at once, some transaction is cut in two.
+    // Whatever the batch size, some transaction is split.
     for round in 0..10 {
         let mut txn = Txn::new();
         for number in 0..60 {

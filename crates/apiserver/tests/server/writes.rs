@@ -1,4 +1,4 @@
-//! Creating and changing objects, alone and against others.
+//! Creating and updating objects, alone and concurrently.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::caller::Caller;
 use super::cluster::Cluster;
 use super::objects::{CONFIG_MAPS, PODS, config_map, names, pod, version};
 
-/// Adds one to a counter by reading and writing it, as often as it takes.
+/// Increments a counter by reading and writing it, with retries.
 async fn increment(caller: Caller, path: String) {
     loop {
         let mut object = caller.get(&path).await.expect(200);
@@ -26,7 +26,7 @@ async fn increment(caller: Caller, path: String) {
     }
 }
 
-/// So many increments at once, by all callers in turn.
+/// This many concurrent increments, by all callers in turn.
 pub(crate) async fn check_counting(callers: &[Caller], increments: usize) {
     let mut counter = config_map("counter");
     counter["data"] = json!({"n": "0"});
@@ -44,13 +44,13 @@ pub(crate) async fn check_counting(callers: &[Caller], increments: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_increments_at_once_are_a_hundred() {
+async fn concurrent_increments_lose_no_update() {
     let cluster = Cluster::start().await;
     check_counting(&[cluster.admin(), cluster.local_admin()], 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn patches_of_different_fields_do_not_disturb_each_other() {
+async fn concurrent_patches_of_different_fields_all_apply() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     admin.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
@@ -78,7 +78,7 @@ async fn patches_of_different_fields_do_not_disturb_each_other() {
     }
     let object = admin.get(&path).await.expect(200);
     assert_eq!(object["data"].as_object().unwrap().len(), 15);
-    // A patch that names a version is held to it.
+    // A patch with a version conflicts with another one.
     let old = json!({"metadata": {"resourceVersion": "1"}, "data": {"x": "y"}});
     admin
         .patch(&path, "merge", &old)
@@ -92,7 +92,7 @@ async fn patches_of_different_fields_do_not_disturb_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn applying_at_once_creates_once() {
+async fn concurrent_applies_create_once() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let path = format!("{CONFIG_MAPS}/applied?fieldManager=");
@@ -135,7 +135,7 @@ async fn applying_at_once_creates_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_name_is_given_once() {
+async fn concurrent_creates_of_a_name_succeed_once() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let creates = (0..20).map(|_| {
@@ -217,7 +217,7 @@ async fn a_dry_run_stores_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_changes_nothing_makes_no_version() {
+async fn update_without_changes_keeps_the_version() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let made = admin.post(CONFIG_MAPS, &config_map("c")).await.expect(201);
@@ -245,7 +245,7 @@ fn deployment() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spec_and_status_are_written_apart() {
+async fn spec_and_status_are_written_separately() {
     let cluster = Cluster::start().await;
     let admin = cluster.admin();
     let made = admin.post(DEPLOYMENTS, &deployment()).await.expect(201);
@@ -278,7 +278,7 @@ async fn spec_and_status_are_written_apart() {
     assert_eq!(scaled.expect(200)["spec"]["replicas"], 4);
     let object = admin.get(&path).await.expect(200);
     assert_eq!(object["metadata"]["generation"], 3);
-    // Labels are no part of what is wanted.
+    // Labels do not matter here.
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     let labelled = admin.patch(&path, "merge", &label).await.expect(200);
     assert_eq!(labelled["metadata"]["generation"], 3);

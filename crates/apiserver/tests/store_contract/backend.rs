@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// Small, so that falling behind is quick.
 pub(crate) const WATCH_BUFFER: usize = 100;
 
-/// A store, and what has to outlive it.
+/// A store, and the resources it needs.
 pub(crate) struct Backend {
     store: Arc<dyn Store>,
     folder: Option<TempDir>,
@@ -19,7 +19,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Bytes that the store takes on disk, for one that is in a file.
+    /// Bytes of the store on disk, if it is in a file.
     pub(crate) fn file_size(&self) -> u64 {
         let folder = self.folder.as_ref().unwrap();
         std::fs::metadata(folder.path().join("store.redb"))
@@ -69,7 +69,7 @@ pub(crate) async fn connect(etcd: &Etcd) -> Arc<dyn Store> {
     Arc::new(EtcdStore::connect(&options).await.unwrap())
 }
 
-/// Commits and gives the revision.
+/// Commits and returns the revision.
 pub(crate) async fn commit(store: &Arc<dyn Store>, txn: Txn) -> u64 {
     match store.txn(txn).await.unwrap() {
         Outcome::Committed { revision } => revision,

@@ -1,4 +1,4 @@
-//! Forgetting history.
+//! Compaction.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(crate) async fn watches_below_the_compacted_revision_fail(store: Arc<dyn Sto
     assert_eq!(change.previous.unwrap().value, "2");
 }
 
-pub(crate) async fn what_is_current_survives_compaction(store: Arc<dyn Store>) {
+pub(crate) async fn current_values_survive_compaction(store: Arc<dyn Store>) {
     let last = some_history(&store).await;
     store.compact(last).await.unwrap();
     let page = store.range(RangeRequest::prefix("/")).await.unwrap();
@@ -86,7 +86,7 @@ pub(crate) async fn compacting_the_future_fails(store: Arc<dyn Store>) {
     );
 }
 
-pub(crate) async fn compacting_twice_is_no_error(store: Arc<dyn Store>) {
+pub(crate) async fn compacting_twice_is_not_an_error(store: Arc<dyn Store>) {
     let last = some_history(&store).await;
     store.compact(last).await.unwrap();
     store.compact(last).await.unwrap();
@@ -94,7 +94,7 @@ pub(crate) async fn compacting_twice_is_no_error(store: Arc<dyn Store>) {
     assert!(store.get(b"/a", Some(last)).await.unwrap().entry.is_some());
 }
 
-pub(crate) async fn a_delete_is_never_missed_because_of_compaction(store: Arc<dyn Store>) {
+pub(crate) async fn compaction_never_hides_a_delete(store: Arc<dyn Store>) {
     let created = commit(&store, Txn::create("/a", "1")).await;
     let deleted = commit(&store, Txn::remove("/a", created)).await;
     commit(&store, Txn::create("/b", "1")).await;

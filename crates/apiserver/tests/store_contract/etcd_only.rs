@@ -1,4 +1,4 @@
-//! What only a store on the network has to cope with.
+//! Failures that only a store on the network has.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn a_watch_outlives_a_restart_of_etcd() {
+async fn watch_survives_a_restart_of_etcd() {
     let mut etcd = Etcd::start();
     let store = connect(&etcd).await;
     let mut watch = watch(&store, "/", 1).await;
     commit(&store, Txn::create("/before", "")).await;
     assert_eq!(change(&mut watch).await.key, "/before");
     tokio::task::block_in_place(|| etcd.restart());
-    create_patiently(&store, "/after").await;
+    create_with_retries(&store, "/after").await;
     assert_eq!(change(&mut watch).await.key, "/after");
 }
 
 /// Creates a key on a store that may not be reachable yet.
-async fn create_patiently(store: &Arc<dyn Store>, key: &'static str) {
+async fn create_with_retries(store: &Arc<dyn Store>, key: &'static str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match store.txn(Txn::create(key, "")).await {
-            // An attempt whose answer was lost may have succeeded.
+            // An attempt whose response was lost may have succeeded.
             Ok(Outcome::Committed { .. } | Outcome::Conflict { .. }) => return,
             Err(error) => {
                 assert!(
@@ -88,9 +88,9 @@ async fn both_sides_of_an_encrypted_connection_need_a_trusted_certificate() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_is_not_there_is_unavailable() {
+async fn unreachable_etcd_is_unavailable() {
     let options = EtcdOptions {
-        // The discard port of this machine: nobody listens.
+        // The discard port of this machine, without a listener.
         endpoints: vec!["http://127.0.0.1:9".to_owned()],
         ..EtcdOptions::default()
     };

@@ -1,4 +1,4 @@
-//! Keys that go by themselves.
+//! Keys that expire.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use plimsoll_apiserver::store::{Store, Txn};
 use crate::backend::commit;
 use crate::watches::{change, watch};
 
-/// The shortest that etcd knows.
+/// The shortest time to live of etcd.
 const TTL: Duration = Duration::from_secs(1);
 
-pub(crate) async fn a_key_expires_and_watchers_see_it(store: Arc<dyn Store>) {
+pub(crate) async fn key_expires_and_watchers_are_notified(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/", 1).await;
     let start = Instant::now();
     let put = commit(&store, Txn::new().put_for(TTL, "/event", "soon gone")).await;
@@ -31,7 +31,7 @@ pub(crate) async fn a_key_expires_and_watchers_see_it(store: Arc<dyn Store>) {
     );
 }
 
-pub(crate) async fn a_later_put_without_expiry_stays(store: Arc<dyn Store>) {
+pub(crate) async fn later_put_without_expiry_stays(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/", 1).await;
     let put = Txn::new()
         .put_for(TTL, "/kept", "1")

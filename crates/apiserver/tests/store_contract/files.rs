@@ -1,4 +1,4 @@
-//! What is done with the file of an embedded store while no server uses it.
+//! Operations on the file of an embedded store while no server uses it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn check_nothing(_: &[u8], _: &[u8]) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restored_store_has_every_key_and_no_old_revision() {
+async fn restored_store_has_all_keys_and_no_old_revisions() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (
         folder.path().join("old.redb"),
@@ -75,7 +75,7 @@ async fn a_restored_store_has_every_key_and_no_old_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_names_each_damaged_key_and_changes_nothing() {
+async fn verify_names_damaged_keys_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.redb");
     filled(&path).await;
@@ -89,7 +89,7 @@ async fn a_check_names_each_damaged_key_and_changes_nothing() {
         let found = damaged
             .windows(key.len())
             .rposition(|part| part == key.as_bytes());
-        // In the value behind the key.
+        // In the value after the key.
         damaged[found.unwrap() + key.len() + 1000] ^= 4;
     }
     std::fs::write(&path, &damaged).unwrap();
@@ -119,7 +119,7 @@ async fn a_check_names_each_damaged_key_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn compacting_a_file_forgets_history_and_gives_space_back() {
+async fn compacting_a_file_drops_history_and_frees_space() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.redb");
     filled(&path).await;

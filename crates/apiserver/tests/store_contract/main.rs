@@ -1,4 +1,4 @@
-//! What a store promises, run on every backend.
+//! The guarantees of a store, tested on every backend.
 //!
 //! A case is a function of a fresh, empty store. `contract!` lists the cases and makes a test of
 //! each for redb, and one for a real etcd (tier: tools).
@@ -46,17 +46,17 @@ macro_rules! contract {
 
 contract! {
     reads:
-        an_empty_store_is_at_revision_one,
-        a_key_reads_back_with_its_revisions,
-        an_absent_key_is_no_error,
-        the_past_reads_as_it_was,
-        the_future_cannot_be_read,
-        a_range_is_in_byte_order_and_ends_with_its_prefix,
-        pages_go_on_where_they_ended_and_count_the_rest,
+        empty_store_is_at_revision_one,
+        key_reads_back_with_its_revisions,
+        absent_key_is_not_an_error,
+        past_revisions_are_readable,
+        future_revisions_are_errors,
+        range_is_in_byte_order_and_ends_with_its_prefix,
+        pages_continue_and_count_the_remaining_keys,
         pages_of_one_revision_do_not_see_later_writes,
-        a_limit_of_zero_only_counts,
+        limit_of_zero_only_counts,
         arbitrary_bytes_are_keys_and_values,
-        a_closed_store_refuses;
+        closed_store_returns_errors;
     transactions:
         create_needs_absence,
         update_needs_the_last_revision,
@@ -64,36 +64,36 @@ contract! {
         several_keys_change_at_one_revision,
         nothing_changes_when_one_comparison_fails,
         deleting_nothing_makes_no_revision,
-        a_key_created_again_is_new,
-        a_key_written_twice_is_refused,
-        oversize_is_refused_before_it_is_sent,
-        of_many_concurrent_creates_one_wins,
-        concurrent_increments_are_all_counted;
+        recreated_key_has_a_new_create_revision,
+        duplicate_key_in_a_transaction_is_rejected,
+        oversized_transaction_is_rejected_before_it_is_sent,
+        one_of_many_concurrent_creates_wins,
+        concurrent_increments_are_all_applied;
     watches:
-        changes_come_in_order_without_gaps,
-        a_watch_from_the_past_goes_on_live,
-        a_watch_sees_only_its_prefix,
-        previous_entries_come_on_request,
-        a_delete_carries_its_revision,
-        one_transaction_arrives_whole_and_in_order,
-        progress_is_told_without_changes,
-        a_watch_from_the_future_waits,
-        a_slow_watcher_is_cut_off_and_others_are_not,
+        changes_arrive_in_order_without_gaps,
+        watch_from_the_past_continues_live,
+        watch_is_limited_to_its_prefix,
+        previous_entries_are_sent_on_request,
+        delete_has_its_revision,
+        transaction_arrives_whole_and_in_order,
+        progress_is_reported_without_changes,
+        watch_from_the_future_waits,
+        slow_watcher_is_dropped_and_others_are_not,
         closing_ends_watches;
     compaction:
         reads_below_the_compacted_revision_fail,
         watches_below_the_compacted_revision_fail,
-        what_is_current_survives_compaction,
+        current_values_survive_compaction,
         compacting_the_future_fails,
-        compacting_twice_is_no_error,
-        a_delete_is_never_missed_because_of_compaction;
+        compacting_twice_is_not_an_error,
+        compaction_never_hides_a_delete;
     expiry:
-        a_key_expires_and_watchers_see_it,
-        a_later_put_without_expiry_stays;
+        key_expires_and_watchers_are_notified,
+        later_put_without_expiry_stays;
     snapshots:
-        a_snapshot_is_of_one_revision,
-        a_snapshot_knows_when_keys_expire,
-        a_store_is_ready;
+        snapshot_has_one_revision,
+        snapshot_has_expiry_times,
+        open_store_is_ready;
     model:
         random_operations_agree_with_the_model;
 }

@@ -17,7 +17,7 @@ use crate::watches;
 /// Sequences of operations, one after the other on the same store.
 const SEQUENCES: usize = 20;
 
-/// Few keys, so that operations meet.
+/// Few keys, so that operations collide.
 const KEYS: [&str; 5] = ["/a/1", "/a/2", "/a/20", "/b/1", "/b"];
 
 const PREFIXES: [&str; 4] = ["", "/a/", "/a/2", "/b"];
@@ -127,7 +127,7 @@ enum Operation {
 
 fn operation() -> impl Strategy<Value = Operation> {
     let key = 0..KEYS.len();
-    // A comparison is with the truth, spoilt by how much; mostly not at all.
+    // A comparison with the true revision, sometimes off by a few.
     let compare = (key.clone(), prop::option::weighted(0.2, 0u64..3));
     let write = (key.clone(), prop::option::weighted(0.7, any::<u8>()));
     let writes = prop::collection::btree_map(write.0, write.1, 0..4);
@@ -148,7 +148,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A watch with what it should show.
+/// A watch with its expected changes.
 struct Watched {
     watch: Watch,
     request: WatchRequest,
@@ -270,7 +270,7 @@ fn transaction(
     txn
 }
 
-/// A watch shows exactly the changes of its prefix, or ends because its past was compacted.
+/// A watch delivers exactly the changes of its prefix, or ends because its past was compacted.
 async fn check_watch(model: &Model, mut watched: Watched, operations: &[Operation]) {
     let request = &watched.request;
     let wanted = |change: &&Change| {

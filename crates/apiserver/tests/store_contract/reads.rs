@@ -10,7 +10,7 @@ fn keys(entries: &[Entry]) -> Vec<&[u8]> {
     entries.iter().map(|entry| &entry.key[..]).collect()
 }
 
-pub(crate) async fn an_empty_store_is_at_revision_one(store: Arc<dyn Store>) {
+pub(crate) async fn empty_store_is_at_revision_one(store: Arc<dyn Store>) {
     assert_eq!(store.current_revision().await.unwrap(), 1);
     let page = store.range(RangeRequest::prefix("")).await.unwrap();
     assert_eq!(
@@ -19,7 +19,7 @@ pub(crate) async fn an_empty_store_is_at_revision_one(store: Arc<dyn Store>) {
     );
 }
 
-pub(crate) async fn a_key_reads_back_with_its_revisions(store: Arc<dyn Store>) {
+pub(crate) async fn key_reads_back_with_its_revisions(store: Arc<dyn Store>) {
     let created = commit(&store, Txn::create("/a", "one")).await;
     let updated = commit(&store, Txn::update("/a", created, "two")).await;
     assert!(updated > created);
@@ -38,12 +38,12 @@ pub(crate) async fn a_key_reads_back_with_its_revisions(store: Arc<dyn Store>) {
     assert_eq!(store.current_revision().await.unwrap(), updated);
 }
 
-pub(crate) async fn an_absent_key_is_no_error(store: Arc<dyn Store>) {
+pub(crate) async fn absent_key_is_not_an_error(store: Arc<dyn Store>) {
     let found = store.get(b"/a", None).await.unwrap();
     assert_eq!((found.revision, found.entry), (1, None));
 }
 
-pub(crate) async fn the_past_reads_as_it_was(store: Arc<dyn Store>) {
+pub(crate) async fn past_revisions_are_readable(store: Arc<dyn Store>) {
     let one = commit(&store, Txn::create("/a", "one")).await;
     let two = commit(&store, Txn::update("/a", one, "two")).await;
     let gone = commit(&store, Txn::remove("/a", two)).await;
@@ -57,7 +57,7 @@ pub(crate) async fn the_past_reads_as_it_was(store: Arc<dyn Store>) {
     assert_eq!(value(gone).await, None);
 }
 
-pub(crate) async fn the_future_cannot_be_read(store: Arc<dyn Store>) {
+pub(crate) async fn future_revisions_are_errors(store: Arc<dyn Store>) {
     let revision = commit(&store, Txn::create("/a", "one")).await;
     let future = Some(revision + 1);
     let got = store.get(b"/a", future).await;
@@ -70,7 +70,7 @@ pub(crate) async fn the_future_cannot_be_read(store: Arc<dyn Store>) {
     assert!(matches!(got, Err(Error::FutureRevision { .. })));
 }
 
-pub(crate) async fn a_range_is_in_byte_order_and_ends_with_its_prefix(store: Arc<dyn Store>) {
+pub(crate) async fn range_is_in_byte_order_and_ends_with_its_prefix(store: Arc<dyn Store>) {
     for key in ["/b/2", "/b0", "/a/9", "/b/10", "/b/1", "/b", "/b/1/x"] {
         commit(&store, Txn::create(key, "")).await;
     }
@@ -80,7 +80,7 @@ pub(crate) async fn a_range_is_in_byte_order_and_ends_with_its_prefix(store: Arc
     assert_eq!(page.remaining, 0);
 }
 
-pub(crate) async fn pages_go_on_where_they_ended_and_count_the_rest(store: Arc<dyn Store>) {
+pub(crate) async fn pages_continue_and_count_the_remaining_keys(store: Arc<dyn Store>) {
     for number in 0..7 {
         commit(&store, Txn::create(format!("/a/{number}"), "")).await;
     }
@@ -125,7 +125,7 @@ pub(crate) async fn pages_of_one_revision_do_not_see_later_writes(store: Arc<dyn
     assert_eq!(Some(page.revision), at);
 }
 
-pub(crate) async fn a_limit_of_zero_only_counts(store: Arc<dyn Store>) {
+pub(crate) async fn limit_of_zero_only_counts(store: Arc<dyn Store>) {
     for number in 0..3 {
         commit(&store, Txn::create(format!("/a/{number}"), "")).await;
     }
@@ -150,7 +150,7 @@ pub(crate) async fn arbitrary_bytes_are_keys_and_values(store: Arc<dyn Store>) {
     assert_eq!(keys(&page.entries), [key]);
 }
 
-pub(crate) async fn a_closed_store_refuses(store: Arc<dyn Store>) {
+pub(crate) async fn closed_store_returns_errors(store: Arc<dyn Store>) {
     commit(&store, Txn::create("/a", "one")).await;
     store.close().await.unwrap();
     assert!(matches!(store.get(b"/a", None).await, Err(Error::Closed)));

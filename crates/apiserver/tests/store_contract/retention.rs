@@ -1,4 +1,4 @@
-//! History that goes by itself.
+//! Automatic compaction of history.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ async fn wait_until_compacted(store: &Arc<dyn Store>, revision: u64) {
     }
 }
 
-/// Old history goes, the newest does not.
-async fn goes_with_time(store: Arc<dyn Store>) {
+/// Old history is compacted, the newest is not.
+async fn is_compacted_after_retention(store: Arc<dyn Store>) {
     let old = commit(&store, Txn::create("/a", "1")).await;
     let new = commit(&store, Txn::update("/a", old, "2")).await;
     wait_until_compacted(&store, old).await;
@@ -33,17 +33,17 @@ async fn goes_with_time(store: Arc<dyn Store>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_in_a_file_goes_with_time() {
+async fn old_history_of_a_file_is_compacted() {
     let backend = redb_with(RedbOptions {
         keep_history_for: Duration::from_millis(100),
         ..RedbOptions::default()
     });
-    goes_with_time(backend.store()).await;
+    is_compacted_after_retention(backend.store()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "tier: tools"]
-async fn history_in_etcd_goes_with_time_whoever_is_first() {
+async fn old_history_in_etcd_is_compacted_by_any_server() {
     let etcd = Etcd::start();
     let mut stores = Vec::new();
     for _ in 0..2 {
@@ -54,7 +54,7 @@ async fn history_in_etcd_goes_with_time_whoever_is_first() {
         };
         stores.push(Arc::new(EtcdStore::connect(&options).await.unwrap()));
     }
-    goes_with_time(stores[0].clone()).await;
+    is_compacted_after_retention(stores[0].clone()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Everything at once.
+//! Snapshots.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ pub(crate) async fn all(mut snapshot: Snapshot) -> Vec<SnapshotEntry> {
     all
 }
 
-pub(crate) async fn a_snapshot_is_of_one_revision(store: Arc<dyn Store>) {
+pub(crate) async fn snapshot_has_one_revision(store: Arc<dyn Store>) {
     const KEYS: usize = 1200;
     for number in 0..KEYS {
         let key = format!("/registry/pods/{number:04}");
@@ -45,19 +45,19 @@ pub(crate) async fn a_snapshot_is_of_one_revision(store: Arc<dyn Store>) {
     assert_eq!(entries, before.entries);
 }
 
-pub(crate) async fn a_snapshot_knows_when_keys_expire(store: Arc<dyn Store>) {
+pub(crate) async fn snapshot_has_expiry_times(store: Arc<dyn Store>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let ttl = Duration::from_secs(600);
     commit(&store, Txn::new().put_for(ttl, "/registry/a", "1")).await;
     commit(&store, Txn::new().put("/registry/b", "2")).await;
     let entries = all(store.snapshot("/registry/".into()).await.unwrap()).await;
     let end = u128::from(entries[0].expires_at);
-    // On etcd a lease may last longer by a twentieth, and seconds are whole.
+    // On etcd a lease may last longer by a twentieth, and in whole seconds.
     let earliest = (now + ttl).as_millis() - 2000;
     assert!((earliest..earliest + 60_000).contains(&end), "{end}");
     assert_eq!(entries[1].expires_at, 0);
 }
 
-pub(crate) async fn a_store_is_ready(store: Arc<dyn Store>) {
+pub(crate) async fn open_store_is_ready(store: Arc<dyn Store>) {
     store.ready().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A quota that is used up. A full disk needs one: `plimsoll/tests/node/full_disk.rs`.
+//! A full quota. A full disk needs another test: `plimsoll/tests/node/full_disk.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ const QUOTA: u64 = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_the_quota_deletes_go_on_and_make_room() {
+async fn deletes_beyond_the_quota_succeed_and_free_space() {
     let backend = redb_with(RedbOptions {
         quota_bytes: Some(QUOTA),
         ..RedbOptions::default()
@@ -36,7 +36,7 @@ async fn beyond_the_quota_deletes_go_on_and_make_room() {
     assert!((45..=52).contains(&stored), "{stored} values of 20 kB");
     let unready = store.ready().await.unwrap_err();
     assert!(matches!(unready, Error::Full { .. }), "{unready:?}");
-    // Neither an update of the same size nor one that is marked as urgent is refused.
+    // Neither an update of the same size nor an urgent one is rejected.
     commit(&store, Txn::new().put("/0", value.clone())).await;
     let growing = Txn::new().put("/0", [&value[..], b"more"].concat());
     store.txn(growing.clone()).await.unwrap_err();

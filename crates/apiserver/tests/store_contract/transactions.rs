@@ -1,4 +1,4 @@
-//! Writing under conditions.
+//! Conditional writes.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub(crate) async fn deleting_nothing_makes_no_revision(store: Arc<dyn Store>) {
     assert_eq!(store.current_revision().await.unwrap(), revision);
 }
 
-pub(crate) async fn a_key_created_again_is_new(store: Arc<dyn Store>) {
+pub(crate) async fn recreated_key_has_a_new_create_revision(store: Arc<dyn Store>) {
     commit(&store, Txn::create("/a", "one")).await;
     commit(&store, Txn::new().delete("/a")).await;
     let again = commit(&store, Txn::create("/a", "two")).await;
@@ -93,13 +93,13 @@ pub(crate) async fn a_key_created_again_is_new(store: Arc<dyn Store>) {
     assert!(entry.is_new());
 }
 
-pub(crate) async fn a_key_written_twice_is_refused(store: Arc<dyn Store>) {
+pub(crate) async fn duplicate_key_in_a_transaction_is_rejected(store: Arc<dyn Store>) {
     let refused = store.txn(Txn::new().put("/a", "1").delete("/a")).await;
     assert!(matches!(refused, Err(Error::DuplicateKey { key }) if key == "/a"));
     assert_eq!(store.current_revision().await.unwrap(), 1);
 }
 
-pub(crate) async fn oversize_is_refused_before_it_is_sent(store: Arc<dyn Store>) {
+pub(crate) async fn oversized_transaction_is_rejected_before_it_is_sent(store: Arc<dyn Store>) {
     let large = vec![b'x'; MAX_TXN_BYTES + 1];
     let refused = store.txn(Txn::create("/a", large)).await;
     assert!(matches!(
@@ -116,7 +116,7 @@ pub(crate) async fn oversize_is_refused_before_it_is_sent(store: Arc<dyn Store>)
     commit(&store, Txn::create("/large", vec![b'x'; 1024 * 1024])).await;
 }
 
-pub(crate) async fn of_many_concurrent_creates_one_wins(store: Arc<dyn Store>) {
+pub(crate) async fn one_of_many_concurrent_creates_wins(store: Arc<dyn Store>) {
     let mut tasks = Vec::new();
     for number in 0..16 {
         let store = Arc::clone(&store);
@@ -131,7 +131,7 @@ pub(crate) async fn of_many_concurrent_creates_one_wins(store: Arc<dyn Store>) {
     assert_eq!(store.current_revision().await.unwrap(), 2);
 }
 
-pub(crate) async fn concurrent_increments_are_all_counted(store: Arc<dyn Store>) {
+pub(crate) async fn concurrent_increments_are_all_applied(store: Arc<dyn Store>) {
     commit(&store, Txn::create("/count", "0")).await;
     let mut tasks = Vec::new();
     for _ in 0..8 {

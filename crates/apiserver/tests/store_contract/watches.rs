@@ -7,7 +7,7 @@ use plimsoll_apiserver::store::{Change, Error, Store, Txn, Update, Watch, WatchR
 
 use crate::backend::{WATCH_BUFFER, commit};
 
-/// Far longer than anything takes; a hang fails instead of lasting.
+/// Far longer than any operation takes; a hang fails instead of lasting.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) async fn watch(store: &Arc<dyn Store>, prefix: &'static str, after: u64) -> Watch {
@@ -32,7 +32,7 @@ pub(crate) async fn change(watch: &mut Watch) -> Change {
     }
 }
 
-pub(crate) async fn changes_come_in_order_without_gaps(store: Arc<dyn Store>) {
+pub(crate) async fn changes_arrive_in_order_without_gaps(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/", 1).await;
     let writer = Arc::clone(&store);
     let writing = tokio::spawn(async move {
@@ -55,7 +55,7 @@ pub(crate) async fn changes_come_in_order_without_gaps(store: Arc<dyn Store>) {
     writing.await.unwrap();
 }
 
-pub(crate) async fn a_watch_from_the_past_goes_on_live(store: Arc<dyn Store>) {
+pub(crate) async fn watch_from_the_past_continues_live(store: Arc<dyn Store>) {
     let first = commit(&store, Txn::create("/a", "1")).await;
     let second = commit(&store, Txn::update("/a", first, "2")).await;
     let third = commit(&store, Txn::remove("/a", second)).await;
@@ -74,7 +74,7 @@ pub(crate) async fn a_watch_from_the_past_goes_on_live(store: Arc<dyn Store>) {
     assert_eq!(seen, want);
 }
 
-pub(crate) async fn a_watch_sees_only_its_prefix(store: Arc<dyn Store>) {
+pub(crate) async fn watch_is_limited_to_its_prefix(store: Arc<dyn Store>) {
     commit(&store, Txn::create("/b/past", "")).await;
     commit(&store, Txn::create("/a/past", "")).await;
     let mut watch = watch(&store, "/a/", 1).await;
@@ -84,7 +84,7 @@ pub(crate) async fn a_watch_sees_only_its_prefix(store: Arc<dyn Store>) {
     assert_eq!(change(&mut watch).await.key, "/a/live");
 }
 
-pub(crate) async fn previous_entries_come_on_request(store: Arc<dyn Store>) {
+pub(crate) async fn previous_entries_are_sent_on_request(store: Arc<dyn Store>) {
     let request = |with_previous| WatchRequest {
         prefix: "/".into(),
         after: 1,
@@ -110,7 +110,7 @@ pub(crate) async fn previous_entries_come_on_request(store: Arc<dyn Store>) {
     }
 }
 
-pub(crate) async fn a_delete_carries_its_revision(store: Arc<dyn Store>) {
+pub(crate) async fn delete_has_its_revision(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/", 1).await;
     commit(&store, Txn::create("/a", "1")).await;
     let gone = commit(&store, Txn::new().delete("/a")).await;
@@ -125,7 +125,7 @@ pub(crate) async fn a_delete_carries_its_revision(store: Arc<dyn Store>) {
     assert_eq!(delete.key, "/a");
 }
 
-pub(crate) async fn one_transaction_arrives_whole_and_in_order(store: Arc<dyn Store>) {
+pub(crate) async fn transaction_arrives_whole_and_in_order(store: Arc<dyn Store>) {
     commit(&store, Txn::create("/b", "")).await;
     let mut live = watch(&store, "/", 2).await;
     let revision = commit(
@@ -142,7 +142,7 @@ pub(crate) async fn one_transaction_arrives_whole_and_in_order(store: Arc<dyn St
     }
 }
 
-pub(crate) async fn progress_is_told_without_changes(store: Arc<dyn Store>) {
+pub(crate) async fn progress_is_reported_without_changes(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/a/", 1).await;
     commit(&store, Txn::create("/a/1", "")).await;
     let mut revision = 0;
@@ -155,13 +155,13 @@ pub(crate) async fn progress_is_told_without_changes(store: Arc<dyn Store>) {
         Update::Progress(reached) => assert_eq!(reached, revision),
         change @ Update::Change(_) => panic!("{change:?}"),
     }
-    // What lies ahead is told when it is reached.
+    // A future revision is reported when it is reached.
     watch.request_progress(revision + 1);
     let later = commit(&store, Txn::create("/b/later", "")).await;
     assert_eq!(next(&mut watch).await.unwrap(), Update::Progress(later));
 }
 
-pub(crate) async fn a_watch_from_the_future_waits(store: Arc<dyn Store>) {
+pub(crate) async fn watch_from_the_future_waits(store: Arc<dyn Store>) {
     let mut watch = watch(&store, "/", 3).await;
     for number in 0..3 {
         commit(&store, Txn::create(format!("/{number}"), "")).await;
@@ -169,7 +169,7 @@ pub(crate) async fn a_watch_from_the_future_waits(store: Arc<dyn Store>) {
     assert_eq!(change(&mut watch).await.revision, 4);
 }
 
-pub(crate) async fn a_slow_watcher_is_cut_off_and_others_are_not(store: Arc<dyn Store>) {
+pub(crate) async fn slow_watcher_is_dropped_and_others_are_not(store: Arc<dyn Store>) {
     let mut slow = watch(&store, "/", 1).await;
     let mut quick = watch(&store, "/", 1).await;
     let count = u64::try_from(WATCH_BUFFER).unwrap() * 2;
@@ -199,7 +199,7 @@ pub(crate) async fn a_slow_watcher_is_cut_off_and_others_are_not(store: Arc<dyn 
         "{error}"
     );
     assert!(seen < count);
-    // It goes on from where it was.
+    // It continues from its position.
     let mut again = watch(&store, "/", seen).await;
     assert_eq!(change(&mut again).await.revision, seen + 1);
 }

@@ -1,4 +1,4 @@
-//! Bits of the file change: what the store gives is right, or is marked as unreadable.
+//! Flipped bits in the file: the store returns the right value, or marks it as unreadable.
 
 use std::collections::BTreeMap;
 
@@ -38,14 +38,14 @@ async fn filled() -> Vec<u8> {
     }
     let last = store.current_revision().await.unwrap();
     store.compact(last).await.unwrap();
-    // Removes what compaction has left.
+    // Removes rows that compaction has left.
     store.txn(Txn::create("/last", "")).await.unwrap();
     store.close().await.unwrap();
     drop(store);
     disk.content()
 }
 
-/// Where a text is in the file.
+/// The position of a text in the file.
 fn place(content: &[u8], text: &str) -> usize {
     let found = content
         .windows(text.len())
@@ -119,7 +119,7 @@ pub(crate) fn anywhere() {
             let (unreadable, absent) = right_or_marked(&store).await;
             marked += unreadable;
             missing += absent;
-            // Whatever comes of it, the process goes on.
+            // Whatever the result, the process keeps running.
             for number in 0..OBJECTS {
                 let _ = store.txn(Txn::new().put(key(number), "new")).await;
             }
@@ -132,7 +132,7 @@ pub(crate) fn anywhere() {
     );
 }
 
-/// Counts objects that are marked and objects that are not found; others must be right.
+/// Counts objects that are marked and objects that are missing; others must be right.
 async fn right_or_marked(store: &RedbStore) -> (usize, usize) {
     let request = RangeRequest::prefix("/registry/");
     let page = match store.range(request).await {
@@ -172,7 +172,7 @@ fn is_damage(error: &Error) -> bool {
     )
 }
 
-/// What the store catches is not printed.
+/// Panics that the store catches are not printed.
 fn quiet() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -218,7 +218,7 @@ pub(crate) fn while_open() {
                     Err(error) => assert!(is_damage(&error), "{error:?}"),
                 }
             }
-            // What was acknowledged is there as long as the store reads at all, or is marked.
+            // Acknowledged data is there as long as the store can be read, or is marked.
             for (name, value) in acknowledged {
                 match store.get(name.as_bytes(), None).await {
                     Ok(found) => {

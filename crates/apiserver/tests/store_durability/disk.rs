@@ -1,4 +1,4 @@
-//! A disk in memory that can fail, fill up and lose power.
+//! An in-memory disk that can fail, fill up and lose power.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::StorageBackend;
 
-/// What is written or lost as a whole.
+/// The unit that is written or lost as a whole.
 const SECTOR: usize = 512;
 
-/// What takes space.
+/// The unit of space.
 const BLOCK: u64 = 4096;
 
-/// What shall go wrong.
+/// The fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Write,
@@ -20,7 +20,7 @@ pub(crate) enum Operation {
     Read,
 }
 
-/// Which of the operations from now on fail.
+/// Which of the following operations fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) operation: Operation,
@@ -32,11 +32,11 @@ pub(crate) struct Fault {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What reads see.
+    /// The content that reads see.
     content: Vec<u8>,
-    /// What survives a power loss for certain.
+    /// The content that survives a power loss for certain.
     durable: Vec<u8>,
-    /// What was done since the last flush.
+    /// The operations since the last flush.
     pending: Vec<Pending>,
     fault: Option<Fault>,
     has_failed: bool,
@@ -44,7 +44,7 @@ struct Inner {
     blocks: BTreeSet<u64>,
     /// Operations until the power fails.
     power_lasts: Option<u64>,
-    /// Handles of before a power loss are dead.
+    /// Handles from before a power loss are dead.
     generation: u64,
 }
 
@@ -87,7 +87,7 @@ impl Disk {
         self.inner.lock().unwrap()
     }
 
-    /// A disk that has this content for certain.
+    /// A disk with this durable content.
     pub(crate) fn with(content: Vec<u8>) -> Self {
         let disk = Self::default();
         {
@@ -100,7 +100,7 @@ impl Disk {
         disk
     }
 
-    /// What reads see.
+    /// The content that reads see.
     pub(crate) fn content(&self) -> Vec<u8> {
         self.lock().content.clone()
     }
@@ -127,21 +127,21 @@ impl Disk {
         self.lock().fault = Some(fault);
     }
 
-    /// Ends the fault; whether it has struck.
+    /// Ends the fault; returns whether it occurred.
     pub(crate) fn mend(&self) -> bool {
         let mut inner = self.lock();
         inner.fault = None;
         std::mem::take(&mut inner.has_failed)
     }
 
-    /// Lets so many further bytes be written to places never written before.
+    /// Allows this many further bytes to be written to unused places.
     pub(crate) fn limit_space(&self, further: Option<u64>) {
         let mut inner = self.lock();
         let used = inner.blocks.len();
         inner.capacity_blocks = further.map(|bytes| used + usize::try_from(bytes / BLOCK).unwrap());
     }
 
-    /// Cuts the power after so many operations.
+    /// Cuts the power after this many operations.
     pub(crate) fn cut_power_after(&self, operations: u64) {
         self.lock().power_lasts = Some(operations);
     }
@@ -150,7 +150,7 @@ impl Disk {
         self.lock().power_lasts != Some(0)
     }
 
-    /// Starts the machine again: of what was not flushed, any part may have reached the disk.
+    /// Starts the machine again: any part of the unflushed data may have reached the disk.
     pub(crate) fn restart(&self, rng: &mut fastrand::Rng) {
         let mut inner = self.lock();
         let mut content = std::mem::take(&mut inner.durable);
@@ -174,7 +174,7 @@ struct Handle {
 }
 
 impl Handle {
-    /// The disk, if it has power and is not to fail now.
+    /// The disk, if it has power and does not fail now.
     fn operate(&self, operation: Option<Operation>) -> io::Result<MutexGuard<'_, Inner>> {
         let mut inner = self.disk.lock();
         if inner.generation != self.generation || inner.power_lasts == Some(0) {

@@ -12,10 +12,10 @@ use crate::block_on;
 use crate::disk::{Disk, Fault, Operation};
 use crate::ledger::{Acknowledged, Ledger};
 
-/// Steps in which the fault should strike.
+/// Steps within which the fault should occur.
 const STEPS: u64 = 12;
 
-/// A store must be back within this time.
+/// A store must recover within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn open(disk: &Disk) -> Result<RedbStore, Error> {
@@ -80,7 +80,7 @@ pub(crate) fn failed_writes() {
     }
 }
 
-/// Whether the fault struck.
+/// Whether the fault occurred.
 async fn failed_write(at: u64, times: u64) -> bool {
     let disk = Disk::default();
     let (store, mut ledger, mut acknowledged) = started(&disk).await;
@@ -114,7 +114,7 @@ async fn failed_write(at: u64, times: u64) -> bool {
     struck
 }
 
-/// Writes until the store takes it.
+/// Writes until the store accepts it.
 async fn recovered(store: &RedbStore) {
     let deadline = Instant::now() + PATIENCE;
     while let Err(error) = store.txn(Txn::new().put("/recovered", "")).await {
@@ -153,7 +153,7 @@ async fn failed_flush(at: u64) -> bool {
             }
         }
     }
-    // Reading goes on, and shows nothing that may not be on the disk.
+    // Reads still succeed, and show nothing that may not be on the disk.
     ledger.check(&*store, &acknowledged).await;
     assert_eq!(ledger.number, acknowledged.last().unwrap().number);
     drop(store);
@@ -217,7 +217,7 @@ pub(crate) fn full_disk() {
             "{error:?}"
         );
         assert_eq!(error.to_string(), "no space left for a disk in memory");
-        // Reading goes on while the disk is full.
+        // Reads still succeed while the disk is full.
         ledger.check(&*store, &acknowledged).await;
         let last = format!("/fill/{}", stored - 1);
         assert!(

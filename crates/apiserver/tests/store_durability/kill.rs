@@ -12,7 +12,7 @@ use plimsoll_apiserver::store::{RedbOptions, RedbStore, Store};
 use crate::block_on;
 use crate::ledger::{Acknowledged, Ledger};
 
-/// Names the file to the child, and says that it is one.
+/// Tells the child process its role, and names the file.
 const CHILD_FILE: &str = "PLIMSOLL_CRASH_CHILD_FILE";
 
 const WRITERS: usize = 8;
@@ -45,7 +45,7 @@ pub(crate) fn killed(runs: u64) {
     assert!(checked > 0 || runs == 0);
 }
 
-/// What the child had acknowledged when it was killed.
+/// The step that the child had acknowledged when it was killed.
 fn run_and_kill(file: &Path, rng: &mut fastrand::Rng) -> Vec<(usize, Acknowledged)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .env(CHILD_FILE, file)
@@ -54,7 +54,7 @@ fn run_and_kill(file: &Path, rng: &mut fastrand::Rng) -> Vec<(usize, Acknowledge
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
-        // The last line may be cut off; it was not acknowledged then.
+        // The last line may be truncated; it was not acknowledged then.
         let lines = output.lines().map_while(Result::ok);
         lines.filter_map(|line| parse(&line)).collect()
     });
@@ -64,7 +64,7 @@ fn run_and_kill(file: &Path, rng: &mut fastrand::Rng) -> Vec<(usize, Acknowledge
     reader.join().unwrap()
 }
 
-/// `kill -9`, if the child still lives, as it should.
+/// `kill -9`, if the child is still alive, as it should be.
 fn kill(child: &mut Child) {
     assert!(
         child.try_wait().unwrap().is_none(),
@@ -74,7 +74,7 @@ fn kill(child: &mut Child) {
     child.wait().unwrap();
 }
 
-/// Opens what the child left behind; the revision it is at.
+/// Opens the file of the child; returns its revision.
 async fn check(file: &Path, known: &BTreeMap<usize, Vec<Acknowledged>>, last: u64) -> u64 {
     let store = RedbStore::open(file, &RedbOptions::default()).unwrap();
     for writer in 0..WRITERS {
@@ -101,7 +101,7 @@ pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD_FILE).is_some()
 }
 
-/// Writes and says so until it is killed.
+/// Writes and prints acknowledgements until it is killed.
 pub(crate) fn run_child() -> ExitCode {
     let file = std::env::var_os(CHILD_FILE).unwrap();
     block_on(async {

@@ -1,4 +1,4 @@
-//! Writes in which every loss, repetition and half transaction shows.
+//! Writes that reveal every loss, repetition and partial transaction.
 //!
 //! A writer counts. Each step is one transaction: two counters become the number, a key named after
 //! the number is created, and the key of five steps before is deleted.
@@ -26,7 +26,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads where the writer stands.
+    /// Reads the writer's current number.
     pub(crate) async fn resume(store: &dyn Store, name: &str) -> Result<Self, Error> {
         let mut ledger = Self {
             name: name.to_owned(),
@@ -52,7 +52,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Tries the next step. After an error the ledger does not know where it stands.
+    /// Tries the next step. After an error the ledger does not know its number.
     pub(crate) async fn step(&mut self, store: &dyn Store) -> Result<Acknowledged, Error> {
         let number = self.number + 1;
         let (a, b) = (self.counter("a"), self.counter("b"));
@@ -78,7 +78,7 @@ impl Ledger {
         }
     }
 
-    /// Checks what is stored against what was acknowledged, and takes it as the new standing.
+    /// Compares the stored state with the acknowledged one, and continues from it.
     pub(crate) async fn check(&mut self, store: &dyn Store, acknowledged: &[Acknowledged]) {
         self.read(store).await.unwrap();
         let name = &self.name;

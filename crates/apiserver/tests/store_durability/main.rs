@@ -1,10 +1,11 @@
-//! What the embedded store acknowledged stays, whatever happens to the process or the disk.
+//! Data that the embedded store has acknowledged stays, whatever happens to the process or the
+//! disk.
 //!
 //! - [`kill`]: a child process writes under load and is killed; its file is opened and checked.
 //! - [`faults`]: the n-th write, flush or read fails; the disk is full.
-//! - [`power_loss`]: the machine stops and forgets part of what was not flushed.
-//! - [`damage`]: bits of the file change. [`upgrade`]: files of earlier formats.
-//! - [`ledger`] writes so that every loss shows, and checks; [`disk`] is a disk that can fail.
+//! - [`power_loss`]: the machine stops and loses part of the unflushed data.
+//! - [`damage`]: flipped bits in the file. [`upgrade`]: files of earlier formats.
+//! - [`ledger`] writes so that every loss is visible, and checks; [`disk`] is a disk that can fail.
 //!
 //! `PLIMSOLL_CRASH_RUNS` sets how often the process is killed and the power fails.
 

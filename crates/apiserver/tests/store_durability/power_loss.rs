@@ -1,4 +1,4 @@
-//! The power fails at any operation, and any part of what was not flushed is lost.
+//! The power fails at any operation, and any part of the unflushed data is lost.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Files of earlier formats are brought up to date, and files of later ones refused.
+//! Files of earlier formats are migrated, and files of later ones rejected.
 //!
 //! The fixture was written by the code of revision 04f6c91: the objects of a small cluster, with
 //! updates, a transaction of two keys, deletes and compacted history. `objects.tsv` has what that
@@ -26,7 +26,7 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Everything in the store, written as in the fixture.
+/// Everything in the store, in the format of the fixture.
 async fn everything(store: &RedbStore) -> String {
     let page = store.range(RangeRequest::prefix("")).await.unwrap();
     let mut text = format!("{}\n", page.revision);

@@ -1,4 +1,4 @@
-//! Compares a pure function's answer with `ok`, `result` and `error` of a case.
+//! Compares a pure function's result with `ok`, `result` and `error` of a case.
 
 use plimsoll_testkit::vectors::{self, Outcome};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! PATCH requests, from the body to the object or the refusal.
+//! PATCH requests, from the body to the object or the error.
 
 use plimsoll_apiserver::kinds;
 use plimsoll_apiserver::machinery::write::{Accepted, PatchType, Request, create, patch};
@@ -60,7 +60,7 @@ fn run(case: &Value, before: Option<&Value>) -> Result<Accepted, Status> {
     )
 }
 
-/// A request for something that is not there: `/api/v1/nodes/absent`.
+/// A request for an object that does not exist: `/api/v1/nodes/absent`.
 fn missing(path: &str) -> Request<'_> {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let (group, version, rest) = match parts.as_slice() {
@@ -80,7 +80,7 @@ fn missing(path: &str) -> Request<'_> {
     }
 }
 
-/// The live object. The set leaves marks of the server out; where a refusal quotes the object they
+/// The live object. The set omits fields that the server sets; if an error quotes the object, they
 /// are taken from there.
 fn before(case: &Value) -> Option<Value> {
     let mut before = match (case.get("before"), case["path"].as_str()) {

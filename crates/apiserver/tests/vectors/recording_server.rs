@@ -30,7 +30,7 @@ pub(crate) fn cluster() -> Cluster {
     }
 }
 
-/// The uid that new objects get here; recorded answers have `<uid>` wherever one stood.
+/// The uid of new objects here; recorded responses have `<uid>` in its place.
 pub(crate) const UID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// The time of all writes.
@@ -61,7 +61,7 @@ pub(crate) fn request<'a>(kind: &'static Kind, namespace: &'a str) -> Request<'a
     }
 }
 
-/// A request about the object, of which the case names a subresource or none.
+/// A request about the object; the case names a subresource or none.
 pub(crate) fn request_for<'a>(object: &'a Value, subresource: &str) -> Request<'a> {
     let parts = [
         Part::Main,
@@ -98,7 +98,7 @@ pub(crate) fn json_body(text: &str) -> Body<'_> {
     }
 }
 
-/// A recorded live object as the store has it, with what a server invents.
+/// A recorded live object as the store has it, with the fields that a server generates.
 pub(crate) fn stored(object: &Value) -> Value {
     let text = object.to_string();
     let of = kind_of(object).group_version_kind();
@@ -120,7 +120,7 @@ pub(crate) fn stored(object: &Value) -> Value {
     object
 }
 
-/// Without what differs from one recording to the next.
+/// Without the fields that differ from one recording to the next.
 pub(crate) fn without_times(mut answer: Value) -> Value {
     for (list, time) in [
         ("/response/metadata/managedFields", "time"),
@@ -134,7 +134,7 @@ pub(crate) fn without_times(mut answer: Value) -> Value {
     answer
 }
 
-/// The answer to a write: code, body without what a server invents, warnings.
+/// The response to a write: code, body without generated fields, warnings.
 pub(crate) fn answer(written: Result<Accepted, Status>) -> Value {
     match written {
         Ok(accepted) => {
@@ -157,7 +157,7 @@ pub(crate) fn answer(written: Result<Accepted, Status>) -> Value {
     }
 }
 
-/// Recorded objects of writes whose managers were left out.
+/// Recorded objects of writes whose managers were omitted.
 pub(crate) fn without_managers(mut answer: Value) -> Value {
     if let Some(meta) = answer.pointer_mut("/response/metadata") {
         meta.as_object_mut().unwrap().remove("managedFields");

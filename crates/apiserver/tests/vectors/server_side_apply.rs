@@ -10,7 +10,7 @@ use crate::recording_server::{
     IDENTITY, admission, answer, cluster, json_body, request_for, without_times,
 };
 
-/// The version of a new object. It grows by one with each write that changes something.
+/// The version of a new object. It is incremented by each write that changes something.
 const FIRST_VERSION: u64 = 1000;
 
 pub(super) fn check(case: &Value) -> Outcome {

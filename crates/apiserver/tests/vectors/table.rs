@@ -31,8 +31,8 @@ pub(crate) fn check(case: &Value) -> Outcome {
     compare(&got, &want)
 }
 
-/// Ages of times with digits behind the second are counted by upstream to the wall clock, which the
-/// recording does not tell: an age is expected there, but not which.
+/// Upstream computes ages of times with fractional seconds with the wall clock, which the
+/// recording does not contain: an age is expected there, but not which.
 fn leave_out_ages(got: &Value, want: &mut Value) {
     let rows = want["rows"].as_array_mut().unwrap().iter_mut();
     for (row, got) in rows.zip(got["rows"].as_array().unwrap()) {

@@ -1,4 +1,4 @@
-//! `api/validation.json`: what POST and PUT refuse, and in which words.
+//! `api/validation.json`: errors of POST and PUT, with their messages.
 
 use plimsoll_apiserver::machinery::write::{FieldValidation, Identity, Request, create, update};
 use plimsoll_apiserver::status::Status;
@@ -64,7 +64,7 @@ fn created(case: &Value) -> Value {
     got
 }
 
-/// Volatile metadata was removed from both objects; what matters is that it is there and the same.
+/// Volatile metadata was removed from both objects; what matters is that it is present and equal.
 fn updated(case: &Value) -> Value {
     let mut old = case["old"].clone();
     let mut new = case["input"].clone();
@@ -97,8 +97,8 @@ fn wanted(case: &Value, is_create: bool) -> Value {
     json!({"code": case["code"], "response": case["response"], "warnings": warnings})
 }
 
-/// Causes are a multiset, the list of them in a message has no order where upstream has none, and
-/// what follows the first line about a forbidden pod update is a Go diff.
+/// Causes are a multiset: their list in a message has no order where upstream has none, and
+/// the text after the first line about a forbidden pod update is a Go diff.
 pub(crate) fn comparable(answer: Value, case: &Value) -> Value {
     let mut answer = without_managers(answer);
     let response = &mut answer["response"];

@@ -26,7 +26,7 @@ pub(super) struct Ca {
 }
 
 impl Ca {
-    /// The authority in `NAME.key` and `NAME.crt`; made if there is none.
+    /// The authority in `NAME.key` and `NAME.crt`, which are created if missing.
     pub(super) fn open(
         directory: &Path,
         name: &str,
@@ -58,7 +58,7 @@ impl Ca {
                 Some(validity) if validity.is_due(now) => renew()?,
                 Some(validity) => {
                     if validity.is_ahead_of(now) {
-                        // Everything stays as it is: clocks are set, certificates cannot be.
+                        // Only a warning: the clock will be set, the certificate cannot be changed.
                         tracing::warn!(
                             file = %path.display(),
                             now = time_text(seconds(now)),

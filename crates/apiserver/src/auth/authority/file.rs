@@ -1,4 +1,4 @@
-//! Files that hold secrets.
+//! Files with secrets.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// Only the owner reads and writes.
 const PRIVATE: u32 = 0o600;
-/// Everybody reads.
+/// Every user reads.
 const PUBLIC: u32 = 0o644;
-/// Only the owner enters.
+/// Only the owner enters the directory.
 const PRIVATE_DIRECTORY: u32 = 0o700;
 
-/// Certificates and keys are a few kilobytes; anything longer is some other file.
+/// Certificates and keys are a few kilobytes; a longer file is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A file cannot be read or written.
@@ -33,8 +33,8 @@ fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     }
 }
 
-/// The text in that file. Where there is none, `create` makes it, and it is written readable for
-/// its owner only. A file that others can read is closed to them.
+/// The text in a file. If the file is missing, it is created with the text of `create`, readable by
+/// its owner only. If other users can read it, its permissions are restricted.
 pub fn read_or_create_private<E: From<FileError>>(
     path: &Path,
     create: impl FnOnce() -> Result<String, E>,
@@ -48,7 +48,7 @@ pub fn read_or_create_private<E: From<FileError>>(
     Ok(text)
 }
 
-/// The text in that file, if there is one.
+/// The text in a file, if it exists.
 pub(super) fn read_if_exists(path: &Path) -> Result<Option<String>, FileError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -63,7 +63,7 @@ pub(super) fn read_if_exists(path: &Path) -> Result<Option<String>, FileError> {
     Ok(Some(text))
 }
 
-/// Makes the directory, if there is none; closes it to others, if it is open to them.
+/// Creates the directory if it is missing; restricts its permissions if it is open to others.
 pub(super) fn create_private_directory(path: &Path) -> Result<(), FileError> {
     DirBuilder::new()
         .recursive(true)
@@ -86,13 +86,13 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, PRIVATE)
 }
 
-/// Writes a text that everybody may read who may enter the directory.
+/// Writes a text that is readable by every user with access to the directory.
 pub(super) fn write_public(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, PUBLIC)
 }
 
-/// Readers see the old text or the new one, also after a crash. The file is never open to others,
-/// not even for a moment.
+/// Readers get the old text or the new one, also after a crash. The file never has wider
+/// permissions, not even for a moment.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), FileError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");

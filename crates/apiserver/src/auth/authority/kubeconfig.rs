@@ -1,4 +1,4 @@
-//! How kubectl is told where the server is and who it acts as.
+//! Kubeconfig files.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

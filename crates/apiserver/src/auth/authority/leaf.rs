@@ -53,13 +53,13 @@ impl Term {
     }
 }
 
-/// Why a signing request is not signed.
+/// Why a signing request is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestProblem {
-    /// It cannot be read, or is not signed with the key it is for.
+    /// It cannot be parsed, or is not signed with the key it is for.
     #[error("the signing request cannot be read, or its signature is wrong")]
     Malformed(#[from] rcgen::Error),
-    /// It is for somebody else.
+    /// It is for another user than a kubelet.
     #[error("the signing request must be for CN=system:node:<name> and O=system:nodes")]
     NotKubelet,
     /// The authority cannot sign.
@@ -84,7 +84,7 @@ impl Authority {
     }
 
     /// The certificate of this server, kept in `server.crt` and `server.key`. `names` are the
-    /// host names and addresses that clients use; others make a new certificate.
+    /// host names and addresses that clients use; if they change, a new certificate is issued.
     pub fn server(&self, names: &[String], now: Timestamp) -> Result<Certificate, AuthorityError> {
         let wanted: BTreeSet<String> = names.iter().cloned().collect();
         let is_current = |pem: &str| names_of(pem) == wanted;
@@ -98,7 +98,7 @@ impl Authority {
         self.kept(&self.clients, "admin", |_| true, now, issue)
     }
 
-    /// A new certificate for a user and its groups. Nothing is kept.
+    /// A new certificate for a user and its groups. It is not stored.
     pub fn client(
         &self,
         user: &str,
@@ -108,9 +108,10 @@ impl Authority {
         new_client(&self.clients, user, groups, now)
     }
 
-    /// A new certificate that this server shows to nodes. It is not signed as clients' are: nodes
-    /// trust the authority that they joined by, and this server has no use for it as a client of its own.
-    pub fn introduction(
+    /// A new client certificate with which this server connects to nodes. Unlike clients'
+    /// certificates, it is signed by the CA that nodes trust since they joined; this server does
+    /// not accept it from a client.
+    pub fn node_client(
         &self,
         user: &str,
         groups: &[&str],
@@ -124,7 +125,7 @@ impl Authority {
         self.client(&format!("{NODE_USER_PREFIX}{node}"), &[NODES], now)
     }
 
-    /// A new certificate for the kubelet of a node as a server, good for these names.
+    /// A new serving certificate for the kubelet of a node, valid for these names.
     pub fn kubelet_serving(
         &self,
         node: &str,
@@ -135,8 +136,8 @@ impl Authority {
         new_server(&self.kubelets, &user, names, now)
     }
 
-    /// The certificate (PEM) that a joining kubelet asks for with a signing request (PEM). The key
-    /// stays where it was made. Of the request only the key and the node's name are taken over.
+    /// The certificate (PEM) for a joining kubelet's signing request (PEM). The key stays on the
+    /// node. Only the public key and the node's name are taken from the request.
     pub fn sign_kubelet(&self, request: &str, now: Timestamp) -> Result<String, RequestProblem> {
         let request = CertificateSigningRequestParams::from_pem(request)?;
         let subject = &request.params.distinguished_name;
@@ -154,7 +155,7 @@ impl Authority {
         Ok(self.clients.sign_client(user, &[NODES], key, now)?)
     }
 
-    /// The certificate in those files, as long as it is good; else a new one, written there.
+    /// The certificate in those files if it is valid; otherwise a new one, which is stored there.
     fn kept(
         &self,
         ca: &Ca,
@@ -246,7 +247,7 @@ pub(super) fn pem_of(der: &[u8]) -> String {
     pem
 }
 
-/// From when until when a certificate is good, in seconds since 1970.
+/// The validity of a certificate, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
     pub(super) start: i64,
@@ -254,19 +255,19 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// When it is time for a new certificate.
+    /// When the certificate should be renewed.
     pub(super) fn due(self) -> i64 {
         let rest = self.end.saturating_sub(self.start) / RENEW_AT_FRACTION;
         self.end.saturating_sub(rest)
     }
 
-    /// Whether it is time for a new certificate. A clock that is behind is no reason: a certificate
-    /// that was made by it would be over once it is set.
+    /// Whether the certificate should be renewed. A clock that is behind is not a reason: a
+    /// certificate issued by it would be expired once the clock is set.
     pub(super) fn is_due(self, now: Timestamp) -> bool {
         seconds(now) > self.due()
     }
 
-    /// Whether it has not begun.
+    /// Whether it is not valid yet.
     pub(super) fn is_ahead_of(self, now: Timestamp) -> bool {
         seconds(now) < self.start
     }
@@ -283,12 +284,12 @@ pub(super) fn validity_of(pem: &str) -> Option<Validity> {
     })
 }
 
-/// When a certificate ends, in seconds since 1970; `None` when the text holds none.
+/// When a certificate expires, in seconds since 1970; `None` when the text holds none.
 pub(in crate::auth) fn end_of(pem: &str) -> Option<i64> {
     validity_of(pem).map(|validity| validity.end)
 }
 
-/// When a certificate (DER) ends. One that cannot be read has ended.
+/// When a certificate (DER) expires. One that cannot be parsed has expired.
 pub(crate) fn end_of_certificate(der: &[u8]) -> Timestamp {
     let end = X509Certificate::from_der(der).map_or(0, |(_, c)| c.validity().not_after.timestamp());
     Timestamp::from_secs(end)
@@ -317,7 +318,7 @@ fn name_text(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// Whether the key is the certificate's. After a crash between two writes it may not be.
+/// Whether the key belongs to the certificate. After a crash between two writes it may not.
 pub(super) fn belongs(certificate_pem: &str, key_pem: &str) -> bool {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return false;

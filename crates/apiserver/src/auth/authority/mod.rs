@@ -1,13 +1,12 @@
 //! The cluster's own certificate authorities.
 //!
 //! Everything lives in one directory that only its owner can enter; keys are readable for their
-//! owner only. What exists is reused, what is about to expire is made anew. An authority itself
+//! owner only. Existing files are reused, expiring certificates are renewed. A CA itself
 //! is renewed with its old key, so that certificates it has signed stay good.
 //!
-//! Reading order: `file` (files that only their owner may read), `ca` (one authority), `former` (the
-//! one that signed everything in earlier versions), `leaf` (certificates for servers and users),
-//! `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig` (how
-//! kubectl is told).
+//! Reading order: `file` (files that only their owner may read), `ca` (one CA), `replaced_ca`
+//! (the CA of earlier versions), `leaf` (certificates for servers and users),
+//! `request` (for keys made elsewhere), `subject` (users with several groups), `kubeconfig`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +16,9 @@ use time::OffsetDateTime;
 
 mod ca;
 mod file;
-mod former;
 mod kubeconfig;
 mod leaf;
+mod replaced_ca;
 mod request;
 mod subject;
 
@@ -31,50 +30,50 @@ pub use leaf::{Certificate, RequestProblem, Term};
 
 use ca::Ca;
 use file::create_private_directory;
-use former::Former;
+use replaced_ca::ReplacedCa;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 const CA_DAYS: i64 = 3650;
 const LEAF_DAYS: i64 = 365;
 
-/// A certificate is made anew when less than this part of its life is left.
+/// A certificate is renewed when less than this part of its lifetime is left.
 const RENEW_AT_FRACTION: i64 = 4;
 
 /// Clocks of other machines may be a little behind.
 const BACKDATED_SECONDS: i64 = 60 * 60;
 
-/// The authorities that sign the certificates of servers, users and nodes. One for each purpose: what
-/// is signed for one proves nothing for another.
+/// The CAs that sign the certificates of servers, users and nodes. One for each purpose: a
+/// certificate for one purpose proves nothing for another.
 #[derive(Debug)]
 pub struct Authority {
     directory: PathBuf,
-    /// The one that clients trust, nodes among them: it signs what this server shows, and nothing else.
+    /// The CA that clients and nodes trust: it signs this server's certificates, and no others.
     server: Ca,
-    /// Signs what clients of this server show.
+    /// Signs client certificates.
     clients: Ca,
-    /// Signs what nodes show as servers.
+    /// Signs the serving certificates of nodes.
     kubelets: Ca,
-    /// The one that signed everything in earlier versions, as long as certificates of it are good.
-    former: Option<Former>,
+    /// The CA of earlier versions, as long as certificates of it are valid.
+    replaced_ca: Option<ReplacedCa>,
 }
 
-/// Who signs a request.
+/// The CA that signs a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signer {
-    /// Certificates that clients show to this server.
+    /// Client certificates.
     Clients,
-    /// Certificates that nodes show as servers.
+    /// Serving certificates of nodes.
     Kubelets,
 }
 
-/// The authority cannot be had, or cannot sign.
+/// The CA cannot be opened, or cannot sign.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file holds something else than it should.
-    #[error("{} holds no {what} in PEM form; remove it to have a new one made", path.display())]
+    /// A file does not hold what it should.
+    #[error("{} does not contain a {what} in PEM format; remove the file to create a new one", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -83,7 +82,7 @@ pub enum AuthorityError {
     },
     /// The authority's certificate is of another key.
     #[error(
-        "{} is not the certificate of {}; put the right key back, or remove both to begin anew",
+        "{} is not the certificate of {}; restore the matching key, or remove both files to create new ones",
         certificate.display(),
         key.display()
     )]
@@ -96,46 +95,46 @@ pub enum AuthorityError {
     /// A key or certificate cannot be made.
     #[error("cannot make a certificate for {subject}")]
     Sign {
-        /// Whose certificate it would be.
+        /// The subject of the certificate.
         subject: String,
         /// Why.
         #[source]
         source: rcgen::Error,
     },
-    /// The authority's own certificate is over.
-    #[error("the certificate of the authority has expired; open it again to have it renewed")]
+    /// The CA's own certificate has expired.
+    #[error("the certificate of the authority has expired; restart the server to renew it")]
     Expired,
-    /// The authority's own certificate has not begun.
+    /// The CA's own certificate is not valid yet.
     #[error(
         "the clock of this machine ({now}) is before the certificate of the authority begins \
          ({start}); set the clock"
     )]
     NotYetValid {
-        /// What the clock says.
+        /// The current time of the clock.
         now: String,
         /// When the certificate begins.
         start: String,
     },
-    /// New keys would have certificates that are over as soon as the clock is set.
+    /// The clock is not set: new certificates would have expired once it is.
     #[error(
         "the clock of this machine says {now}, which cannot be; set it before the keys of the \
          cluster are made"
     )]
     ClockNotSet {
-        /// What the clock says.
+        /// The current time of the clock.
         now: String,
     },
 }
 
 impl Authority {
-    /// The authorities in that directory; made if there are none.
+    /// The CAs in that directory, which are created if missing.
     pub fn open(directory: &Path, now: Timestamp) -> Result<Authority, AuthorityError> {
         create_private_directory(directory)?;
         let exists = |name: &str| directory.join(name).exists();
         let is_earlier = exists("ca.key") && !exists("client-ca.key") && !exists("client-ca.crt");
         let server = Ca::open(directory, "ca", "plimsoll-ca", now)?;
-        // Written first: what was signed before must not be forgotten half way.
-        let former = Former::open(directory, &server, is_earlier, now)?;
+        // Written first: certificates signed before must stay valid if this is interrupted.
+        let replaced_ca = ReplacedCa::open(directory, &server, is_earlier, now)?;
         Ok(Authority {
             directory: directory.to_owned(),
             clients: Ca::open(directory, "client-ca", "plimsoll-client-ca", now)?,
@@ -145,7 +144,7 @@ impl Authority {
                 "plimsoll-kubelet-serving-ca",
                 now,
             )?,
-            former,
+            replaced_ca,
             server,
         })
     }
@@ -175,17 +174,20 @@ impl Authority {
     }
 
     fn with_former(&self, ca: &Ca) -> String {
-        let former = self.former.as_ref().map_or("", Former::certificate_pem);
-        [ca.certificate_pem(), former].concat()
+        let replaced_ca = self
+            .replaced_ca
+            .as_ref()
+            .map_or("", ReplacedCa::certificate_pem);
+        [ca.certificate_pem(), replaced_ca].concat()
     }
 
     /// Whether a client's certificate (DER), whose chain has been verified, was signed for clients.
-    /// What the former authority has signed counts only if it was signed before it was replaced.
+    /// A certificate of the replaced CA counts only if it was signed before the replacement.
     pub fn admits_client(&self, der: &[u8]) -> bool {
-        let Some(former) = &self.former else {
+        let Some(replaced_ca) = &self.replaced_ca else {
             return true;
         };
-        self.clients.has_signed_der(der) || former.has_signed(der)
+        self.clients.has_signed_der(der) || replaced_ca.has_signed(der)
     }
 
     fn signer(&self, signer: Signer) -> &Ca {

@@ -19,7 +19,7 @@ use crate::auth::signing_request::SigningRequest;
 
 /// Clocks of other machines may be a little behind.
 const BACKDATED_SECONDS: i64 = 5 * 60;
-/// Lives shorter than this end on time; longer ones as much too early as they begin.
+/// Certificates with a shorter lifetime expire on time; longer ones earlier by this backdating.
 const SHORT_SECONDS: i64 = 8 * 60 * 60;
 
 impl Authority {

@@ -1,8 +1,8 @@
 //! Subjects with several groups.
 //!
 //! A user's groups are the organisations of its certificate, one attribute each. The library that
-//! makes certificates knows one value per attribute, so the subject is put in afterwards and the
-//! certificate signed again. Lengths and tags here are DER, as X.690 has it.
+//! makes certificates supports one value per attribute, so the subject is inserted afterwards and
+//! the certificate signed again. Lengths and tags here are DER, as X.690 has it.
 
 use rcgen::SigningKey;
 
@@ -17,11 +17,11 @@ const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 /// 2.5.4.10
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 
-/// How many parts of the certificate's body stand before its subject: version, serial number,
+/// How many parts of the certificate's body precede its subject: version, serial number,
 /// algorithm, issuer, validity.
 const PARTS_BEFORE_SUBJECT: usize = 5;
 
-/// The certificate (DER) with that subject, signed again. `None` if it is no certificate, or
+/// The certificate (DER) with that subject, signed again. `None` if it is not a certificate, or
 /// cannot be signed.
 pub(super) fn with_subject(
     certificate: &[u8],
@@ -93,13 +93,13 @@ fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The first element with its header, and what stands after it.
+/// The first element with its header, and the rest.
 fn split_element(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, length) = header(bytes)?;
     bytes.split_at_checked(header.checked_add(length)?)
 }
 
-/// What stands within an element.
+/// The contents of an element.
 fn contents(element: &[u8]) -> Option<&[u8]> {
     let (header, _) = header(element)?;
     element.get(header..)

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::auth::identity::{MASTERS, user_of_certificate};
 
-/// TLS libraries look at the clock themselves.
+/// TLS libraries read the clock themselves.
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Timestamp::from_secs(i64::try_from(since.as_secs()).unwrap())
@@ -100,7 +100,7 @@ fn handshake(
 }
 
 #[test]
-fn keys_are_for_their_owner_only_and_so_is_the_directory() {
+fn keys_and_directory_are_private_to_the_owner() {
     let (directory, authority) = authority();
     authority.server(&["localhost".to_owned()], now()).unwrap();
     authority.admin(now()).unwrap();
@@ -115,7 +115,7 @@ fn keys_are_for_their_owner_only_and_so_is_the_directory() {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_closed_to_them() {
+fn permissions_of_a_readable_key_are_restricted() {
     let (directory, _) = authority();
     let pki = directory.path().join("pki");
     let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
@@ -126,7 +126,7 @@ fn a_key_that_others_can_read_is_closed_to_them() {
 }
 
 #[test]
-fn what_exists_is_reused() {
+fn existing_files_are_reused() {
     let (directory, first) = authority();
     let names = ["localhost".to_owned(), "::1".to_owned()];
     let server = first.server(&names, now()).unwrap();
@@ -138,7 +138,7 @@ fn what_exists_is_reused() {
 }
 
 #[test]
-fn other_names_age_or_a_foreign_key_make_a_new_server_certificate() {
+fn server_certificate_is_reissued_for_new_names_age_or_key() {
     let (directory, authority) = authority();
     let names = ["localhost".to_owned()];
     let first = authority.server(&names, now()).unwrap();
@@ -154,7 +154,7 @@ fn other_names_age_or_a_foreign_key_make_a_new_server_certificate() {
 }
 
 #[test]
-fn the_authority_is_renewed_with_its_old_key() {
+fn ca_certificate_is_renewed_with_the_same_key() {
     let (directory, first) = authority();
     let client = first.client("alice", &[], now()).unwrap();
     let much_later = days_later(now(), 3000);
@@ -164,20 +164,20 @@ fn the_authority_is_renewed_with_its_old_key() {
 }
 
 #[test]
-fn a_file_that_is_no_certificate_is_named() {
+fn error_names_the_file_that_is_not_a_certificate() {
     let (directory, _) = authority();
     let path = directory.path().join("pki/ca.crt");
     fs::write(&path, "nonsense").unwrap();
     let error = Authority::open(&directory.path().join("pki"), now()).unwrap_err();
     let expected = format!(
-        "{} holds no certificate in PEM form; remove it to have a new one made",
+        "{} does not contain a certificate in PEM format; remove the file to create a new one",
         path.display()
     );
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn a_certificate_of_another_key_is_noticed() {
+fn certificate_of_another_key_is_rejected() {
     let (directory, _) = authority();
     let (other_directory, _) = authority();
     let file = |directory: &TempDir| directory.path().join("pki/ca.key");
@@ -203,7 +203,7 @@ fn users_and_groups_survive_the_handshake() {
 }
 
 #[test]
-fn kubelets_and_the_administrator_have_upstreams_names() {
+fn kubelets_and_administrator_have_upstream_user_names() {
     let (_directory, authority) = authority();
     let user = |certificate: &Certificate| {
         let der = der(&certificate.certificate_pem);
@@ -215,7 +215,7 @@ fn kubelets_and_the_administrator_have_upstreams_names() {
 }
 
 #[test]
-fn a_joining_kubelet_keeps_its_key() {
+fn joining_kubelet_keeps_its_key() {
     let (_directory, authority) = authority();
     let request = |user: &str, group: &str| {
         let mut params = CertificateParams::default();
@@ -252,7 +252,7 @@ fn a_joining_kubelet_keeps_its_key() {
 }
 
 #[test]
-fn strangers_and_servers_are_no_clients() {
+fn foreign_and_serving_certificates_are_rejected_as_clients() {
     let (_directory, own) = authority();
     let (_other_directory, other) = authority();
     let stranger = other.admin(now()).unwrap();
@@ -260,12 +260,12 @@ fn strangers_and_servers_are_no_clients() {
     let server = own.server(&["localhost".to_owned()], now()).unwrap();
     assert!(handshake(&own, "localhost", Some(&server)).is_err());
     assert!(handshake(&own, "example.com", None).is_err());
-    // What the server shows to nodes, though it is a client's certificate.
-    let introduction = own.introduction("api", &[MASTERS], now()).unwrap();
-    assert!(handshake(&own, "localhost", Some(&introduction)).is_err());
+    // The certificate that this server uses with nodes, although it is a client certificate.
+    let certificate = own.node_client("api", &[MASTERS], now()).unwrap();
+    assert!(handshake(&own, "localhost", Some(&certificate)).is_err());
 }
 
-/// A directory of an earlier version, in which one authority signed everything.
+/// A directory of an earlier version, in which one CA signed everything.
 fn earlier() -> (TempDir, Ca) {
     let directory = TempDir::new().unwrap();
     let long_ago = days_later(now(), -100);
@@ -282,24 +282,24 @@ fn signed_by(ca: &Ca, user: &str, time: Timestamp) -> Certificate {
 }
 
 #[test]
-fn what_was_signed_before_authorities_were_separate_stays_good_and_nothing_since() {
-    let (directory, former) = earlier();
-    let before = signed_by(&former, "before", days_later(now(), -1));
+fn certificates_of_the_replaced_ca_are_valid_only_if_signed_before_replacement() {
+    let (directory, replaced_ca) = earlier();
+    let before = signed_by(&replaced_ca, "before", days_later(now(), -1));
     let authority = Authority::open(directory.path(), now()).unwrap();
-    // Clients trust what they trusted, and are known by what they were given.
-    assert_eq!(authority.certificate_pem(), former.certificate_pem());
+    // Clients trust the same CA and stay authenticated with their certificates.
+    assert_eq!(authority.certificate_pem(), replaced_ca.certificate_pem());
     let shown = handshake(&authority, "localhost", Some(&before)).unwrap();
     assert!(authority.admits_client(&shown.unwrap()));
-    let since = signed_by(&former, "since", days_later(now(), 1));
+    let since = signed_by(&replaced_ca, "since", days_later(now(), 1));
     assert!(!authority.admits_client(&der(&since.certificate_pem)));
     let own = authority.client("own", &[], now()).unwrap();
     assert!(authority.admits_client(&der(&own.certificate_pem)));
-    assert!(!former.has_signed(&own.certificate_pem));
-    // Nodes are trusted by the certificates that they have.
+    assert!(!replaced_ca.has_signed(&own.certificate_pem));
+    // Nodes are trusted with the certificates that they have.
     let trusted = authority.kubelet_serving_ca_pem();
     assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2);
 
-    // A year later nothing of it is left, and the cut was where it was.
+    // A year later everything of it has expired, and the replacement time is unchanged.
     let again = Authority::open(directory.path(), days_later(now(), 30)).unwrap();
     assert!(again.admits_client(&der(&before.certificate_pem)));
     assert!(!again.admits_client(&der(&since.certificate_pem)));
@@ -311,7 +311,7 @@ fn what_was_signed_before_authorities_were_separate_stays_good_and_nothing_since
 }
 
 #[test]
-fn a_new_directory_has_no_former_authority() {
+fn new_directory_has_no_replaced_ca() {
     let (directory, authority) = authority();
     for pem in [
         authority.client_ca_pem(),
@@ -325,7 +325,7 @@ fn a_new_directory_has_no_former_authority() {
 }
 
 #[test]
-fn a_clock_that_is_behind_changes_nothing() {
+fn clock_that_is_behind_changes_nothing() {
     let (directory, first) = authority();
     let names = ["localhost".to_owned()];
     let server = first.server(&names, now()).unwrap();
@@ -342,7 +342,7 @@ fn a_clock_that_is_behind_changes_nothing() {
 }
 
 #[test]
-fn no_cluster_begins_in_1970() {
+fn unset_clock_is_rejected_before_keys_are_created() {
     let directory = TempDir::new().unwrap();
     let error = Authority::open(directory.path(), Timestamp::from_secs(5)).unwrap_err();
     assert_eq!(
@@ -355,7 +355,7 @@ fn no_cluster_begins_in_1970() {
 }
 
 #[test]
-fn a_kubeconfig_has_everything_in_it() {
+fn kubeconfig_is_self_contained() {
     let (_directory, authority) = authority();
     let admin = authority.admin(now()).unwrap();
     let ca = authority.certificate_pem();

@@ -1,7 +1,7 @@
-//! Acting as somebody else: `kubectl --as`.
+//! Impersonation: `kubectl --as`.
 //!
-//! There are five ways to be allowed to, and the first that works counts. The narrow ones also ask
-//! whether this very request may be made in somebody else's name; the broad one is the old verb
+//! There are five modes, and the first that allows the request counts. The constrained modes also
+//! check whether this very request may be made as the other user; the legacy mode is the verb
 //! `impersonate`. Matches v1.36 apiserver/pkg/endpoints/filters/impersonation.
 
 use plimsoll_core::object::syntax::check_dns_subdomain;
@@ -16,21 +16,21 @@ use crate::auth::identity::{
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// From this many on, the right to all of them is tried first.
+/// From this number on, the permission for all of them is checked first.
 const MANY: usize = 4;
 
-/// A way to be allowed to act as somebody else.
+/// A mode of impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// A service account as the node its pod runs on.
+    /// A service account that impersonates the node of its pod.
     AssociatedNode,
     /// Any node.
     ArbitraryNode,
     /// Any service account.
     ServiceAccount,
-    /// Anybody else.
+    /// Any other user.
     UserInfo,
-    /// Everybody, for everything.
+    /// Any user, for any request.
     Legacy,
 }
 
@@ -42,7 +42,7 @@ const MODES: [Mode; 5] = [
     Mode::Legacy,
 ];
 
-/// The user to act as, if `requester` may make the request as `wanted`.
+/// The user to impersonate, if `requester` may make the request as `wanted`.
 pub fn impersonate(
     authorizer: &Authorizer,
     requester: &User,
@@ -65,7 +65,7 @@ pub fn impersonate(
             Err(error) => drop(first_error.get_or_insert(error)),
         }
     }
-    Err(first_error.expect("the legacy mode applies to everybody"))
+    Err(first_error.expect("the legacy mode applies to every user"))
 }
 
 impl Mode {
@@ -139,7 +139,7 @@ impl Attempt<'_> {
         Ok(user)
     }
 
-    /// Nodes and service accounts have fixed groups, unless others are asked for.
+    /// Nodes and service accounts have fixed groups, unless others are requested.
     fn check_name(&self, user: &mut User) -> Result<(), Forbidden> {
         let name = &self.wanted.name;
         let mut resource = Resource {
@@ -151,7 +151,7 @@ impl Attempt<'_> {
         let node = node_of(name).filter(|_| self.mode != Mode::Legacy);
         if let Some(node) = node {
             resource.resource = "nodes";
-            // Which of the nodes it is, is known from the token.
+            // The token names the node.
             resource.name = if self.mode == Mode::AssociatedNode {
                 "*"
             } else {
@@ -222,7 +222,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// The broad mode has names and groups in the core group.
+    /// The legacy mode has names and groups in the core group.
     fn name_group(&self) -> &'static str {
         if self.mode == Mode::Legacy {
             ""
@@ -282,7 +282,7 @@ fn node_of(user_name: &str) -> Option<&str> {
     check_dns_subdomain(node).is_empty().then_some(node)
 }
 
-/// Why the narrow modes do not take an extra; `None` if they do.
+/// Why the constrained modes do not accept an extra; `None` if they do.
 fn wrong_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

@@ -1,7 +1,8 @@
-//! May this user do that?
+//! Authorization: whether a user may make a request.
 //!
-//! `system:masters` may do everything; then the node authorizer is asked, then the roles. The
-//! first yes counts. Reading order: [`Authorizer`], `review` (the access reviews), `impersonate`.
+//! `system:masters` may do everything; then the node authorizer decides, then RBAC. The first that
+//! allows the request counts. Reading order: [`Authorizer`], `review` (the access reviews),
+//! `impersonate`.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ use super::identity::{MASTERS, User};
 use super::node::{self, NodeGraph};
 use super::rbac::{self, Grant, Malformed, Policy, PolicyKind};
 
-/// All that decides about requests, kept up to date from objects.
+/// The state of all authorizers, kept up to date from objects.
 #[derive(Debug)]
 pub struct Authorizer {
     policy: Policy,
@@ -28,35 +29,35 @@ pub struct Authorizer {
     node_rules: Vec<PolicyRule>,
 }
 
-/// What is decided about a request.
+/// The decision about a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// It may be done.
-    Allow(Because),
-    /// It may not: nobody allows it. Upstream calls this "no opinion".
+    /// The request is allowed.
+    Allow(AllowReason),
+    /// No authorizer allows it. Upstream calls this "no opinion".
     Deny {
-        /// What the authorizers have to say about it; mostly nothing.
+        /// The reasons of the authorizers; mostly empty.
         reason: String,
     },
 }
 
 /// Why a request is allowed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Because {
+pub enum AllowReason {
     /// The user is in `system:masters`.
     Masters,
-    /// The user is a kubelet, and this is its business.
+    /// The user is a kubelet, and the node authorizer allows the request.
     Node,
     /// A binding gives the user a role.
     Role(Grant),
 }
 
 /// The reason that an access review shows; for all but roles upstream shows none.
-impl fmt::Display for Because {
+impl fmt::Display for AllowReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Because::Masters | Because::Node => Ok(()),
-            Because::Role(grant) => write!(f, "RBAC: allowed by {grant}"),
+            AllowReason::Masters | AllowReason::Node => Ok(()),
+            AllowReason::Role(grant) => write!(f, "RBAC: allowed by {grant}"),
         }
     }
 }
@@ -72,8 +73,9 @@ impl Default for Authorizer {
 }
 
 impl Authorizer {
-    /// Takes note of any object as it is now; `None` when it is gone. Objects that have no say are
-    /// ignored, so that callers can pass everything. `namespace` is empty where there is none.
+    /// Updates the state from an object; `None` when it was deleted. Irrelevant objects are
+    /// ignored, so that callers can pass all of them. `namespace` is empty for cluster-scoped
+    /// objects.
     pub fn observe(
         &mut self,
         group: &str,
@@ -97,28 +99,28 @@ impl Authorizer {
         Ok(())
     }
 
-    /// Whether the user may do this.
+    /// Whether the user may make the request.
     pub fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
         if user.is_in(MASTERS) {
-            return Decision::Allow(Because::Masters);
+            return Decision::Allow(AllowReason::Masters);
         }
         let by_node = node::authorize(&self.graph, &self.node_rules, user, attributes);
         let Err(node_reason) = by_node else {
-            return Decision::Allow(Because::Node);
+            return Decision::Allow(AllowReason::Node);
         };
         match self.policy.allows(user, attributes) {
-            Ok(grant) => Decision::Allow(Because::Role(grant)),
+            Ok(grant) => Decision::Allow(AllowReason::Role(grant)),
             Err(reason) => {
                 let reasons = [node_reason, reason];
-                let said: Vec<String> = reasons.into_iter().filter(|r| !r.is_empty()).collect();
+                let reasons: Vec<String> = reasons.into_iter().filter(|r| !r.is_empty()).collect();
                 Decision::Deny {
-                    reason: said.join("\n"),
+                    reason: reasons.join("\n"),
                 }
             }
         }
     }
 
-    /// The same, as the 403 that the request is answered with.
+    /// The same, as the 403 for the response.
     pub fn check(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), Forbidden> {
         match self.authorize(user, attributes) {
             Decision::Allow(_) => Ok(()),
@@ -126,12 +128,12 @@ impl Authorizer {
         }
     }
 
-    /// What the user may do in a namespace, for `SelfSubjectRulesReview`.
+    /// The permissions of the user in a namespace, for `SelfSubjectRulesReview`.
     pub fn rules_review(&self, user: &User, namespace: &str) -> SubjectRulesReviewStatus {
         rbac::rules_review(&self.policy, user, namespace)
     }
 
-    /// The roles and bindings, for the checks on writing them.
+    /// The roles and bindings, for escalation checks.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }

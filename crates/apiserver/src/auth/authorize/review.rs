@@ -1,4 +1,4 @@
-//! The access reviews: `kubectl auth can-i`, and servers that ask on behalf of their users.
+//! The access reviews: `kubectl auth can-i`, and API servers that check permissions of their users.
 //!
 //! Matches v1.36 pkg/registry/authorization and pkg/apis/authorization/validation.
 
@@ -17,10 +17,10 @@ use super::{Authorizer, Decision};
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::identity::User;
 
-/// A review that asks nothing sensible: 422.
+/// The 422 for an invalid review.
 pub type ReviewProblems = Vec<Problem>;
 
-/// Answers a `SelfSubjectAccessReview`: may the asking user do this?
+/// Handles a `SelfSubjectAccessReview`: whether the caller may do this.
 pub fn review_self(
     authorizer: &Authorizer,
     user: &User,
@@ -40,10 +40,10 @@ pub fn review_self(
     }
     let resource = spec.resource_attributes.as_ref();
     let path = spec.non_resource_attributes.as_ref();
-    Ok(answer(authorizer, user, resource, path))
+    Ok(evaluate(authorizer, user, resource, path))
 }
 
-/// Answers a `SubjectAccessReview`: may that user do this?
+/// Handles a `SubjectAccessReview`: whether that user may do this.
 pub fn review_subject(
     authorizer: &Authorizer,
     metadata: &ObjectMeta,
@@ -54,10 +54,10 @@ pub fn review_subject(
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(answer_subject(authorizer, spec))
+    Ok(evaluate_subject(authorizer, spec))
 }
 
-/// Answers a `LocalSubjectAccessReview`: the same for one namespace, that of its metadata.
+/// Handles a `LocalSubjectAccessReview`: the same for the namespace in its metadata.
 pub fn review_local(
     authorizer: &Authorizer,
     metadata: &ObjectMeta,
@@ -71,9 +71,9 @@ pub fn review_local(
     let rule = "must be empty except for namespace";
     check_metadata(&without_namespace, rule, &mut problems);
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let asked = spec.resource_attributes.as_ref();
-    let asked = asked.map(|resource| resource.namespace.as_deref().unwrap_or_default());
-    if let Some(other) = asked.filter(|asked| *asked != namespace) {
+    let requested = spec.resource_attributes.as_ref();
+    let requested = requested.map(|resource| resource.namespace.as_deref().unwrap_or_default());
+    if let Some(other) = requested.filter(|requested| *requested != namespace) {
         let path = "spec.resourceAttributes.namespace";
         problems.push(Problem::invalid(
             path,
@@ -88,7 +88,7 @@ pub fn review_local(
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(answer_subject(authorizer, spec))
+    Ok(evaluate_subject(authorizer, spec))
 }
 
 fn subject_problems(spec: &SubjectAccessReviewSpec) -> ReviewProblems {
@@ -170,7 +170,7 @@ fn check_selectors(resource: Option<&ResourceAttributes>, problems: &mut ReviewP
     }
 }
 
-fn answer_subject(
+fn evaluate_subject(
     authorizer: &Authorizer,
     spec: &SubjectAccessReviewSpec,
 ) -> SubjectAccessReviewStatus {
@@ -182,10 +182,10 @@ fn answer_subject(
     };
     let resource = spec.resource_attributes.as_ref();
     let path = spec.non_resource_attributes.as_ref();
-    answer(authorizer, &user, resource, path)
+    evaluate(authorizer, &user, resource, path)
 }
 
-fn answer(
+fn evaluate(
     authorizer: &Authorizer,
     user: &User,
     resource: Option<&ResourceAttributes>,
@@ -199,15 +199,16 @@ fn answer(
             let path = given(&path.and_then(|path| path.path.clone()));
             authorizer.authorize(user, &Attributes::path(&verb, &path))
         }
-        Some(asked) => {
-            let selector = asked.field_selector.as_ref();
+        Some(requested) => {
+            let selector = requested.field_selector.as_ref();
             let selector = selector.map(field_requirements).unwrap_or_default();
             evaluation_errors.extend(selector.ignored("fieldSelector"));
-            evaluation_errors.extend(ignored_labels(asked));
+            evaluation_errors.extend(ignored_labels(requested));
             let text = |part: &'_ Option<String>| part.clone().unwrap_or_default();
-            let (group, resource) = (text(&asked.group), text(&asked.resource));
-            let (subresource, namespace) = (text(&asked.subresource), text(&asked.namespace));
-            let (name, verb) = (text(&asked.name), text(&asked.verb));
+            let (group, resource) = (text(&requested.group), text(&requested.resource));
+            let (subresource, namespace) =
+                (text(&requested.subresource), text(&requested.namespace));
+            let (name, verb) = (text(&requested.name), text(&requested.verb));
             let resource = Resource {
                 group: &group,
                 resource: &resource,
@@ -232,7 +233,7 @@ fn answer(
     }
 }
 
-/// What could be understood of a field selector. Leaving out the rest asks for more, not less.
+/// The parsed part of a field selector. Leaving out the rest requests more, not less.
 #[derive(Debug, Default)]
 struct Selector {
     understood: Vec<FieldRequirement>,
@@ -278,10 +279,10 @@ fn field_requirements(selector: &FieldSelectorAttributes) -> Selector {
     found
 }
 
-/// No authorizer here looks at labels; whether they can be read is told all the same.
-fn ignored_labels(asked: &ResourceAttributes) -> Option<String> {
+/// No authorizer here uses labels; errors in them are reported all the same.
+fn ignored_labels(requested: &ResourceAttributes) -> Option<String> {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
-    let selector = asked.label_selector.as_ref()?;
+    let selector = requested.label_selector.as_ref()?;
     let raw = selector
         .raw_selector
         .as_deref()

@@ -43,11 +43,11 @@ fn read_pods() -> Value {
 }
 
 #[test]
-fn masters_may_do_everything_and_roles_allow_the_rest() {
+fn masters_are_allowed_everything_and_others_by_roles() {
     let authorizer = authorizer("alice", read_pods());
     let root = User::new("root", &[MASTERS]);
     let allowed = authorizer.authorize(&root, &pods("explode", "p"));
-    assert_eq!(allowed, Decision::Allow(Because::Masters));
+    assert_eq!(allowed, Decision::Allow(AllowReason::Masters));
     let alice = User::new("alice", &[]);
     assert_eq!(authorizer.check(&alice, &pods("list", "")), Ok(()));
     assert_eq!(
@@ -68,7 +68,7 @@ fn masters_may_do_everything_and_roles_allow_the_rest() {
 }
 
 #[test]
-fn a_kubelets_denial_gives_all_reasons() {
+fn denial_of_a_kubelet_lists_all_reasons() {
     let mut authorizer = Authorizer::default();
     let binding = binding("b", "system:node:n1", "gone");
     authorizer
@@ -80,7 +80,7 @@ fn a_kubelets_denial_gives_all_reasons() {
         .unwrap();
     let kubelet = User::new("system:node:n1", &[NODES]);
     let allowed = authorizer.authorize(&kubelet, &pods("get", "p"));
-    assert_eq!(allowed, Decision::Allow(Because::Node));
+    assert_eq!(allowed, Decision::Allow(AllowReason::Node));
     assert_eq!(
         authorizer
             .check(&kubelet, &pods("list", ""))
@@ -102,7 +102,7 @@ fn self_review(authorizer: &Authorizer, review: Value) -> Result<Value, String> 
 }
 
 #[test]
-fn reviews_answer_with_the_reason() {
+fn reviews_return_the_reason() {
     let authorizer = authorizer("alice", read_pods());
     let ask = |attributes: Value| self_review(&authorizer, json!({ "spec": attributes }));
     let pods = |verb: &str| {
@@ -128,7 +128,7 @@ fn reviews_answer_with_the_reason() {
 }
 
 #[test]
-fn selectors_that_cannot_be_read_are_ignored_and_told() {
+fn invalid_selectors_are_ignored_and_reported() {
     let authorizer = Authorizer::default();
     let ask = |selectors: Value| {
         let mut attributes = json!({"resource": "pods", "verb": "list"});
@@ -168,7 +168,7 @@ fn selectors_that_cannot_be_read_are_ignored_and_told() {
 }
 
 #[test]
-fn reviews_that_ask_nothing_sensible_are_invalid() {
+fn reviews_without_attributes_are_invalid() {
     let authorizer = Authorizer::default();
     let path = json!({"path": "/", "verb": "get"});
     let resource = json!({"resource": "pods", "verb": "get", "namespace": "ns"});
@@ -211,7 +211,7 @@ fn act_as(authorizer: &Authorizer, requester: &User, wanted: &User) -> Result<Us
 }
 
 #[test]
-fn the_old_verb_allows_acting_as_users_groups_and_accounts() {
+fn impersonate_verb_allows_users_groups_and_service_accounts() {
     let authorizer = authorizer(
         "alice",
         json!([
@@ -243,7 +243,7 @@ fn the_old_verb_allows_acting_as_users_groups_and_accounts() {
     assert_eq!(acting.groups, groups);
     let nobody = act_as(&authorizer, &alice, &User::new("system:anonymous", &[])).unwrap();
     assert_eq!(nobody.groups, ["system:unauthenticated"]);
-    // Under the old verb a node is a user like any other.
+    // The legacy verb treats a node like any other user.
     let node = act_as(&authorizer, &alice, &User::new("system:node:n1", &[])).unwrap();
     assert_eq!(node.groups, ["system:authenticated"]);
 
@@ -261,7 +261,7 @@ fn the_old_verb_allows_acting_as_users_groups_and_accounts() {
 }
 
 #[test]
-fn the_narrow_verbs_allow_one_sort_of_user_for_one_sort_of_request() {
+fn constrained_impersonation_allows_one_type_of_user_and_request() {
     let narrow = |mode: &str, resource: &str| {
         json!([
             {"apiGroups": [""], "resources": ["pods"],

@@ -1,4 +1,4 @@
-//! One answer for a request: who is it?
+//! Authentication of a request.
 
 use plimsoll_core::object::timestamp::Timestamp;
 
@@ -6,7 +6,7 @@ use super::{CertificateError, User, user_of_certificate};
 use crate::auth::Objects;
 use crate::auth::token::{Authenticator, TokenError};
 
-/// What a request offers as proof.
+/// The credentials of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Credentials<'a> {
     /// The client certificate (DER) that the TLS layer has verified.
@@ -15,10 +15,10 @@ pub struct Credentials<'a> {
     pub token: Option<&'a str>,
 }
 
-/// Credentials were offered and are no good: 401, never anonymous.
+/// The credentials are invalid: 401, never anonymous.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthenticated {
-    /// The certificate names nobody.
+    /// The certificate names no user.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// The token is unknown, expired or revoked.
@@ -26,8 +26,8 @@ pub enum Unauthenticated {
     Token(#[from] TokenError),
 }
 
-/// Who a request comes from. Credentials that prove nothing are an error; none at all is
-/// [`User::anonymous`]. A certificate counts before a token, as upstream has it.
+/// The user of a request. Invalid credentials are an error; a request without any is
+/// [`User::anonymous`]. A certificate takes precedence over a token, as in upstream.
 pub fn authenticate(
     credentials: Credentials<'_>,
     tokens: &Authenticator,

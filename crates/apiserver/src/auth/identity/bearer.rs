@@ -1,9 +1,9 @@
-//! Tokens in headers.
+//! Bearer tokens in headers.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// What a WebSocket subprotocol begins with when it is a token.
+/// The prefix of a WebSocket subprotocol that is a token.
 const WEB_SOCKET_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// The token of an `Authorization` header, if it is a bearer token.
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_socket_token_needs_another_protocol_beside_it() {
+    fn websocket_token_needs_another_subprotocol() {
         let with = |text: &str| {
             let encoded = URL_SAFE_NO_PAD.encode(text);
             format!("{WEB_SOCKET_PREFIX}{encoded}")

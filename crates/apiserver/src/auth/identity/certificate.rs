@@ -31,7 +31,7 @@ pub enum CertificateError {
 /// The user that a certificate (DER) names: the common name, with the organisations as groups.
 ///
 /// The certificate must already have been verified: signed by the authority, valid now, meant for
-/// clients. `None` where there is no common name; such a client counts as nobody.
+/// clients. `None` if it has no common name; such a client is anonymous.
 ///
 /// Matches v1.36 apiserver/pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
 pub fn user_of_certificate(der: &[u8]) -> Result<Option<User>, CertificateError> {

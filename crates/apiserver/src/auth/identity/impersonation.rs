@@ -1,6 +1,6 @@
-//! The headers that ask to act as somebody else.
+//! The impersonation headers.
 //!
-//! Reading them grants nothing: `authorize::impersonate` decides.
+//! Parsing them grants nothing: `authorize::impersonate` decides.
 
 use plimsoll_core::problem::quoted;
 
@@ -11,16 +11,16 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Groups, a uid or extras are asked for, but no user name: 400 with this text.
+/// Groups, a uid or extras without a user name: 400 with this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("requested {} without impersonating a user name", go_literal(.0))]
 pub struct WithoutUser(User);
 
-/// The user that the headers ask for; `None` where they ask for nobody.
+/// The user that the headers name; `None` if they name none.
 ///
 /// Names are compared without regard to case. The user is as written: no group is added yet.
 /// Matches v1.36 apiserver/pkg/endpoints/filters/impersonation, `processImpersonationHeaders`.
-pub fn wanted_user<'a>(
+pub fn requested_user<'a>(
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Option<User>, WithoutUser> {
     let mut wanted = User::default();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_headers_together_make_one_user() {
+    fn impersonation_headers_are_combined_into_one_user() {
         let headers = [
             ("Impersonate-User", "bob"),
             ("Impersonate-Group", "dev"),
@@ -120,15 +120,15 @@ mod tests {
             ("Impersonate-Extra-acme.io%2fteam", "b"),
             ("Accept", "*/*"),
         ];
-        let bob = wanted_user(headers).unwrap().unwrap();
+        let bob = requested_user(headers).unwrap().unwrap();
         assert_eq!((bob.name.as_str(), bob.uid.as_str()), ("bob", "u1"));
         assert_eq!(bob.groups, ["dev", "ops"]);
         assert_eq!(bob.extra["acme.io/team"], ["a", "b"]);
-        assert_eq!(wanted_user([("Accept", "*/*")]), Ok(None));
+        assert_eq!(requested_user([("Accept", "*/*")]), Ok(None));
     }
 
     #[test]
-    fn a_wrong_escape_stays_as_written() {
+    fn invalid_escape_is_kept_verbatim() {
         for key in ["a%", "a%2", "a%zz", "a%+1", "a%ff"] {
             assert_eq!(unescaped(key), key);
         }
@@ -136,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_a_user_are_refused_with_upstreams_text() {
-        let error = wanted_user([("Impersonate-Group", "dev")]).unwrap_err();
+    fn groups_without_a_user_are_rejected_with_upstream_message() {
+        let error = requested_user([("Impersonate-Group", "dev")]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"dev\"}, \

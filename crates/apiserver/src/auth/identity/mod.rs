@@ -1,7 +1,7 @@
-//! Users: a name, groups, and what else is known about them.
+//! Users: a name, groups, and further attributes.
 //!
-//! Reading order: `certificate` (from a verified client certificate), `bearer` (tokens in
-//! headers), `authenticate` (one answer for a request), `impersonation` (acting as another).
+//! Reading order: `certificate` (from a verified client certificate), `bearer` (tokens in headers),
+//! `authenticate` (the user of a request), `impersonation` (the headers of `kubectl --as`).
 
 use std::collections::BTreeMap;
 
@@ -16,48 +16,48 @@ mod impersonation;
 pub use authenticate::{Credentials, Unauthenticated, authenticate};
 pub use bearer::{WebSocketToken, token_from_header, token_from_web_socket_protocols};
 pub use certificate::{CertificateError, user_of_certificate};
-pub use impersonation::{WithoutUser, wanted_user};
+pub use impersonation::{WithoutUser, requested_user};
 
-/// The name of whoever gives no credentials.
+/// The name of a user without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of everybody with valid credentials.
+/// The group of all users with valid credentials.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody without credentials.
+/// The group of all users without credentials.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group that may do everything, whatever the roles say.
+/// The group that may do everything, whatever the roles grant.
 pub const MASTERS: &str = "system:masters";
-/// The group of machines that show a join token.
+/// The group of machines with a join token.
 pub const BOOTSTRAPPERS: &str = "system:bootstrappers";
 /// The group of kubelets.
 pub const NODES: &str = "system:nodes";
 /// The group of all service accounts.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-/// What a kubelet's user name begins with.
+/// The prefix of a kubelet's user name.
 pub const NODE_USER_PREFIX: &str = "system:node:";
 
-/// Which certificate or token was used.
+/// The extra key that identifies the certificate or token.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 pub(crate) const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 pub(crate) const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 pub(crate) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 pub(crate) const NODE_UID: &str = "authentication.kubernetes.io/node-uid";
 
-/// Who a request comes from.
+/// The user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name: `alice`, `system:node:n1`, `system:serviceaccount:default:web`.
     pub name: String,
-    /// What tells two users of the same name apart; often empty.
+    /// Distinguishes users of the same name; often empty.
     pub uid: String,
     /// The groups, in the order in which the credentials name them.
     pub groups: Vec<String>,
-    /// More facts by key.
+    /// Further attributes by key.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// A user of that name and those groups, and nothing else.
+    /// A user with that name and those groups.
     pub fn new(name: impl Into<String>, groups: &[&str]) -> User {
         User {
             name: name.into(),
@@ -66,12 +66,12 @@ impl User {
         }
     }
 
-    /// Whoever gives no credentials.
+    /// A user without credentials.
     pub fn anonymous() -> User {
         User::new(ANONYMOUS, &[UNAUTHENTICATED])
     }
 
-    /// The user a service account acts as.
+    /// The user of a service account.
     pub fn service_account(namespace: &str, name: &str, uid: &str) -> User {
         User {
             name: service_account_user_name(namespace, name),
@@ -86,7 +86,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// The node that this user is the kubelet of; an empty name is a kubelet that gives none.
+    /// The node whose kubelet this user is; an empty name is a kubelet without one.
     ///
     /// Matches v1.36 pkg/auth/nodeidentifier/default.go.
     pub fn node_name(&self) -> Option<&str> {
@@ -94,7 +94,7 @@ impl User {
         self.is_in(NODES).then_some(name)
     }
 
-    /// The user as everybody who has proved who they are: in `system:authenticated`.
+    /// The user after authentication: in `system:authenticated`.
     #[must_use]
     pub fn authenticated(mut self) -> User {
         let is_marked = self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED);
@@ -104,7 +104,7 @@ impl User {
         self
     }
 
-    /// The only value of an extra key; `None` where there are more or none.
+    /// The only value of an extra key; `None` if there are several or none.
     pub(crate) fn only_extra(&self, key: &str) -> Option<&str> {
         match self.extra.get(key).map(Vec::as_slice) {
             Some([only]) => Some(only),
@@ -112,7 +112,7 @@ impl User {
         }
     }
 
-    /// The user as the reviews show it.
+    /// The user in the form of the reviews.
     pub fn to_api(&self) -> UserInfo {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         UserInfo {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubelet_is_known_by_name_and_group_together() {
+    fn kubelet_is_identified_by_name_and_group() {
         assert_eq!(
             User::new("system:node:n1", &[NODES]).node_name(),
             Some("n1")
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authenticated_group_is_added_once_and_never_to_the_anonymous() {
+    fn authenticated_group_is_added_once_and_never_to_anonymous() {
         let alice = User::new("alice", &["dev"]).authenticated();
         assert_eq!(alice.groups, ["dev", AUTHENTICATED]);
         assert_eq!(alice.clone().authenticated(), alice);

@@ -1,4 +1,4 @@
-//! Whom a kubelet's tokens may be for: those that its pods mount tokens for.
+//! The audiences of tokens that a kubelet may request: those that its pods mount tokens for.
 
 use plimsoll_core::problem::{joined, quoted};
 use serde_json::Value;
@@ -10,8 +10,8 @@ use crate::auth::authorize::{Authorizer, Decision};
 use crate::auth::identity::User;
 use crate::auth::{Objects, list, text};
 
-/// Whether the kubelet may ask for a token with these audiences for this pod. The error is the
-/// text of the refusal.
+/// Whether the kubelet may request a token with these audiences for this pod. The error is the
+/// text of the 403.
 ///
 /// Matches v1.36 plugin/pkg/admission/noderestriction, `validateNodeServiceAccountAudience`;
 /// in-tree volumes that upstream translates to CSI drivers are not followed.
@@ -78,7 +78,7 @@ fn is_audience_of_pod(
     }
 }
 
-/// The driver behind a claim; empty where there is none.
+/// The CSI driver of a claim; empty if there is none.
 fn driver_of_claim(namespace: &str, name: &str, objects: &dyn Objects) -> Result<String, String> {
     let claim = objects.object("", "persistentvolumeclaims", namespace, name);
     let claim = claim.ok_or_else(|| missing("persistentvolumeclaim", name))?;

@@ -1,4 +1,4 @@
-//! What a kubelet may ask for.
+//! The node authorizer: what a kubelet may request.
 //!
 //! Matches v1.36 plugin/pkg/auth/authorizer/node/node_authorizer.go, with its reasons.
 
@@ -6,15 +6,15 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use plimsoll_core::object::selector::FieldOperator;
 
 use super::NodeGraph;
-use super::graph::Sort;
+use super::graph::VertexType;
 use crate::auth::attributes::{Attributes, Resource, Target};
 use crate::auth::identity::User;
 use crate::auth::rbac::rule_allows;
 
-/// Why not; empty where there is nothing to say.
+/// The reason of a denial; may be empty.
 type Reason = String;
 
-/// Whether the node authorizer allows the request. `rules` is what all kubelets may do.
+/// Whether the node authorizer allows the request. `rules` are the permissions of all kubelets.
 pub fn authorize(
     graph: &NodeGraph,
     rules: &[PolicyRule],
@@ -43,17 +43,19 @@ pub fn authorize(
         resource,
     };
     match (resource.group, resource.resource) {
-        ("", "secrets") => request.read_needed(Sort::Secret),
-        ("", "configmaps") => request.read_needed(Sort::ConfigMap),
+        ("", "secrets") => request.read_needed(VertexType::Secret),
+        ("", "configmaps") => request.read_needed(VertexType::ConfigMap),
         ("", "persistentvolumeclaims") if resource.subresource == "status" => match request.verb {
-            "update" | "patch" => request.needed(Sort::VolumeClaim),
+            "update" | "patch" => request.needed(VertexType::VolumeClaim),
             _ => refuse("can only get/update/patch this type"),
         },
-        ("", "persistentvolumeclaims") => request.get(|r| r.needed(Sort::VolumeClaim)),
+        ("", "persistentvolumeclaims") => request.get(|r| r.needed(VertexType::VolumeClaim)),
         ("", "persistentvolumes") => {
             request.get(|r| r.reached(graph.needs_volume(node, resource.name)))
         }
-        ("resource.k8s.io", "resourceclaims") => request.get(|r| r.needed(Sort::ResourceClaim)),
+        ("resource.k8s.io", "resourceclaims") => {
+            request.get(|r| r.needed(VertexType::ResourceClaim))
+        }
         ("storage.k8s.io", "volumeattachments") => {
             request.get(|r| r.reached(graph.has_attachment(node, resource.name)))
         }
@@ -92,7 +94,7 @@ impl Request<'_> {
         check(self)
     }
 
-    fn read_needed(self, sort: Sort) -> Result<(), Reason> {
+    fn read_needed(self, vertex: VertexType) -> Result<(), Reason> {
         if !matches!(self.verb, "get" | "list" | "watch") {
             return refuse("can only read resources of this type");
         }
@@ -102,17 +104,17 @@ impl Request<'_> {
         if self.resource.namespace.is_empty() {
             return refuse("can only read namespaced object of this type");
         }
-        self.needed(sort)
+        self.needed(vertex)
     }
 
-    fn needed(self, sort: Sort) -> Result<(), Reason> {
+    fn needed(self, vertex: VertexType) -> Result<(), Reason> {
         let Resource {
             namespace, name, ..
         } = self.resource;
-        self.reached(self.graph.needs(self.node, sort, namespace, name))
+        self.reached(self.graph.needs(self.node, vertex, namespace, name))
     }
 
-    /// Allowed when the object is the node's, or needed by one of its pods.
+    /// Allowed if the object is the node's, or needed by one of its pods.
     fn reached(self, is_reached: bool) -> Result<(), Reason> {
         if self.resource.name.is_empty() {
             return refuse("No Object name found");
@@ -128,7 +130,7 @@ impl Request<'_> {
 
     fn service_account(self) -> Result<(), Reason> {
         if self.verb == "get" && self.resource.subresource.is_empty() {
-            return self.read_needed(Sort::ServiceAccount);
+            return self.read_needed(VertexType::ServiceAccount);
         }
         if self.verb != "create" || self.resource.name.is_empty() {
             return refuse("can only create tokens for individual service accounts");
@@ -136,7 +138,7 @@ impl Request<'_> {
         if self.resource.subresource != "token" {
             return refuse("can only create token subresource of serviceaccount");
         }
-        self.needed(Sort::ServiceAccount)
+        self.needed(VertexType::ServiceAccount)
     }
 
     fn lease(self) -> Result<(), Reason> {
@@ -146,7 +148,7 @@ impl Request<'_> {
         if self.resource.namespace != "kube-node-lease" {
             return refuse("can only access leases in the \"kube-node-lease\" system namespace");
         }
-        // The name is not known yet on create; the admission plugin looks at it.
+        // The name is not known yet on create; the admission plugin checks it.
         if self.verb != "create" && self.resource.name != self.node {
             return refuse("can only access node lease with the same name as the requesting node");
         }
@@ -203,9 +205,11 @@ impl Request<'_> {
 
     fn pod(self) -> Result<(), Reason> {
         match (self.resource.subresource, self.verb) {
-            ("", "get") => self.get(|request| request.needed(Sort::Pod)),
+            ("", "get") => self.get(|request| request.needed(VertexType::Pod)),
             ("", "list" | "watch") if self.selects_own_node() => Ok(()),
-            ("", "list" | "watch") if !self.resource.name.is_empty() => self.needed(Sort::Pod),
+            ("", "list" | "watch") if !self.resource.name.is_empty() => {
+                self.needed(VertexType::Pod)
+            }
             ("", "list" | "watch") => {
                 refuse("can only list/watch pods with spec.nodeName field selector")
             }
@@ -216,7 +220,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether the field selector has `spec.nodeName=` this node.
+    /// Whether the field selector contains `spec.nodeName=` this node.
     fn selects_own_node(self) -> bool {
         self.resource.field_selector.iter().any(|requirement| {
             requirement.field == "spec.nodeName"

@@ -1,4 +1,4 @@
-//! What is needed by the pods of each node.
+//! The objects that the pods of each node need.
 //!
 //! Matches v1.36 plugin/pkg/auth/authorizer/node/graph.go: secrets, config maps, claims and
 //! accounts lead to pods, volumes and their secrets to claims, and pods to nodes.
@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::references;
 use crate::auth::text;
 
-/// The sorts of objects that a pod can need.
+/// The types of objects that a pod can need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Sort {
+pub(super) enum VertexType {
     ConfigMap,
     Secret,
     ServiceAccount,
@@ -21,17 +21,17 @@ pub(super) enum Sort {
     Pod,
 }
 
-/// An object that is needed: its sort, namespace and name.
-type Needed = (Sort, String, String);
+/// An object that is needed: its type, namespace and name.
+type Needed = (VertexType, String, String);
 
 /// A namespace and a name.
 type Name = (String, String);
 
-/// Who needs what, kept up to date from objects.
+/// Which pods need which objects, kept up to date from objects.
 #[derive(Debug, Default)]
 pub struct NodeGraph {
     pods: HashMap<Name, Pod>,
-    /// For each object, the nodes whose pods need it, and how many of them do.
+    /// For each object, the nodes whose pods need it, with the number of those pods.
     needs: HashMap<Needed, BTreeMap<String, usize>>,
     volumes: HashMap<String, Volume>,
     /// For each secret, the volumes that need it.
@@ -55,7 +55,7 @@ struct Volume {
 }
 
 impl NodeGraph {
-    /// Takes note of a pod as it is now; `None` when it is gone. Pods without a node need nothing.
+    /// Updates the graph from a pod; `None` when it was deleted. Pods without a node need nothing.
     pub fn observe_pod(&mut self, namespace: &str, name: &str, pod: Option<&Value>) {
         let bound = pod.filter(|pod| !text(pod, "/spec/nodeName").is_empty());
         let new = bound.map(|pod| Pod::new(namespace, name, pod));
@@ -93,7 +93,7 @@ impl NodeGraph {
         }
     }
 
-    /// Takes note of a persistent volume as it is now; `None` when it is gone.
+    /// Updates the graph from a persistent volume; `None` when it was deleted.
     pub fn observe_volume(&mut self, name: &str, volume: Option<&Value>) {
         if let Some(old) = self.volumes.remove(name) {
             for secret in old.secrets {
@@ -124,26 +124,32 @@ impl NodeGraph {
         self.volumes.insert(name.to_owned(), new);
     }
 
-    /// Takes note of a volume attachment as it is now; `None` when it is gone.
+    /// Updates the graph from a volume attachment; `None` when it was deleted.
     pub fn observe_attachment(&mut self, name: &str, attachment: Option<&Value>) {
         let node = attachment.map(|object| text(object, "/spec/nodeName"));
         set(&mut self.attachments, name, node);
     }
 
-    /// Takes note of a resource slice as it is now; `None` when it is gone.
+    /// Updates the graph from a resource slice; `None` when it was deleted.
     pub fn observe_slice(&mut self, name: &str, slice: Option<&Value>) {
         let node = slice.map(|object| text(object, "/spec/nodeName"));
         set(&mut self.slices, name, node);
     }
 
     /// Whether some pod on the node needs the object.
-    pub(super) fn needs(&self, node: &str, sort: Sort, namespace: &str, name: &str) -> bool {
-        let needed = (sort, namespace.to_owned(), name.to_owned());
+    pub(super) fn needs(
+        &self,
+        node: &str,
+        vertex: VertexType,
+        namespace: &str,
+        name: &str,
+    ) -> bool {
+        let needed = (vertex, namespace.to_owned(), name.to_owned());
         let is_direct = self
             .needs
             .get(&needed)
             .is_some_and(|nodes| nodes.contains_key(node));
-        if is_direct || sort != Sort::Secret {
+        if is_direct || vertex != VertexType::Secret {
             return is_direct;
         }
         let (_, namespace, name) = needed;
@@ -156,7 +162,7 @@ impl NodeGraph {
     pub(super) fn needs_volume(&self, node: &str, name: &str) -> bool {
         self.volumes.get(name).is_some_and(|volume| {
             let (namespace, claim) = &volume.claim;
-            self.needs(node, Sort::VolumeClaim, namespace, claim)
+            self.needs(node, VertexType::VolumeClaim, namespace, claim)
         })
     }
 
@@ -180,22 +186,22 @@ fn set(nodes: &mut HashMap<String, String>, name: &str, node: Option<&str>) {
 
 impl Pod {
     fn new(namespace: &str, name: &str, pod: &Value) -> Pod {
-        let object = |sort, name: &str| (sort, namespace.to_owned(), name.to_owned());
-        let mut needs = BTreeSet::from([object(Sort::Pod, name)]);
-        // A kubelet makes mirror pods itself; they must not open anything to it.
+        let object = |vertex, name: &str| (vertex, namespace.to_owned(), name.to_owned());
+        let mut needs = BTreeSet::from([object(VertexType::Pod, name)]);
+        // A kubelet creates mirror pods itself; they must not give it access to anything.
         if !references::is_mirror(pod) {
             let account = text(pod, "/spec/serviceAccountName");
             if !account.is_empty() {
-                needs.insert(object(Sort::ServiceAccount, account));
+                needs.insert(object(VertexType::ServiceAccount, account));
             }
             let secrets = references::secrets(pod).into_iter();
-            needs.extend(secrets.map(|name| object(Sort::Secret, name)));
+            needs.extend(secrets.map(|name| object(VertexType::Secret, name)));
             let config_maps = references::config_maps(pod).into_iter();
-            needs.extend(config_maps.map(|name| object(Sort::ConfigMap, name)));
+            needs.extend(config_maps.map(|name| object(VertexType::ConfigMap, name)));
             let claims = references::volume_claims(pod).into_iter();
-            needs.extend(claims.map(|name| object(Sort::VolumeClaim, &name)));
+            needs.extend(claims.map(|name| object(VertexType::VolumeClaim, &name)));
             let claims = references::resource_claims(pod).into_iter();
-            needs.extend(claims.map(|name| object(Sort::ResourceClaim, name)));
+            needs.extend(claims.map(|name| object(VertexType::ResourceClaim, name)));
         }
         Pod {
             node: text(pod, "/spec/nodeName").to_owned(),

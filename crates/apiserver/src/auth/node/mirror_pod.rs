@@ -1,5 +1,5 @@
-//! Pods that mirror what a kubelet runs on its own. A kubelet may make them, as long as they open
-//! nothing to it.
+//! Mirror pods of a kubelet's static pods. A kubelet may create them as long as they give it access
+//! to nothing.
 
 use plimsoll_core::problem::quoted;
 use serde_json::Value;
@@ -109,7 +109,7 @@ const PLAIN_VOLUMES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-/// Volumes that lead to objects of the API, and to which.
+/// Volumes that refer to API objects, with the type of object.
 const LEADING_VOLUMES: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -135,7 +135,7 @@ const LEADING_SOURCES: [(&str, &str); 5] = [
     ("podCertificate", "podcertificates"),
 ];
 
-/// What of the API the pod speaks of, if anything.
+/// The type of API object that the pod refers to, if any.
 ///
 /// Matches v1.36 pkg/api/pod/util.go, `HasAPIObjectReference`.
 fn api_reference(pod: &Value) -> Result<Option<&'static str>, String> {

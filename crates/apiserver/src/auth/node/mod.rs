@@ -1,13 +1,13 @@
-//! What a kubelet may do.
+//! The permissions of kubelets.
 //!
-//! A kubelet reads only what the pods on its node need, and writes only about itself and them: one
-//! broken node must not give away the cluster. Reading is decided before the object is known, by
-//! [`NodeGraph`] and [`authorize`]; writing is decided again with the object at hand, by
+//! A kubelet reads only what the pods on its node need, and writes only its own node and those
+//! pods: a compromised node must not compromise the cluster. Reads are decided before the object is
+//! known, by [`NodeGraph`] and [`authorize`]; writes are decided again with the object at hand, by
 //! [`restrict`].
 //!
-//! Reading order: `references` (what a pod speaks of), `graph` (who may reach it), `authorizer`,
-//! `restriction` (the admission plugin NodeRestriction), and parts of it: `mirror_pod`, `own_node`,
-//! `audience` (whom a kubelet's tokens may be for).
+//! Reading order: `references` (the objects a pod refers to), `graph` (which nodes need them),
+//! `authorizer`, `restriction` (the admission plugin NodeRestriction), and parts of it:
+//! `mirror_pod`, `own_node`, `audience` (the audiences of a kubelet's tokens).
 
 mod audience;
 mod authorizer;

@@ -1,4 +1,4 @@
-//! What a kubelet may change about its own node: nothing that steers pods to it.
+//! What a kubelet may change in its own Node object: nothing that attracts pods to it.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub(super) fn check_own_node(name: &str, write: &Write<'_>) -> Result<(), Denial
     }
 }
 
-/// The labels that differ and are not a kubelet's to set.
+/// The labels that differ and that a kubelet must not set.
 fn forbidden_labels<'a>(old: &'a Value, new: &'a Value) -> Vec<&'a str> {
     let labels = |object: &'a Value| {
         object

@@ -1,4 +1,4 @@
-//! What a pod and a volume speak of.
+//! The objects that a pod and a volume refer to.
 //!
 //! Matches v1.36 pkg/api/v1/pod/util.go and pkg/api/v1/persistentvolume/util.go.
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::auth::{list, text};
 
-/// The annotation of pods that mirror what a kubelet runs on its own.
+/// The annotation of mirror pods.
 pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
-/// Volumes that name a secret, and where.
+/// Volumes that name a secret, and at which path.
 const VOLUME_SECRETS: [(&str, &str); 11] = [
     ("azureFile", "/secretName"),
     ("cephfs", "/secretRef/name"),
@@ -26,7 +26,7 @@ const VOLUME_SECRETS: [(&str, &str); 11] = [
     ("csi", "/nodePublishSecretRef/name"),
 ];
 
-/// The names of secrets that the pod speaks of.
+/// The names of secrets that the pod refers to.
 pub(super) fn secrets(pod: &Value) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let pull = list(pod, "/spec/imagePullSecrets").iter();
@@ -57,7 +57,7 @@ pub(super) fn secrets(pod: &Value) -> BTreeSet<&str> {
     names
 }
 
-/// The names of config maps that the pod speaks of.
+/// The names of config maps that the pod refers to.
 pub(super) fn config_maps(pod: &Value) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for container in containers(pod) {
@@ -75,14 +75,14 @@ pub(super) fn config_maps(pod: &Value) -> BTreeSet<&str> {
     names
 }
 
-/// The names of volume claims that the pod speaks of.
+/// The names of volume claims that the pod refers to.
 pub(super) fn volume_claims(pod: &Value) -> Vec<String> {
     let volumes = list(pod, "/spec/volumes").iter();
     let names = volumes.filter_map(|volume| claim_of_volume(pod, volume));
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// The claim behind a volume. That of an ephemeral volume is named after pod and volume.
+/// The claim of a volume. An ephemeral volume's claim is named after pod and volume.
 pub(super) fn claim_of_volume(pod: &Value, volume: &Value) -> Option<String> {
     let is_given = |sort: &str| volume.get(sort).is_some_and(|source| !source.is_null());
     if is_given("persistentVolumeClaim") {
@@ -92,7 +92,7 @@ pub(super) fn claim_of_volume(pod: &Value, volume: &Value) -> Option<String> {
     is_given("ephemeral").then(name)
 }
 
-/// The names of resource claims that the pod speaks of and that exist.
+/// The names of resource claims that the pod refers to and that exist.
 pub(super) fn resource_claims(pod: &Value) -> Vec<&str> {
     let statuses = list(pod, "/status/resourceClaimStatuses");
     let claims = list(pod, "/spec/resourceClaims").iter();
@@ -113,7 +113,7 @@ pub(super) fn resource_claims(pod: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether the pod mirrors what a kubelet runs on its own.
+/// Whether the pod is a mirror pod.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     let annotations = pod.pointer("/metadata/annotations");
     annotations
@@ -134,7 +134,7 @@ fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
 pub(super) fn volume_secrets(volume: &Value) -> Vec<(String, String)> {
     let claim_namespace = text(volume, "/spec/claimRef/namespace");
     let spec = &volume["spec"];
-    // For most sorts the claim's namespace stands in for a missing one.
+    // For most types the claim's namespace is the default.
     let one = |source: &Value, namespace: &str, name: &str, or_of_claim: bool| {
         let namespace = match text(source, namespace) {
             "" if or_of_claim => claim_namespace,

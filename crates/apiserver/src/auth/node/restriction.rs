@@ -14,14 +14,14 @@ use crate::auth::signer::{KUBELET_CLIENT, KUBELET_SERVING};
 use crate::auth::signing_request::SigningRequest;
 use crate::auth::{Objects, text};
 
-/// What is done to the object.
+/// The operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is made.
+    /// The object is created.
     Create,
-    /// It is changed.
+    /// The object is updated.
     Update,
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
 }
 
@@ -35,16 +35,16 @@ impl Operation {
     }
 }
 
-/// A write that is about to happen. Absent texts are empty.
+/// A write that is about to happen. Absent strings are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// The API group.
     pub group: &'a str,
     /// The plural name.
     pub resource: &'a str,
-    /// The part after the name.
+    /// The subresource.
     pub subresource: &'a str,
     /// The namespace.
     pub namespace: &'a str,
@@ -52,17 +52,17 @@ pub struct Write<'a> {
     pub name: &'a str,
     /// The object that was sent; `Value::Null` on delete.
     pub object: &'a Value,
-    /// The object as it is; `Value::Null` on create.
+    /// The current object; `Value::Null` on create.
     pub old: &'a Value,
 }
 
-/// Why a kubelet may not do this.
+/// Why a kubelet may not write this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     /// 403; the caller puts `pods "web" is forbidden: ` before it.
     #[error("{0}")]
     Forbidden(String),
-    /// 404: what the write speaks of does not exist.
+    /// 404: an object that the write refers to does not exist.
     #[error("{resource} {} not found", quoted(.name))]
     NotFound {
         /// The plural name.
@@ -72,7 +72,7 @@ pub enum Denial {
     },
 }
 
-/// Whether the user may do this. Users who are not kubelets may, as far as this rule goes.
+/// Whether the user may write this. This plugin restricts kubelets only.
 pub fn restrict(
     user: &User,
     write: &Write<'_>,
@@ -177,7 +177,7 @@ fn pod_status(node: &str, write: &Write<'_>) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Whether both have the same there; nothing, null and empty are the same.
+/// Whether both have the same value there; absent, null and empty are the same.
 pub(super) fn same(old: &Value, new: &Value, pointer: &str) -> bool {
     let part = |object: &Value| {
         let part = object.pointer(pointer).cloned().unwrap_or_default();
@@ -205,7 +205,7 @@ fn pod_eviction(node: &str, write: &Write<'_>, objects: &dyn Objects) -> Result<
     Ok(())
 }
 
-/// Everything but the capacity and the conditions stays as it is.
+/// Everything except the capacity and the conditions must stay as it is.
 fn claim_status(node: &str, write: &Write<'_>) -> Result<(), Denial> {
     if write.operation != Operation::Update {
         let operation = quoted(write.operation.as_str());
@@ -243,15 +243,15 @@ fn claim_status(node: &str, write: &Write<'_>) -> Result<(), Denial> {
 /// The pod that a kubelet's token is bound to: one of its own.
 fn token_pod(node: &str, write: &Write<'_>, objects: &dyn Objects) -> Result<Value, Denial> {
     let forbidden = |reason: String| Err(Denial::Forbidden(reason));
-    let said = |part| text(write.object, part);
-    let name = said("/spec/boundObjectRef/name");
-    let is_pod = said("/spec/boundObjectRef/apiVersion") == "v1"
-        && said("/spec/boundObjectRef/kind") == "Pod"
+    let value = |part| text(write.object, part);
+    let name = value("/spec/boundObjectRef/name");
+    let is_pod = value("/spec/boundObjectRef/apiVersion") == "v1"
+        && value("/spec/boundObjectRef/kind") == "Pod"
         && !name.is_empty();
     if !is_pod {
         return forbidden("node requested token not bound to a pod".to_owned());
     }
-    let uid = said("/spec/boundObjectRef/uid");
+    let uid = value("/spec/boundObjectRef/uid");
     if uid.is_empty() {
         return forbidden("node requested token with a pod binding without a uid".to_owned());
     }

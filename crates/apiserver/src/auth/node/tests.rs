@@ -107,7 +107,7 @@ fn ask(graph: &NodeGraph, user: &User, request: &str) -> Result<(), String> {
 }
 
 #[test]
-fn a_kubelet_reads_what_its_pods_need() {
+fn kubelet_reads_objects_that_its_pods_need() {
     let graph = graph();
     let allowed = [
         "get -/secrets ns/pull",
@@ -163,7 +163,7 @@ fn a_kubelet_reads_what_its_pods_need() {
 }
 
 #[test]
-fn a_kubelet_is_told_why_not() {
+fn denial_has_the_node_authorizers_reason() {
     let unrelated = "no relationship found between node 'n1' and this object";
     let one_only = "can only get individual resources of this type";
     let cases = [
@@ -287,7 +287,7 @@ fn a_kubelet_is_told_why_not() {
 }
 
 #[test]
-fn what_a_gone_or_moved_pod_needed_is_closed_again() {
+fn access_is_revoked_when_a_pod_is_deleted_or_moved() {
     let mut graph = graph();
     let second = |node: &str| {
         json!({"metadata": {"name": "q"}, "spec": {"nodeName": node,
@@ -398,7 +398,7 @@ fn mirror() -> Value {
 }
 
 #[test]
-fn a_kubelet_creates_only_mirror_pods_that_open_nothing() {
+fn kubelet_creates_only_mirror_pods_without_api_references() {
     const CREATE: &str = "CREATE -/pods ns/m";
     assert_eq!(admit(CREATE, &mirror(), &Value::Null), "");
     let itself = "node \"n1\" can only create pods with an owner reference set to itself";
@@ -491,7 +491,7 @@ fn a_kubelet_creates_only_mirror_pods_that_open_nothing() {
 }
 
 #[test]
-fn a_kubelet_deletes_evicts_and_reports_only_its_own_pods() {
+fn kubelet_deletes_evicts_and_updates_only_its_own_pods() {
     let none = &Value::Null;
     assert_eq!(admit("DELETE -/pods ns/p", none, none), "");
     assert_eq!(
@@ -548,7 +548,7 @@ fn a_kubelet_deletes_evicts_and_reports_only_its_own_pods() {
 }
 
 #[test]
-fn a_kubelet_changes_only_its_own_node_and_little_of_it() {
+fn kubelet_updates_only_allowed_fields_of_its_own_node() {
     let node = |labels: Value| json!({"metadata": {"name": "n1", "labels": labels}, "spec": {}});
     let plain = node(json!({}));
     let fine = node(
@@ -600,7 +600,7 @@ fn a_kubelet_changes_only_its_own_node_and_little_of_it() {
 }
 
 #[test]
-fn a_kubelet_asks_for_tokens_of_its_pods_only() {
+fn kubelet_requests_tokens_only_for_its_pods() {
     const CREATE: &str = "CREATE -/serviceaccounts/token ns/account";
     let request = |name: &str, uid: &str, audiences: &[&str]| {
         json!({"spec": {"audiences": audiences, "boundObjectRef": {"apiVersion": "v1",
@@ -636,7 +636,7 @@ fn a_kubelet_asks_for_tokens_of_its_pods_only() {
 }
 
 #[test]
-fn a_kubelets_leases_slices_claims_and_signing_requests_are_its_own() {
+fn kubelet_accesses_only_its_own_leases_slices_claims_and_csrs() {
     let none = &Value::Null;
     let named = |name: &str| json!({"metadata": {"name": name}, "spec": {"nodeName": name}});
     let lease = "can only access node lease with the same name as the requesting node";
@@ -738,7 +738,7 @@ fn a_kubelets_leases_slices_claims_and_signing_requests_are_its_own() {
 }
 
 #[test]
-fn only_kubelets_are_restricted() {
+fn node_restriction_applies_to_kubelets_only() {
     let none = &Value::Null;
     let alice = User::new("alice", &[]);
     assert_eq!(

@@ -1,15 +1,15 @@
-//! Cluster roles put together from others: `admin`, `edit` and `view`.
+//! Aggregated cluster roles: `admin`, `edit` and `view`.
 //!
-//! Matches v1.36 pkg/controller/clusterroleaggregation. Upstream's controller writes the rules
-//! into the role, round after round until nothing changes; here they are what those rounds end at,
-//! and count at once.
+//! Matches v1.36 pkg/controller/clusterroleaggregation. Upstream's controller writes the rules into
+//! the role, round after round until nothing changes; here the result of those rounds is computed
+//! directly and takes effect at once.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use plimsoll_core::object::selector::LabelSelector;
 
-/// The rules of each role that gathers others, by name.
+/// The rules of each aggregated role, by name.
 pub(super) fn gathered(roles: &BTreeMap<String, ClusterRole>) -> BTreeMap<String, Vec<PolicyRule>> {
     let gatherers = roles
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn gathered(roles: &BTreeMap<String, ClusterRole>) -> BTreeMap<String
     done
 }
 
-/// The roles that the selectors choose, selector by selector.
+/// The roles that the selectors match, selector by selector.
 fn parts_of<'a>(
     own_name: &str,
     role: &ClusterRole,
@@ -36,7 +36,7 @@ fn parts_of<'a>(
     let selectors = rule.and_then(|rule| rule.cluster_role_selectors.as_deref());
     let mut names = Vec::new();
     for selector in selectors.unwrap_or_default() {
-        // A selector that cannot be read chooses nothing.
+        // A selector that cannot be parsed matches nothing.
         let Ok(selector) = LabelSelector::from_api(Some(selector)) else {
             continue;
         };
@@ -50,7 +50,7 @@ fn parts_of<'a>(
     names
 }
 
-/// Adds the rules of all parts of a role, each once. Roles that gather each other are met once.
+/// Adds the rules of all parts of a role, each once. Cycles are cut at the first repetition.
 fn gather<'a>(
     name: &str,
     parts: &BTreeMap<&str, Vec<&'a str>>,

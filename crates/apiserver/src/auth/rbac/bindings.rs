@@ -1,4 +1,4 @@
-//! Bindings of one scope, the cluster or a namespace, found by user and by group.
+//! Bindings of one scope, the cluster or a namespace, indexed by user and by group.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,16 +9,16 @@ use plimsoll_core::problem::quoted;
 
 use crate::auth::identity::{User, service_account_user_name};
 
-/// A binding of either sort.
+/// A RoleBinding or ClusterRoleBinding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
-    /// Empty for a binding of the whole cluster.
+    /// Empty for a cluster role binding.
     pub namespace: String,
     /// The name.
     pub name: String,
     /// The role.
     pub role: RoleRef,
-    /// Who has it.
+    /// The subjects.
     pub subjects: Vec<Subject>,
 }
 
@@ -44,7 +44,7 @@ impl Bindings {
         self.by_name.is_empty()
     }
 
-    /// Puts a binding in the place of the one of that name; `None` removes it.
+    /// Replaces the binding of that name; `None` removes it.
     pub(super) fn set(&mut self, name: &str, binding: Option<Binding>) {
         if let Some(old) = self.by_name.remove(name) {
             for (key, is_group) in old.keys() {
@@ -94,7 +94,7 @@ impl Bindings {
         by_user.chain(by_group)
     }
 
-    /// The grant through the first of the binding's subjects that is the user.
+    /// The grant through the first subject of the binding that matches the user.
     pub(super) fn grant(&self, binding: &Arc<Binding>, user: &User) -> Grant {
         let places = self
             .places(user)
@@ -115,10 +115,10 @@ impl Binding {
     }
 }
 
-/// The user or group name that a subject is about, and whether it is a group.
+/// The user or group name of a subject, and whether it is a group.
 ///
-/// A service account without a namespace is one of the binding's own; in a binding of the whole
-/// cluster it is nobody.
+/// A service account without a namespace is one of the binding's own; in a cluster role binding it
+/// matches no user.
 fn key_of(subject: &Subject, namespace: &str) -> Option<(String, bool)> {
     match subject.kind.as_str() {
         "User" => Some((subject.name.clone(), false)),

@@ -1,4 +1,4 @@
-//! Whether rules that someone has are enough for rules that are to be granted.
+//! Whether a user's rules cover the rules that are to be granted.
 //!
 //! Matches v1.36 component-helpers/auth/rbac/validation/policy_comparator.go and
 //! pkg/registry/rbac/validation/policy_compact.go.
@@ -75,7 +75,7 @@ fn covers(rule: &PolicyRule, part: &PolicyRule) -> bool {
         && covers_names
 }
 
-/// Broken-down rules as a refusal lists them: verbs on the same thing in one line, sorted.
+/// Broken-down rules in the format of the error: verbs on the same resource in one line, sorted.
 pub(super) fn described(rules: &[PolicyRule]) -> String {
     let mut merged: Vec<PolicyRule> = Vec::new();
     for rule in rules {

@@ -1,7 +1,7 @@
-//! Who may write roles and bindings: nobody grants more than they have.
+//! Escalation checks on writing roles and bindings: no user grants more than it has.
 //!
-//! Matches v1.36 pkg/registry/rbac/*/policybased and pkg/registry/rbac/validation/rule.go. Those
-//! who may `escalate` a role or `bind` it are trusted with it.
+//! Matches v1.36 pkg/registry/rbac/*/policybased and pkg/registry/rbac/validation/rule.go. Users
+//! that may `escalate` a role or `bind` it are exempt.
 
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef,
@@ -21,11 +21,11 @@ use crate::auth::{quoted_list, text};
 pub enum PolicyKind {
     /// Rules for the whole cluster, or for any namespace.
     ClusterRole,
-    /// Who has a cluster role everywhere.
+    /// ClusterRoleBinding.
     ClusterRoleBinding,
     /// Rules for a namespace.
     Role,
-    /// Who has a role in a namespace.
+    /// RoleBinding.
     RoleBinding,
 }
 
@@ -55,21 +55,21 @@ impl PolicyKind {
 /// A role or binding that is about to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyWrite<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: PolicyKind,
     /// The namespace in the URL.
     pub namespace: &'a str,
     /// The name in the URL; empty on create.
     pub name: &'a str,
-    /// The object as it would be.
+    /// The new object.
     pub object: &'a Value,
-    /// The object as it is; `None` on create.
+    /// The current object; `None` on create.
     pub old: Option<&'a Value>,
 }
 
 /// Why a role or binding may not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EscalationError {
     /// 403.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
@@ -87,13 +87,17 @@ pub enum Refusal {
 }
 
 /// Whether the user may write this role or binding.
-pub fn check_write(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+pub fn check_write(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     if user.is_in(MASTERS) {
         return Ok(());
     }
     let changes_little = write
         .old
-        .is_some_and(|old| differs_for_collector_only(old, write.object));
+        .is_some_and(|old| only_gc_fields_differ(old, write.object));
     match write.kind {
         PolicyKind::Role | PolicyKind::ClusterRole => {
             if may_escalate(policy, user, write) || changes_little {
@@ -110,7 +114,11 @@ pub fn check_write(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Res
     }
 }
 
-fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+fn check_role(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     if write.kind == PolicyKind::Role {
         let role: Role = decode(write.object)?;
         return check_grant(policy, user, write, &role.rules.unwrap_or_default());
@@ -123,7 +131,7 @@ fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(
         role.rules.as_deref().unwrap_or_default(),
     )?;
     let old: Option<ClusterRole> = write.old.map(decode).transpose()?;
-    // Gathering can bring in anything.
+    // An aggregated role can contain anything.
     if gathers(&role) || old.as_ref().is_some_and(gathers) {
         let (owned, _) = policy.rules_for(user, write.namespace);
         if !uncovered(&owned, &full_authority()).is_empty() {
@@ -134,7 +142,11 @@ fn check_role(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(
     Ok(())
 }
 
-fn check_binding(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Result<(), Refusal> {
+fn check_binding(
+    policy: &Policy,
+    user: &User,
+    write: &PolicyWrite<'_>,
+) -> Result<(), EscalationError> {
     let (role, namespace) = match write.kind {
         PolicyKind::RoleBinding => {
             let binding: RoleBinding = decode(write.object)?;
@@ -150,27 +162,27 @@ fn check_binding(policy: &Policy, user: &User, write: &PolicyWrite<'_>) -> Resul
         "Role" => "roles",
         kind => {
             let text = format!("unsupported role reference kind: {}", quoted(kind));
-            return Err(Refusal::Malformed(text));
+            return Err(EscalationError::Malformed(text));
         }
     };
     if may_bind(policy, user, &role, resource, namespace) {
         return Ok(());
     }
     let rules = policy.rules_of(&role, namespace);
-    let rules = rules.map_err(|_| Refusal::NotFound {
+    let rules = rules.map_err(|_| EscalationError::NotFound {
         resource,
         name: role.name.clone(),
     })?;
     check_grant(policy, user, write, rules)
 }
 
-/// Whether the user has all that the rules would grant.
+/// Whether the user has all permissions that the rules would grant.
 fn check_grant(
     policy: &Policy,
     user: &User,
     write: &PolicyWrite<'_>,
     rules: &[PolicyRule],
-) -> Result<(), Refusal> {
+) -> Result<(), EscalationError> {
     let (owned, errors) = policy.rules_for(user, write.namespace);
     let missing = uncovered(&owned, rules);
     if missing.is_empty() {
@@ -189,8 +201,8 @@ fn check_grant(
     Err(forbidden(write, reason))
 }
 
-fn forbidden(write: &PolicyWrite<'_>, reason: String) -> Refusal {
-    Refusal::Forbidden(Forbidden {
+fn forbidden(write: &PolicyWrite<'_>, reason: String) -> EscalationError {
+    EscalationError::Forbidden(Forbidden {
         group: GROUP.to_owned(),
         resource: write.kind.resource().to_owned(),
         name: text(write.object, "/metadata/name").to_owned(),
@@ -244,9 +256,9 @@ fn full_authority() -> [PolicyRule; 2] {
     [resources, paths]
 }
 
-/// Whether only what the garbage collector writes differs: it must be able to delete a role that
-/// it could not grant.
-fn differs_for_collector_only(old: &Value, new: &Value) -> bool {
+/// Whether only fields that the garbage collector writes differ: it must be able to delete a role
+/// that it could not grant.
+fn only_gc_fields_differ(old: &Value, new: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();
         if let Some(metadata) = object
@@ -262,6 +274,6 @@ fn differs_for_collector_only(old: &Value, new: &Value) -> bool {
     without(old) == without(new)
 }
 
-fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, Refusal> {
-    T::deserialize(object).map_err(|error| Refusal::Malformed(error.to_string()))
+fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, EscalationError> {
+    T::deserialize(object).map_err(|error| EscalationError::Malformed(error.to_string()))
 }

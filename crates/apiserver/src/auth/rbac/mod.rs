@@ -1,12 +1,12 @@
-//! Roles and bindings: who may do what.
+//! RBAC: roles and bindings.
 //!
 //! Rules only add up; nothing denies. A request is answered from an index by subject: its cost
-//! grows with the bindings of its user and groups, not with those of the cluster.
+//! depends on the bindings of its user and groups, not on those of the cluster.
 //!
-//! Reading order: `rule` (what one rule allows), `cover` (whether rules are enough for others),
-//! `bindings` and `policy` (the index), `aggregate` (cluster roles put together from others), `escalation` (who
-//! may write roles and bindings), `standard` (those every cluster has), `reconcile` (putting them
-//! right at start), `rules_review` (`kubectl auth can-i --list`).
+//! Reading order: `rule` (what one rule allows), `cover` (whether rules cover others), `bindings`
+//! and `policy` (the index), `aggregate` (aggregated cluster roles), `escalation` (checks on
+//! writing roles and bindings), `standard` (the default ones), `reconcile` (restoring them at
+//! start), `rules_review` (`kubectl auth can-i --list`).
 
 mod aggregate;
 mod bindings;
@@ -19,7 +19,7 @@ mod rules_review;
 mod standard;
 
 pub use bindings::{Binding, Grant};
-pub use escalation::{PolicyKind, PolicyWrite, Refusal, check_write};
+pub use escalation::{EscalationError, PolicyKind, PolicyWrite, check_write};
 pub use policy::{Malformed, Policy};
 pub use reconcile::{Change, reconcile};
 pub use rule::rule_allows;

@@ -20,7 +20,7 @@ use crate::auth::identity::User;
 #[derive(Debug, Default)]
 pub struct Policy {
     cluster_roles: BTreeMap<String, ClusterRole>,
-    /// The rules of cluster roles that gather others.
+    /// The rules of aggregated cluster roles.
     gathered: BTreeMap<String, Vec<PolicyRule>>,
     /// By namespace, then by name.
     roles: HashMap<String, BTreeMap<String, Vec<PolicyRule>>>,
@@ -29,7 +29,7 @@ pub struct Policy {
     bindings: HashMap<String, Bindings>,
 }
 
-/// An object is not what its kind should be.
+/// An object that is not of its kind.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind:?} {name} cannot be read")]
 pub struct Malformed {
@@ -40,8 +40,8 @@ pub struct Malformed {
 }
 
 impl Policy {
-    /// Takes note of an object as it is now; `None` when it is gone. An object that cannot be
-    /// read grants nothing any more.
+    /// Updates the index from an object; `None` when it was deleted. An object that cannot be
+    /// decoded grants nothing any more.
     pub fn observe(
         &mut self,
         kind: PolicyKind,
@@ -128,7 +128,7 @@ impl Policy {
         }
     }
 
-    /// Whether some rule allows the request. The error is why roles could not be found, in
+    /// Whether some rule allows the request. The error lists roles that could not be found, in
     /// upstream's words; mostly it is empty.
     pub fn allows(&self, user: &User, attributes: &Attributes<'_>) -> Result<Grant, String> {
         let mut errors = BTreeSet::new();
@@ -152,7 +152,7 @@ impl Policy {
         })
     }
 
-    /// All rules that hold for a user in a namespace, and what could not be found.
+    /// All rules of a user in a namespace, and the errors.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut found, mut errors) = (Vec::new(), Vec::new());
         for bindings in self.scopes(namespace) {
@@ -193,9 +193,9 @@ impl Policy {
         Some(role.rules.as_deref().unwrap_or_default())
     }
 
-    /// The cluster roles whose stored rules are not what they gather, with the rules they should
-    /// have. Writing these is the work of upstream's aggregation controller.
-    pub fn stale_gatherers(&self) -> Vec<(&str, &[PolicyRule])> {
+    /// The cluster roles whose stored rules differ from their aggregated rules, with the latter.
+    /// Upstream's aggregation controller writes these.
+    pub fn stale_aggregated_roles(&self) -> Vec<(&str, &[PolicyRule])> {
         let stale = self.gathered.iter().filter(|(name, rules)| {
             let stored = self
                 .cluster_roles
@@ -216,7 +216,7 @@ impl Policy {
     }
 }
 
-/// What can be read; an object that cannot is as good as gone.
+/// The object if it can be decoded; one that cannot counts as deleted.
 fn decode<T: DeserializeOwned>(
     object: Option<&Value>,
 ) -> (Option<T>, Result<(), serde_json::Error>) {

@@ -1,6 +1,6 @@
-//! Putting the standard roles and bindings right when the server starts.
+//! Reconciling the default roles and bindings when the server starts.
 //!
-//! What an administrator has added stays; what is missing is put back. An object that carries
+//! Additions of an administrator stay; missing rules and subjects are added. An object with
 //! `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone. Matches v1.36
 //! component-helpers/auth/rbac/reconciliation without the removal of extra permissions.
 
@@ -19,12 +19,12 @@ use super::cover::uncovered;
 use super::{PolicyKind, Standard};
 use crate::auth::Objects;
 
-/// One write that puts a standard object right.
+/// One write that reconciles a default object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The object is missing.
     Create(PolicyKind, Value),
-    /// Something is missing in the object.
+    /// The object lacks something.
     Update(PolicyKind, Value),
     /// The binding is of another role, which cannot be changed: delete it, then create this.
     Recreate(PolicyKind, Value),
@@ -74,8 +74,8 @@ pub fn reconcile(standard: &Standard, existing: &dyn Objects) -> Vec<Change> {
     changes
 }
 
-/// What is to be done about one object. `merge` changes the existing object to have all that the
-/// standard one has; `None` means that it cannot.
+/// Compares one object. `merge` adds what the standard object has to the existing one; `None` means
+/// that it cannot.
 fn compared<T: Clone + PartialEq + Serialize + DeserializeOwned>(
     kind: PolicyKind,
     wanted: &T,
@@ -151,7 +151,7 @@ fn merged_binding(wanted: &RoleBinding, mut found: RoleBinding) -> Option<RoleBi
     Some(found)
 }
 
-/// `None` when the bindings are of different roles.
+/// `None` if the bindings refer to different roles.
 fn merge_subjects(
     wanted_role: &RoleRef,
     found_role: &RoleRef,
@@ -188,7 +188,7 @@ fn add_missing<'a, T: Clone + PartialEq + 'a>(
     }
 }
 
-/// What the object says about itself counts more than what the standard says.
+/// The object's own labels and annotations win over the standard ones.
 fn merge_metadata(wanted: &ObjectMeta, found: &mut ObjectMeta) {
     let merge = |wanted: &Option<BTreeMap<String, String>>,
                  found: &mut Option<BTreeMap<String, String>>| {

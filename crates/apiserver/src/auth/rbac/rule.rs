@@ -50,7 +50,7 @@ fn names_resource(rules: &[String], resource: &Resource<'_>) -> bool {
     })
 }
 
-/// A rule without names is about all of them; `create` and `list` have none.
+/// A rule without names applies to all of them; `create` and `list` have no name.
 fn names_object(rules: &[String], name: &str) -> bool {
     rules.is_empty() || has(rules, name)
 }
@@ -60,7 +60,7 @@ pub(super) fn path_covers(rule: &str, path: &str) -> bool {
     rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }
 
-/// The rule in one line, as refusals show it.
+/// The rule in one line, as in error messages.
 pub(super) fn compact_text(rule: &PolicyRule) -> String {
     let shown = [
         ("APIGroups", parts(&rule.api_groups)),

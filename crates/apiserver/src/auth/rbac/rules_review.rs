@@ -1,4 +1,4 @@
-//! `SelfSubjectRulesReview`: all that somebody may do in a namespace.
+//! `SelfSubjectRulesReview`: all permissions of a user in a namespace.
 
 use k8s_openapi::api::authorization::v1::{
     NonResourceRule, ResourceRule, SubjectRulesReviewStatus,
@@ -10,8 +10,8 @@ use super::Policy;
 use super::rule::parts;
 use crate::auth::identity::User;
 
-/// What the user may do in the namespace, as far as rules say it. What the node authorizer allows
-/// has no rules, so the answer for a kubelet is incomplete.
+/// The user's permissions in the namespace, as far as they are rules. Decisions of the node
+/// authorizer are not, so the answer for a kubelet is incomplete.
 ///
 /// Matches v1.36 pkg/registry/authorization/selfsubjectrulesreview and the `RulesFor` of the
 /// authorizers.

@@ -30,7 +30,7 @@ fn in_namespace<'a>(
     Attributes::resource(verb, resource)
 }
 
-/// Notes that an object is as given; its kind is in it.
+/// Adds an object; its kind is in it.
 fn put(policy: &mut Policy, object: Value) {
     let kind = match object["kind"].as_str().unwrap() {
         "ClusterRole" => PolicyKind::ClusterRole,
@@ -92,7 +92,7 @@ fn allows(rule: Value, attributes: &Attributes<'_>) -> bool {
 }
 
 #[test]
-fn a_rule_allows_what_it_names_and_no_more() {
+fn rule_allows_only_what_it_names() {
     let rule = |resources: Value| {
         json!({"apiGroups": ["apps"], "resources": resources,
         "verbs": ["get"]})
@@ -131,17 +131,17 @@ fn a_rule_allows_what_it_names_and_no_more() {
 }
 
 #[test]
-fn names_narrow_a_rule_down() {
+fn resource_names_restrict_a_rule() {
     let rule = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"],
         "resourceNames": ["web"]});
     assert!(allows(rule.clone(), &resource("get", "", "pods", "web")));
     assert!(!allows(rule.clone(), &resource("get", "", "pods", "db")));
-    // The name of what is created is not known.
+    // The name of a new object is not known.
     assert!(!allows(rule, &resource("create", "", "pods", "")));
 }
 
 #[test]
-fn a_star_at_the_end_of_a_path_stands_for_the_rest() {
+fn trailing_star_matches_the_rest_of_a_path() {
     let rule = |urls: Value| json!({"nonResourceURLs": urls, "verbs": ["get"]});
     let get = |path| Attributes::path("get", path);
     let cases = [
@@ -164,7 +164,7 @@ fn a_star_at_the_end_of_a_path_stands_for_the_rest() {
 }
 
 #[test]
-fn bindings_hold_in_their_scope_and_for_their_subjects() {
+fn bindings_apply_to_their_scope_and_subjects() {
     let mut policy = Policy::default();
     put(&mut policy, cluster_role("reader", read_pods()));
     put(&mut policy, role("reader", read_pods()));
@@ -243,7 +243,7 @@ fn a_grant_names_the_first_subject_that_is_the_user() {
 }
 
 #[test]
-fn what_is_removed_or_changed_grants_nothing_any_more() {
+fn removed_or_changed_objects_grant_nothing() {
     let mut policy = Policy::default();
     let alice = User::new("alice", &[]);
     let get = resource("get", "", "pods", "p");
@@ -276,7 +276,7 @@ fn what_is_removed_or_changed_grants_nothing_any_more() {
 }
 
 #[test]
-fn missing_roles_are_named_in_the_denial() {
+fn denial_names_missing_roles() {
     let mut policy = Policy::default();
     put(
         &mut policy,
@@ -303,7 +303,7 @@ fn missing_roles_are_named_in_the_denial() {
 }
 
 #[test]
-fn the_standard_roles_are_all_there() {
+fn all_default_roles_exist() {
     let standard = Standard::new();
     assert_eq!(standard.cluster_roles.len(), 69);
     assert_eq!(standard.cluster_role_bindings.len(), 50);
@@ -312,7 +312,7 @@ fn the_standard_roles_are_all_there() {
 }
 
 #[test]
-fn standard_users_may_do_what_upstream_lets_them() {
+fn default_users_have_upstream_permissions() {
     let policy = standard();
     let may = |name: &str, groups: &[&str], attributes: &Attributes<'_>| {
         policy.allows(&User::new(name, groups), attributes).is_ok()
@@ -382,7 +382,7 @@ fn standard_users_may_do_what_upstream_lets_them() {
 }
 
 #[test]
-fn admin_gathers_edit_and_edit_gathers_view() {
+fn admin_aggregates_edit_and_edit_aggregates_view() {
     let mut policy = standard();
     put(
         &mut policy,
@@ -402,7 +402,7 @@ fn admin_gathers_edit_and_edit_gathers_view() {
     assert!(may("bob", &resource("list", "", "pods", "")));
     assert!(!may("bob", &resource("list", "", "secrets", "")));
     let stale: Vec<&str> = policy
-        .stale_gatherers()
+        .stale_aggregated_roles()
         .iter()
         .map(|(name, _)| *name)
         .collect();
@@ -410,7 +410,7 @@ fn admin_gathers_edit_and_edit_gathers_view() {
 }
 
 #[test]
-fn a_new_part_counts_at_once_and_circles_end() {
+fn aggregation_takes_effect_at_once_and_cycles_end() {
     let mut policy = standard();
     put(
         &mut policy,
@@ -457,7 +457,7 @@ fn alices_policy() -> (Policy, User) {
 }
 
 #[test]
-fn nobody_grants_more_than_they_have() {
+fn users_cannot_grant_more_than_they_have() {
     let (policy, alice) = alices_policy();
     let fine = role(
         "mine",
@@ -490,7 +490,7 @@ fn nobody_grants_more_than_they_have() {
 }
 
 #[test]
-fn bindings_are_checked_like_the_roles_they_bind() {
+fn bindings_are_checked_like_their_roles() {
     let (mut policy, alice) = alices_policy();
     put(
         &mut policy,
@@ -520,7 +520,7 @@ fn bindings_are_checked_like_the_roles_they_bind() {
     let refusal = "roles.rbac.authorization.k8s.io \"gone\" not found";
     assert_eq!(check(&policy, &lost).unwrap_err(), refusal);
 
-    // The verb `bind` is trust.
+    // The verb `bind` grants the permission.
     put(
         &mut policy,
         role(
@@ -540,7 +540,7 @@ fn bindings_are_checked_like_the_roles_they_bind() {
 }
 
 #[test]
-fn escalate_gathering_and_the_collector() {
+fn escalation_rules_for_escalate_verb_aggregation_and_garbage_collector() {
     let (mut policy, alice) = alices_policy();
     let more = role(
         "more",
@@ -585,7 +585,7 @@ fn escalate_gathering_and_the_collector() {
 }
 
 #[test]
-fn a_subresource_star_and_a_path_star_cover() {
+fn subresource_and_path_wildcards_cover() {
     let mut policy = Policy::default();
     put(
         &mut policy,
@@ -675,7 +675,7 @@ fn reconciling_adds_what_is_missing_and_keeps_what_was_added() {
     changes.iter().for_each(|change| world.apply(change));
     assert_eq!(reconcile(&standard, &world), []);
 
-    // What the aggregation controller writes is no difference.
+    // Rules that the aggregation controller writes do not count as a difference.
     world.at("clusterroles", "view")["rules"] = read_pods();
     let own = json!({"apiGroups": ["x"], "resources": ["y"], "verbs": ["z"]});
     world.at("clusterroles", "system:kube-dns")["rules"] = json!([own]);
@@ -704,7 +704,7 @@ fn reconciling_adds_what_is_missing_and_keeps_what_was_added() {
 }
 
 #[test]
-fn a_rules_review_lists_resources_and_paths_apart() {
+fn rules_review_separates_resource_and_non_resource_rules() {
     let mut policy = standard();
     put(&mut policy, role("reader", read_pods()));
     put(

@@ -45,7 +45,7 @@ fn kubelet() -> Value {
     csr(KUBELET_CLIENT, &request, &CLIENT)
 }
 
-fn free(_: &str) -> Option<Taken> {
+fn free(_: &str) -> Option<NodeNameConflict> {
     None
 }
 
@@ -53,10 +53,10 @@ fn free(_: &str) -> Option<Taken> {
 fn a_join_token_does_not_take_over_a_node() {
     let taken = |node: &str| {
         let node = node.to_owned();
-        Some(Taken::ByNode { node })
+        Some(NodeNameConflict::ByNode { node })
     };
     let mut csr = kubelet();
-    // A user who may approve requests anyway decides.
+    // A user that may approve requests anyway decides.
     assert_eq!(decide(&csr, |_| true, taken), Decision::Ignore);
     csr["spec"]["groups"] = json!(["system:bootstrappers", "system:authenticated"]);
     let message = "a Node with name \"n1\" already exists in the cluster; delete it (kubectl delete \
@@ -65,14 +65,14 @@ fn a_join_token_does_not_take_over_a_node() {
         decide(&csr, |_| true, taken),
         Decision::Deny(message.to_owned())
     );
-    // The node itself has its certificate, and asks for the next one.
+    // The node itself has a certificate and requests the next one.
     csr["spec"]["username"] = json!("system:node:n1");
     let renewed = decide(&csr, |what| what == "selfnodeclient", taken);
     assert!(matches!(renewed, Decision::Approve(_)), "{renewed:?}");
 }
 
 #[test]
-fn an_approved_request_holds_the_name_of_its_node() {
+fn approved_request_reserves_the_node_name() {
     let csr = kubelet();
     assert_eq!(claim(&csr), None);
     let mut granted = approved(csr);
@@ -89,7 +89,7 @@ fn an_approved_request_holds_the_name_of_its_node() {
 }
 
 #[test]
-fn a_kubelets_request_is_approved_for_whoever_may_ask() {
+fn kubelet_request_is_approved_if_requester_is_authorized() {
     let csr = kubelet();
     let message = "Auto approving kubelet client certificate after SubjectAccessReview.";
     assert_eq!(
@@ -109,7 +109,7 @@ fn a_kubelets_request_is_approved_for_whoever_may_ask() {
 }
 
 #[test]
-fn what_is_decided_or_not_a_kubelets_is_left_alone() {
+fn decided_and_non_kubelet_requests_are_ignored() {
     assert_eq!(
         decide(&approved(kubelet()), |_| true, free),
         Decision::Ignore
@@ -151,7 +151,7 @@ fn authority() -> (Authority, tempfile::TempDir) {
     (Authority::open(directory.path(), NOW).unwrap(), directory)
 }
 
-/// Start and end relative to [`NOW`], whether it is for clients and for servers, and its names.
+/// Start and end relative to [`NOW`], the client and server usages, and the names.
 struct Issued {
     der: Vec<u8>,
     start: i64,
@@ -192,7 +192,7 @@ fn issued(csr: &Value) -> Issued {
 }
 
 #[test]
-fn an_approved_kubelet_gets_a_certificate_of_its_name() {
+fn approved_kubelet_gets_a_certificate_for_its_name() {
     let issued = issued(&approved(kubelet()));
     let user = user_of_certificate(&issued.der).unwrap().unwrap();
     assert_eq!(user.name, "system:node:n1");
@@ -204,7 +204,7 @@ fn an_approved_kubelet_gets_a_certificate_of_its_name() {
 }
 
 #[test]
-fn a_short_life_is_granted_and_ends_on_time() {
+fn short_expiration_is_granted_exactly() {
     let mut csr = approved(kubelet());
     for (asked, end) in [
         (3600, 3600),
@@ -218,7 +218,7 @@ fn a_short_life_is_granted_and_ends_on_time() {
 }
 
 #[test]
-fn a_serving_certificate_keeps_its_names() {
+fn serving_certificate_keeps_its_names() {
     let names = vec![
         SanType::DnsName("n1".try_into().unwrap()),
         SanType::IpAddress(IpAddr::from([10, 0, 0, 1])),
@@ -230,7 +230,7 @@ fn a_serving_certificate_keeps_its_names() {
 }
 
 #[test]
-fn requests_against_a_signers_rules_fail_for_good() {
+fn requests_violating_signer_rules_fail_permanently() {
     let (authority, _directory) = authority();
     for (csr, message) in [
         (
@@ -272,7 +272,7 @@ fn requests_against_a_signers_rules_fail_for_good() {
 }
 
 #[test]
-fn nothing_is_signed_before_it_is_approved_nor_twice() {
+fn requests_are_signed_once_and_only_after_approval() {
     let (authority, _directory) = authority();
     let not_due = |csr: &Value| sign(&authority, csr, NOW).unwrap() == Signature::NotDue;
     assert!(not_due(&kubelet()));
@@ -310,7 +310,7 @@ fn a_request_that_was_tampered_with_is_not_signed() {
 }
 
 #[test]
-fn signers_are_guarded_one_by_one_or_by_domain() {
+fn signer_permissions_apply_by_name_or_domain() {
     let csr = kubelet();
     assert_eq!(
         check_approver(&csr, |signer| signer == KUBELET_CLIENT),
@@ -331,7 +331,7 @@ fn signers_are_guarded_one_by_one_or_by_domain() {
 }
 
 #[test]
-fn nobody_asks_to_be_an_administrator() {
+fn requests_for_system_masters_are_rejected() {
     let csr = csr(API_CLIENT, &request("eve", MASTERS, vec![]), &CLIENT);
     assert_eq!(
         check_subject(&csr),
@@ -359,7 +359,7 @@ fn serving(user: &str, from: &[&str], dns_names: &[&str], addresses: &[&str]) ->
     csr
 }
 
-/// What is decided about it, where the server is `10.0.0.1` and node `n2` has `10.0.0.8`.
+/// The decision about it, if the server is `10.0.0.1` and node `n2` has `10.0.0.8`.
 fn decided_serving(csr: &Value, may: bool) -> Decision {
     let node = |name: &str| {
         let addresses = [
@@ -392,7 +392,7 @@ const APPROVED: Decision =
     Decision::Approve("Auto approving self kubelet server certificate after SubjectAccessReview.");
 
 #[test]
-fn a_nodes_own_serving_certificate_is_approved_for_the_address_it_asks_from() {
+fn node_serving_certificate_is_approved_for_its_source_address() {
     let fine = serving(NODE, &["10.0.0.7"], &["n1", "box"], &["10.0.0.7"]);
     assert_eq!(decided_serving(&fine, true), APPROVED);
     let mapped = serving(NODE, &["10.0.0.7"], &["N1"], &["::ffff:10.0.0.7"]);
@@ -400,13 +400,13 @@ fn a_nodes_own_serving_certificate_is_approved_for_the_address_it_asks_from() {
     assert_eq!(decided_serving(&fine, false), Decision::Ignore);
     let others = serving("system:node:n2", &["10.0.0.7"], &["n1"], &["10.0.0.7"]);
     assert_eq!(decided_serving(&others, true), Decision::Ignore);
-    // What the node does not say of itself may come with its next heartbeat.
+    // The node's next heartbeat may add what its status lacks.
     let elsewhere = serving(NODE, &["10.0.0.9"], &[], &["10.0.0.9"]);
     assert_eq!(decided_serving(&elsewhere, true), Decision::Ignore);
 }
 
 #[test]
-fn what_is_not_proven_to_be_the_nodes_is_left_to_a_person() {
+fn unproven_names_and_addresses_need_manual_approval() {
     let leave = |reason: &str| Decision::Leave(reason.to_owned());
     for (from, dns_names, addresses, expected) in [
         (
@@ -459,7 +459,7 @@ fn what_is_not_proven_to_be_the_nodes_is_left_to_a_person() {
 }
 
 #[test]
-fn a_node_on_the_servers_machine_shares_its_addresses_but_not_kubernetes() {
+fn node_on_the_server_machine_shares_its_addresses_but_not_api_server_names() {
     let here = ["127.0.0.1", "10.0.0.1"];
     let fine = serving(NODE, &here, &["n1", "api.example.org"], &["10.0.0.1"]);
     assert_eq!(decided_serving(&fine, true), APPROVED);

@@ -1,4 +1,4 @@
-//! Join tokens: what a machine shows before it has a certificate.
+//! Join tokens: the credentials of a machine before it has a certificate.
 //!
 //! A join token is a secret in `kube-system`; upstream calls it a bootstrap token.
 
@@ -26,7 +26,7 @@ pub fn parse_bootstrap_token(token: &str) -> Option<(&str, &str)> {
     (is_part(id, 6) && is_part(secret, 16)).then_some((id, secret))
 }
 
-/// The user of a join token; `None` where there is no such token, or it is no good.
+/// The user of a join token; `None` if there is no such token, or it is invalid.
 ///
 /// Matches v1.36 plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go.
 pub(super) fn user_of(token: &str, objects: &dyn Objects, now: Timestamp) -> Option<User> {
@@ -48,7 +48,7 @@ pub(super) fn user_of(token: &str, objects: &dyn Objects, now: Timestamp) -> Opt
     })
 }
 
-/// Digests are compared, so that the time it takes tells nothing about where two secrets differ.
+/// Digests are compared, so that the duration does not reveal where two secrets differ.
 fn is_same_secret(known: &[u8], offered: &[u8]) -> bool {
     digest(&SHA256, known).as_ref() == digest(&SHA256, offered).as_ref()
 }
@@ -60,14 +60,14 @@ fn data(secret: &Value, key: &str) -> Vec<u8> {
     STANDARD.decode(encoded).unwrap_or_default()
 }
 
-/// Without a time it never expires; with one that cannot be read it has.
+/// Without a time it never expires; with one that cannot be parsed it has expired.
 fn is_expired(secret: &Value, now: Timestamp) -> bool {
     let time = data(secret, "expiration");
     let end = || Timestamp::from_rfc3339(std::str::from_utf8(&time).ok()?);
     !time.is_empty() && end().is_none_or(|end| end <= now)
 }
 
-/// `None` where an extra group has a wrong name.
+/// `None` if an extra group has an invalid name.
 fn groups(secret: &Value) -> Option<Vec<String>> {
     let extra = String::from_utf8(data(secret, "auth-extra-groups")).ok()?;
     let mut groups = BTreeSet::from([BOOTSTRAPPERS.to_owned()]);

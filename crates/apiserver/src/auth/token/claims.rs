@@ -1,6 +1,6 @@
-//! What a service account token says.
+//! The claims of a service account token.
 //!
-//! Matches v1.36 pkg/serviceaccount/claims.go. Fields stand in the order in which upstream's
+//! Matches v1.36 pkg/serviceaccount/claims.go. Fields are in the order in which upstream's
 //! encoder prints them.
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,25 +8,25 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The claims of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims {
-    /// Whom the token is for.
+    /// The audiences.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(super) aud: Vec<String>,
-    /// Until when it is good, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) exp: Option<i64>,
     /// When it was issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) iat: Option<i64>,
-    /// Who issued it.
+    /// The issuer.
     #[serde(default)]
     pub(super) iss: String,
-    /// Which token it is.
+    /// The id of the token.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) jti: String,
     /// The account and what the token is bound to.
     #[serde(default, rename = "kubernetes.io")]
     pub(super) kubernetes: Kubernetes,
-    /// Since when it is good.
+    /// From when it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) nbf: Option<i64>,
     /// The user name.
@@ -47,12 +47,12 @@ pub(super) struct Kubernetes {
     pub(super) secret: Option<Reference>,
     #[serde(default)]
     pub(super) serviceaccount: Reference,
-    /// When the bearer should have asked for a new token, although this one still works.
+    /// When the client should have requested a new token, although this one is still valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) warnafter: Option<i64>,
 }
 
-/// One object, at one time: another of the same name has another uid.
+/// One object, identified by its uid: another object of the same name has another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reference {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -68,7 +68,7 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
-/// RFC 7519 lets a single audience stand without its list.
+/// RFC 7519 allows a single audience without a list.
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(match OneOrMore::deserialize(deserializer)? {
         OneOrMore::One(one) => vec![one],

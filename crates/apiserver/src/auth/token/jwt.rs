@@ -5,18 +5,18 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// Longer texts are no tokens. Upstream's limit is that of all headers together, 1 MiB; a token
+/// Longer texts are not tokens. Upstream's limit is that of all headers together, 1 MiB; a token
 /// that names a pod and a node with the longest names is far below this.
 const MAX_BYTES: usize = 16 << 10;
 
-/// A token that has been taken apart, and not been believed.
+/// A parsed token, not verified.
 #[derive(Debug)]
 pub(super) struct Unverified<'a> {
     /// The algorithm the token claims to be signed with.
     pub(super) algorithm: String,
-    /// The key the token claims to be signed with; empty if it does not say.
+    /// The key the token claims to be signed with; empty if it names none.
     pub(super) key_id: String,
-    /// What is signed.
+    /// The signed part.
     pub(super) signed: &'a str,
     /// The signature.
     pub(super) signature: Vec<u8>,
@@ -30,7 +30,7 @@ struct Header {
     kid: String,
 }
 
-/// Takes a token apart; `None` when it does not have the form of one.
+/// Parses a token; `None` if it does not have the form of one.
 pub(super) fn parse(token: &str) -> Option<Unverified<'_>> {
     if token.len() > MAX_BYTES {
         return None;

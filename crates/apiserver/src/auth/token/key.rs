@@ -26,17 +26,17 @@ pub struct SigningKey {
     id: String,
 }
 
-/// The key cannot be had.
+/// The key cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
     /// A new key cannot be made.
-    #[error("a signing key for service account tokens cannot be made")]
+    #[error("cannot generate a signing key for service account tokens")]
     Generate(#[source] rcgen::Error),
-    /// The file holds something else.
-    #[error("{} holds no P-256 private key in PKCS#8 PEM form", path.display())]
+    /// The file does not hold a key.
+    #[error("{} does not contain a P-256 private key in PKCS#8 PEM format", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum KeyError {
 }
 
 impl SigningKey {
-    /// The key in that file; made and written, readable for its owner only, if there is none.
+    /// The key in that file, which is created, readable by its owner only, if it is missing.
     pub fn open(path: &Path) -> Result<SigningKey, KeyError> {
         let pem = read_or_create_private(path, || {
             let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256);
@@ -71,7 +71,7 @@ impl SigningKey {
         })
     }
 
-    /// Which key it is: a digest of the public key, as upstream derives it.
+    /// The id of the key: a digest of the public key, as upstream derives it.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -132,7 +132,7 @@ struct PublicKey<'a> {
     y: String,
 }
 
-/// The part of an OpenID provider's description that those who check tokens need.
+/// The part of an OpenID discovery document that token verifiers need.
 #[derive(Serialize)]
 struct Discovery<'a> {
     issuer: &'a str,

@@ -1,10 +1,10 @@
-//! Tokens: what service accounts and joining nodes prove themselves with.
+//! Tokens: the credentials of service accounts and joining nodes.
 //!
 //! Reading order: `jwt` (the compact form), `key` (the signing key, its file and its public
-//! documents), `claims` (what a service account token says), `request` (issuing one), `verify`
-//! (believing one), `bootstrap` (join tokens), `review` (telling others who a token is).
+//! documents), `claims` (the contents of a service account token), `request` (issuing one),
+//! `verify` (verifying one), `bootstrap` (join tokens), `review` (TokenReview).
 //!
-//! Tokens are signed with ES256. A token is believed only as long as the account and the object it
+//! Tokens are signed with ES256. A token is valid only as long as the account and the object it
 //! is bound to exist with the same uid, which is what makes deleting a pod revoke its token.
 
 mod bootstrap;
@@ -26,7 +26,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use super::Objects;
 use super::identity::User;
 
-/// Issues tokens and believes them.
+/// Issues and verifies tokens.
 #[derive(Debug)]
 pub struct Authenticator {
     key: SigningKey,
@@ -35,8 +35,8 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// `issuer` is what tokens name as their issuer, an `https` URL; `audiences` is what this
-    /// server answers to, usually just the issuer.
+    /// `issuer` is the issuer in tokens, an `https` URL; `audiences` are those of this server,
+    /// usually just the issuer.
     pub fn new(
         key: SigningKey,
         issuer: impl Into<String>,
@@ -49,7 +49,7 @@ impl Authenticator {
         }
     }
 
-    /// The user a bearer token stands for, for requests to this server.
+    /// The user of a bearer token, for requests to this server.
     ///
     /// `system:authenticated` is not among the groups yet.
     pub fn authenticate(

@@ -1,4 +1,4 @@
-//! Issuing a token: `kubectl create token`, and what kubelets ask for.
+//! Issuing tokens: `kubectl create token`, and requests of kubelets.
 //!
 //! Matches v1.36 pkg/registry/core/serviceaccount/storage/token.go.
 
@@ -18,12 +18,12 @@ const DEFAULT_SECONDS: i64 = 60 * 60;
 const MIN_SECONDS: i64 = 10 * 60;
 const MAX_SECONDS: i64 = 1 << 32;
 
-/// What the volumes injected into pods ask for. Such a token lives a year, so that clients which
-/// never read the file again keep working; a claim in it says when they should have.
+/// The lifetime that token volumes of pods request. Such a token lives a year, so that clients
+/// which never reload the file keep working; a claim in it says when they should have.
 const INJECTED_SECONDS: i64 = 60 * 60 + 7;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// Where a token request was sent to.
+/// The account that a token request is for.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRequestContext<'a> {
     /// The namespace in the URL.
@@ -40,9 +40,9 @@ pub enum RequestError {
     /// 422 on `TokenRequest.authentication.k8s.io`.
     #[error("{}", plimsoll_core::problem::aggregate(.problems))]
     Invalid {
-        /// The name the message shows.
+        /// The name in the message.
         name: String,
-        /// What is wrong.
+        /// The errors.
         problems: Vec<Problem>,
     },
     /// 404: the account or the object to bind to does not exist.
@@ -56,7 +56,7 @@ pub enum RequestError {
     /// 400.
     #[error("{0}")]
     BadRequest(String),
-    /// 409: an object of that name exists, but not the one that is meant.
+    /// 409: an object of that name exists, but with another uid.
     #[error(
         "Operation cannot be fulfilled on {kind} {}: {reason}",
         plimsoll_core::problem::quoted(.name)
@@ -83,7 +83,7 @@ struct Bound {
 }
 
 impl Authenticator {
-    /// Answers a token request: the same object with a token in its status.
+    /// Handles a token request: returns the same object with a token in its status.
     pub fn issue(
         &self,
         mut request: TokenRequest,
@@ -158,7 +158,7 @@ impl Authenticator {
     }
 }
 
-/// The account that is asked for. What the body says about it must agree with the URL.
+/// The account in the URL. The body must agree with it.
 fn check_account(
     request: &TokenRequest,
     context: TokenRequestContext<'_>,
@@ -215,7 +215,7 @@ fn check_seconds(seconds: i64) -> Result<(), RequestError> {
     })
 }
 
-/// What the token is bound to, as it exists.
+/// The existing object that the token is bound to.
 fn bind(
     wanted: &BoundObjectReference,
     context: TokenRequestContext<'_>,
@@ -266,7 +266,7 @@ fn bind(
     }
 }
 
-/// Where the pod runs; a node without an object is named without a uid.
+/// The node of the pod; a node without an object is named without a uid.
 fn node_of(pod: &Value, objects: &dyn Objects) -> Option<Reference> {
     let name = text(pod, "/spec/nodeName");
     let node = objects.object("", "nodes", "", name);
@@ -293,7 +293,7 @@ fn reference(object: &Value, name: &str) -> Reference {
     }
 }
 
-/// A text that is no group and version counts as neither.
+/// A text that is not a group and version counts as neither.
 fn group_and_version(api_version: &str) -> (&str, &str) {
     match api_version.split_once('/') {
         None => ("", api_version),

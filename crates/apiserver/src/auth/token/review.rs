@@ -1,4 +1,4 @@
-//! `TokenReview`: telling other servers who a token is.
+//! `TokenReview`: authenticating tokens for other servers.
 
 use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
 use plimsoll_core::object::timestamp::Timestamp;
@@ -6,7 +6,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use super::Authenticator;
 use crate::auth::Objects;
 
-/// The answer to a token review; `None` without a token, which is a 400.
+/// The result of a token review; `None` without a token, which is a 400.
 ///
 /// Matches v1.36 pkg/registry/authentication/tokenreview/storage.go.
 pub fn review(

@@ -83,7 +83,7 @@ fn bound_to(kind: &str, name: &str) -> Value {
 }
 
 #[test]
-fn the_key_is_for_its_owner_only_and_is_reused() {
+fn signing_key_is_private_and_reused() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("sa.key");
     let first = SigningKey::open(&path).unwrap();
@@ -93,13 +93,13 @@ fn the_key_is_for_its_owner_only_and_is_reused() {
     std::fs::write(&path, "nonsense").unwrap();
     let error = SigningKey::open(&path).unwrap_err().to_string();
     assert!(
-        error.ends_with("holds no P-256 private key in PKCS#8 PEM form"),
+        error.ends_with("does not contain a P-256 private key in PKCS#8 PEM format"),
         "{error}"
     );
 }
 
 #[test]
-fn a_plain_token_names_the_account_and_lasts_an_hour() {
+fn default_token_names_the_account_and_lasts_an_hour() {
     let (_directory, tokens) = authenticator();
     let issued = issue(&tokens, json!({})).unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_plain_token_names_the_account_and_lasts_an_hour() {
 }
 
 #[test]
-fn a_pods_token_names_its_node_too() {
+fn pod_token_names_its_node() {
     let (_directory, tokens) = authenticator();
     let token = token(&tokens, bound_to("Pod", "p"));
     let said = &claims(&token)["kubernetes.io"];
@@ -149,7 +149,7 @@ fn a_pods_token_names_its_node_too() {
 }
 
 #[test]
-fn an_injected_token_lasts_a_year_and_says_when_it_should_have_been_replaced() {
+fn injected_token_lasts_a_year_with_a_warn_after_claim() {
     let (_directory, tokens) = authenticator();
     let mut spec = bound_to("Pod", "p");
     spec["expirationSeconds"] = json!(3607);
@@ -163,7 +163,7 @@ fn an_injected_token_lasts_a_year_and_says_when_it_should_have_been_replaced() {
 }
 
 #[test]
-fn wrong_requests_are_refused_with_upstreams_texts() {
+fn invalid_token_requests_are_rejected_with_upstream_messages() {
     let (_directory, tokens) = authenticator();
     let cases = [
         (
@@ -230,7 +230,7 @@ fn wrong_requests_are_refused_with_upstreams_texts() {
 }
 
 #[test]
-fn tokens_are_good_from_a_minute_before_to_a_minute_after_their_time() {
+fn tokens_are_valid_with_one_minute_of_leeway() {
     let (_directory, tokens) = authenticator();
     let token = token(&tokens, json!({}));
     let check = |now| tokens.authenticate(&token, &world(), now).map(drop);
@@ -241,7 +241,7 @@ fn tokens_are_good_from_a_minute_before_to_a_minute_after_their_time() {
 }
 
 #[test]
-fn tokens_end_with_what_they_are_bound_to() {
+fn tokens_are_invalid_after_their_bound_object_is_deleted() {
     let (_directory, tokens) = authenticator();
     let objects = |resource: &str, name: &str, object: Option<Value>| {
         let namespace = if resource == "nodes" { "" } else { "ns" };
@@ -323,7 +323,7 @@ fn tokens_end_with_what_they_are_bound_to() {
 }
 
 #[test]
-fn forged_and_foreign_tokens_are_not_believed() {
+fn forged_and_foreign_tokens_are_rejected() {
     let (_directory, tokens) = authenticator();
     let (_other_directory, others) = authenticator();
     let good = token(&tokens, json!({}));
@@ -350,7 +350,7 @@ fn forged_and_foreign_tokens_are_not_believed() {
 }
 
 #[test]
-fn a_token_for_others_is_not_for_this_server() {
+fn token_for_another_audience_is_rejected() {
     let (_directory, tokens) = authenticator();
     let token = token(&tokens, json!({"audiences": ["vault", "db"]}));
     let error = tokens.authenticate(&token, &world(), at(0)).unwrap_err();
@@ -380,7 +380,7 @@ fn a_token_for_others_is_not_for_this_server() {
 }
 
 #[test]
-fn public_documents_let_others_check_tokens() {
+fn published_keys_verify_tokens() {
     let (_directory, tokens) = authenticator();
     let token = token(&tokens, json!({}));
     let keys: Value = serde_json::from_str(&tokens.key_set()).unwrap();

@@ -1,4 +1,4 @@
-//! Believing a token.
+//! Verifying tokens.
 //!
 //! Matches v1.36 pkg/serviceaccount/jwt.go and claims.go.
 
@@ -14,7 +14,7 @@ use crate::auth::{Objects, quoted_list, text};
 /// How far clocks may differ.
 const LEEWAY_SECONDS: i64 = 60;
 
-/// Why a token is not believed. All of these are 401.
+/// Why a token is invalid. All of these are 401.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Neither a token of this issuer nor a join token.
@@ -26,66 +26,66 @@ pub enum TokenError {
     /// The signature does not fit.
     #[error("go-jose/go-jose: error in cryptographic primitive")]
     Signature,
-    /// The token is for others.
+    /// The token has other audiences.
     #[error(
         "token audiences {} is invalid for the target audiences {}",
         quoted_list(.token),
         quoted_list(.wanted)
     )]
     Audience {
-        /// Whom the token is for.
+        /// The audiences of the token.
         token: Vec<String>,
-        /// Who asks.
+        /// The audiences wanted.
         wanted: Vec<String>,
     },
-    /// Too late.
+    /// Expired.
     #[error("service account token has expired")]
     Expired,
-    /// Too early.
+    /// Not valid yet.
     #[error("service account token is not valid yet")]
     NotYetValid,
     /// Its issuer's clock is ahead.
     #[error("service account token is issued in the future")]
     IssuedInTheFuture,
-    /// The account is gone.
+    /// The account does not exist.
     #[error("serviceaccounts {} not found", plimsoll_core::problem::quoted(.0))]
     NoAccount(String),
-    /// The account has been deleted and waits for its finalizers.
+    /// The account is being deleted.
     #[error("service account {0} has been deleted")]
     AccountDeleted(String),
-    /// The account has been deleted and made again.
+    /// The account has been deleted and recreated.
     #[error("service account UID ({found}) does not match claim ({claimed})")]
     OtherAccount {
-        /// The uid of today's account.
+        /// The uid of the current account.
         found: String,
         /// The uid in the token.
         claimed: String,
     },
-    /// What the token is bound to is gone.
+    /// The object that the token is bound to does not exist.
     #[error("service account token has been invalidated")]
     Invalidated,
-    /// What the token is bound to has been deleted and made again.
+    /// The object that the token is bound to has been deleted and recreated.
     #[error("{kind} UID ({found}) does not match service account {kind} ref claim ({claimed})")]
     OtherBoundObject {
         /// `pod`, `node` or `secret`.
         kind: &'static str,
-        /// The uid of today's object.
+        /// The uid of the current object.
         found: String,
         /// The uid in the token.
         claimed: String,
     },
 }
 
-/// A token that has been believed.
+/// A verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Authenticated {
     pub(super) user: User,
-    /// Those of the wanted audiences that the token is for.
+    /// The wanted audiences that the token has.
     pub(super) audiences: Vec<String>,
 }
 
 impl Authenticator {
-    /// The user of a token that is meant for one of the `wanted` audiences.
+    /// The user of a token with one of the `wanted` audiences.
     pub(super) fn authenticate_for(
         &self,
         token: &str,
@@ -98,7 +98,7 @@ impl Authenticator {
             .as_ref()
             .and_then(jwt::Unverified::claims::<Claims>);
         let (Some(token_parts), Some(claims)) = (unverified, claims) else {
-            // Join tokens are for this server, whatever audience is asked for.
+            // Join tokens are for this server, whatever audience is requested.
             let user = super::bootstrap::user_of(token, objects, now).ok_or(TokenError::Unknown)?;
             let audiences = wanted.to_vec();
             return Ok(Authenticated { user, audiences });
@@ -155,7 +155,7 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), TokenError> {
     if time(claims.nbf).is_some_and(|start| latest < start) {
         return Err(TokenError::NotYetValid);
     }
-    // A token that never expires is none of ours.
+    // A token that never expires is not one of this server.
     if time(claims.exp).is_none_or(|end| earliest > end) {
         return Err(TokenError::Expired);
     }
@@ -165,7 +165,7 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), TokenError> {
     Ok(())
 }
 
-/// Whether everything that the token speaks of still exists.
+/// Whether all objects that the token refers to still exist.
 fn check_objects(claims: &Claims, objects: &dyn Objects, now: Timestamp) -> Result<(), TokenError> {
     let said = &claims.kubernetes;
     let account = &said.serviceaccount;
@@ -191,7 +191,7 @@ fn check_objects(claims: &Claims, objects: &dyn Objects, now: Timestamp) -> Resu
     };
     check("secret", "secrets", &said.namespace, &said.secret)?;
     check("pod", "pods", &said.namespace, &said.pod)?;
-    // The node of a pod's token is for information only: the pod vouches for it.
+    // The node of a pod's token is informational: the pod is authoritative.
     if said.pod.is_none() {
         check("node", "nodes", "", &said.node)?;
     }
@@ -219,7 +219,7 @@ fn check_bound(
     Ok(())
 }
 
-/// Whether the object's time has run out. A pod in its grace period may still use its token.
+/// Whether the object's grace period is over. A pod in its grace period may still use its token.
 fn was_deleted(object: &Value, now: Timestamp) -> bool {
     let leeway = LEEWAY_SECONDS * 1_000_000_000;
     let limit = Timestamp::from_nanos(now.as_nanos().saturating_sub(leeway));

@@ -10,7 +10,7 @@ fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_core_group_has_no_name_and_all_else_has() {
+fn only_the_core_group_has_no_name() {
     let core = parsed(aggregated_core());
     assert_eq!(core["items"].as_array().unwrap().len(), 1);
     assert!(core["items"][0]["metadata"].get("name").is_none());
@@ -29,7 +29,7 @@ fn the_core_group_has_no_name_and_all_else_has() {
 }
 
 #[test]
-fn drain_finds_evictions_in_both_forms() {
+fn discovery_has_evictions_in_both_forms() {
     let core = parsed(aggregated_core());
     let pods = named(
         &core["items"][0]["versions"][0]["resources"],
@@ -89,7 +89,7 @@ fn groups_name_their_preferred_version() {
 }
 
 #[test]
-fn a_known_document_is_recognised_by_its_tag() {
+fn known_document_matches_its_etag() {
     let document = aggregated_groups();
     assert!(document.is_known(&document.etag()));
     assert!(!document.is_known(&aggregated_core().etag()));

@@ -3,11 +3,11 @@
 //! Matches v1.36 vendor/github.com/munnerz/goautoneg: spaces count only where it looks for them,
 //! and what does not parse is skipped.
 
-/// More clauses than any client sends; what comes after is not read, so that a long header cannot
+/// More clauses than any client sends; later ones are ignored, so that a long header cannot
 /// cost more than its length.
 const MAX_CLAUSES: usize = 64;
 
-/// One media type that the client takes.
+/// One media type that the client accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Clause<'a> {
     kind: &'a str,
@@ -69,7 +69,7 @@ impl<'a> Clause<'a> {
     }
 
     /// Upstream's order is not transitive; with an insertion sort it is still well defined.
-    fn goes_before(&self, other: &Clause<'_>) -> bool {
+    fn precedes(&self, other: &Clause<'_>) -> bool {
         self.quality > other.quality
             || (self.kind != "*" && other.kind == "*")
             || (self.subtype != "*" && other.subtype == "*")
@@ -85,7 +85,7 @@ pub(super) fn parse_accept(header: &str) -> Vec<Clause<'_>> {
         .collect();
     for end in 1..clauses.len() {
         let mut at = end;
-        while at > 0 && clauses[at].goes_before(&clauses[at - 1]) {
+        while at > 0 && clauses[at].precedes(&clauses[at - 1]) {
             clauses.swap(at, at - 1);
             at -= 1;
         }

@@ -1,4 +1,4 @@
-//! Which form an answer takes, and which form a body has.
+//! Content negotiation: the media type of a response, and of a body.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/handlers/negotiation.
 
@@ -9,7 +9,7 @@ use clause::{Clause, parse_accept};
 use crate::machinery::decoding::BodyFormat;
 use crate::machinery::table::MetaVersion;
 
-/// How an answer is written.
+/// The encoding of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`.
@@ -31,7 +31,7 @@ impl Format {
     }
 }
 
-/// What is made of the object before it is written.
+/// The transformation of the object before it is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     /// Rows of cells.
@@ -44,12 +44,12 @@ pub enum Transform {
     AggregatedDiscovery,
 }
 
-/// What the client takes.
+/// The negotiated output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How the answer is written.
+    /// The encoding.
     pub format: Format,
-    /// What is made of the object first.
+    /// The transformation of the object.
     pub transform: Option<(Transform, MetaVersion)>,
     /// Whether the media type asks for line breaks and indentation.
     pub is_pretty: bool,
@@ -63,14 +63,14 @@ impl Output {
     };
 }
 
-/// What an endpoint can answer with.
+/// The kind of an endpoint, which decides about the possible outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Documents that are written as they are.
     Plain,
     /// Objects and lists, which can be transformed.
     Objects,
-    /// Changes to objects; YAML has no form for a stream.
+    /// Watch events; YAML has no form for a stream.
     Watch,
     /// Aggregated discovery.
     Discovery,
@@ -80,7 +80,7 @@ impl Endpoint {
     fn formats(self) -> &'static [Format] {
         match self {
             Endpoint::Discovery => &[Format::Json],
-            // A watch in YAML is refused when all else is agreed upon.
+            // YAML is rejected for a watch after the rest of the negotiation.
             Endpoint::Plain | Endpoint::Objects | Endpoint::Watch => &Format::ALL,
         }
     }
@@ -96,27 +96,27 @@ impl Endpoint {
     }
 }
 
-/// The client takes nothing that the endpoint can write: 406.
+/// The client accepts nothing that the endpoint can produce: 406.
 ///
-/// Upstream's router looks at the media types and its handlers at their parameters; each has its
-/// own words, and only the router's answer has (empty) details.
+/// Upstream's router checks the media types and its handlers their parameters; each has its
+/// own message, and only the router's response has (empty) details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
-    /// None of the media types is written here.
+    /// None of the media types is supported.
     #[error("406: Not Acceptable\n\nAvailable representations: {available}")]
     ByRouter {
-        /// What could be asked for.
+        /// The supported media types.
         available: &'static str,
     },
-    /// None of the media types has parameters that are understood here.
+    /// None of the media types has supported parameters.
     #[error("only the following media types are accepted: {accepted}")]
     ByHandler {
-        /// What could be asked for.
+        /// The supported media types.
         accepted: &'static str,
     },
 }
 
-/// A body has a form that cannot be read: 415.
+/// The media type of a body is not supported: 415.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the body of the request was in an unknown format - accepted media types include: {accepted}"
@@ -125,7 +125,7 @@ pub struct UnsupportedMediaType {
     accepted: &'static str,
 }
 
-/// Chooses the form of an answer from the `Accept` header, empty when there is none.
+/// Negotiates the output from the `Accept` header, empty when there is none.
 pub fn negotiate_output(accept: &str, endpoint: Endpoint) -> Result<Output, NotAcceptable> {
     if accept.is_empty() && endpoint != Endpoint::Discovery {
         return Ok(Output::JSON);
@@ -150,7 +150,7 @@ pub fn negotiate_output(accept: &str, endpoint: Endpoint) -> Result<Output, NotA
     chosen.ok_or(NotAcceptable::ByHandler { accepted })
 }
 
-/// Whether the router finds a media type that is written; it knows no `application/*`.
+/// Whether the router finds a supported media type; it does not support `application/*`.
 fn is_routed(accept: &str) -> bool {
     accept.split(',').any(|clause| {
         let media_type = clause.split(';').next().unwrap_or_default();
@@ -160,7 +160,7 @@ fn is_routed(accept: &str) -> bool {
     })
 }
 
-/// The output that a clause asks for, or `None` when its parameters rule it out.
+/// The output for a clause, or `None` if its parameters exclude it.
 fn output(clause: &Clause<'_>, format: Format, endpoint: Endpoint) -> Option<Output> {
     if let Some(stream) = clause.parameter("stream") {
         let is_possible = stream.is_empty() || (stream == "watch" && format == Format::Json);
@@ -210,8 +210,8 @@ fn transform(clause: &Clause<'_>) -> Option<Option<(Transform, MetaVersion)>> {
     Some(Some((transform, version)))
 }
 
-/// Whether a person reads the answer: the `pretty` parameter decides where it is given, else the
-/// client's name.
+/// Whether the response is printed for people: the `pretty` parameter, or else the client's
+/// name, decides.
 pub fn is_pretty(pretty: Option<&str>, user_agent: &str) -> bool {
     match pretty {
         Some(text) if !text.is_empty() => {

@@ -38,7 +38,7 @@ fn metadata_clients_get_metadata() {
 }
 
 #[test]
-fn unknown_forms_are_refused_with_the_known_ones() {
+fn unknown_media_types_are_rejected_with_the_supported_ones() {
     for accept in ["application/cbor", "text/html", "*", "application/*"] {
         assert_eq!(
             objects(accept).unwrap_err().to_string(),
@@ -57,7 +57,7 @@ fn unknown_forms_are_refused_with_the_known_ones() {
 }
 
 #[test]
-fn an_unknown_transform_is_passed_over() {
+fn unknown_transform_is_skipped() {
     assert_eq!(
         objects("application/json;as=Cake,application/json"),
         Ok(Output::JSON)
@@ -65,7 +65,7 @@ fn an_unknown_transform_is_passed_over() {
 }
 
 #[test]
-fn quality_and_precision_order_the_clauses() {
+fn clauses_are_ordered_by_quality_and_specificity() {
     assert_eq!(
         objects("application/json;q=0.1, application/yaml")
             .unwrap()
@@ -89,7 +89,7 @@ fn yaml_cannot_be_watched() {
 }
 
 #[test]
-fn aggregated_discovery_is_found_behind_other_forms() {
+fn aggregated_discovery_is_found_after_other_media_types() {
     let discovery = |accept: &str| negotiate_output(accept, Endpoint::Discovery).is_ok();
     assert!(discovery(DISCOVERY));
     assert!(discovery(&format!("application/json,{DISCOVERY}")));
@@ -117,7 +117,7 @@ fn bodies_are_json_unless_they_say_otherwise() {
 }
 
 #[test]
-fn people_get_indented_answers() {
+fn output_for_people_is_indented() {
     assert!(is_pretty(None, "curl/8.0"));
     assert!(!is_pretty(Some("false"), "curl/8.0"));
     assert!(is_pretty(Some("true"), "kubectl/v1.36"));

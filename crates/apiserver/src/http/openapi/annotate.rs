@@ -1,8 +1,8 @@
 //! Schemas as OpenAPI documents have them.
 //!
-//! k8s-openapi knows fields, types and descriptions; the table of
-//! [`schema`](crate::machinery::schema) knows how lists are merged and owned. Both are walked side
-//! by side, from the kinds down.
+//! k8s-openapi has fields, types and descriptions; the table of
+//! [`schema`](crate::machinery::schema) defines how lists are merged and owned. Both are walked
+//! side by side, from the kinds down.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("{REFERENCE_PREFIX}{name}")})
 }
 
-/// All schemas, with the facts that clients look for.
+/// All schemas, with the extensions that clients use.
 pub(super) fn schemas() -> BTreeMap<String, Value> {
     let mut schemas = definitions().clone();
     schemas.extend(metrics::schemas());
@@ -202,7 +202,7 @@ fn annotate_field(property: &mut Map<String, Value>, field: &Field) {
         ListType::Set => {
             set("list-type", json!("set"));
         }
-        // What a list is that says nothing.
+        // The default of a list.
         ListType::Atomic => {}
     }
     if field.is_atomic {
@@ -210,7 +210,7 @@ fn annotate_field(property: &mut Map<String, Value>, field: &Field) {
     }
 }
 
-/// OpenAPI ignores what stands beside a reference, so a reference with a description is wrapped.
+/// OpenAPI ignores members next to a reference, so a reference with a description is wrapped.
 fn wrap_references(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -284,7 +284,7 @@ mod tests {
     use crate::kinds::schemas::definitions;
 
     #[test]
-    fn every_field_of_the_table_is_one_of_a_schema() {
+    fn every_field_of_the_table_exists_in_a_schema() {
         let mut schemas = definitions().clone();
         for (_, fields) in VALUES {
             for field in *fields {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_the_values_at_their_items() {
+    fn enums_of_lists_are_on_their_items() {
         let mut schemas = definitions().clone();
         add(&mut schemas);
         let modes =

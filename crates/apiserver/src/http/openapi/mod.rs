@@ -1,10 +1,10 @@
-//! The OpenAPI v3 documents: one per group and version, and an index of them. `v2` is the one
-//! document of before.
+//! The OpenAPI v3 documents: one per group and version, and an index of them. `v2` is the single
+//! older document.
 //!
-//! kubectl reads them before it creates or applies anything: a PATCH operation that takes
-//! `fieldValidation` tells it that the server checks fields itself, the schemas tell it how lists
-//! are merged, and `kubectl explain` prints them. The documents say what is served and how its
-//! types look; texts about parameters, which nobody reads there, are left out.
+//! kubectl reads them before it creates or applies anything: a PATCH operation with
+//! `fieldValidation` means that the server validates fields itself, the schemas define how lists
+//! are merged, and `kubectl explain` prints them. The documents describe what is served and its
+//! types; descriptions of parameters, which no client shows, are left out.
 //!
 //! Reading order: `annotate` (schemas as OpenAPI has them), `operation`, `paths`.
 

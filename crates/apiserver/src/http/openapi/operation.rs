@@ -1,11 +1,11 @@
-//! One operation: what is done, with which parameters, to what.
+//! One operation: a method on a path, with its parameters.
 
 use serde_json::{Value, json};
 
 use super::annotate::reference;
 use crate::kinds::{self, Kind, Subresource, Verb};
 
-/// What an operation works on.
+/// The target of an operation.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) group: &'static str,
@@ -61,7 +61,7 @@ pub(super) fn operation(verb: Verb, target: Target, id: String) -> Value {
         "responses": {
             "200": {
                 "description": "OK",
-                "content": {"application/json": {"schema": answer(verb, &definition)}},
+                "content": {"application/json": {"schema": responses(verb, &definition)}},
             },
             "401": {"description": "Unauthorized"},
         },
@@ -82,7 +82,7 @@ fn action(verb: Verb) -> &'static str {
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-fn answer(verb: Verb, definition: &str) -> Value {
+fn responses(verb: Verb, definition: &str) -> Value {
     match verb {
         Verb::List => reference(&format!("{definition}List")),
         Verb::Delete | Verb::DeleteCollection => reference(&format!("{META}.Status")),

@@ -10,7 +10,7 @@ fn is_tagged(extension: &Value, group: &str, version: &str, kind: &str) -> bool 
 }
 
 #[test]
-fn the_index_leads_to_every_group() {
+fn index_links_every_group() {
     let index: Value = serde_json::from_slice(&index().body).unwrap();
     for group in GROUPS {
         let name = group.path().trim_start_matches('/').to_owned();
@@ -21,7 +21,7 @@ fn the_index_leads_to_every_group() {
     assert!(document("apis/nothing/v1").is_none());
 }
 
-/// What kubectl asks before it leaves the checking of fields to the server.
+/// What kubectl checks before it leaves field validation to the server.
 #[test]
 fn every_kind_that_is_patched_takes_field_validation() {
     for kind in kinds::all().filter(|kind| kind.allows(Verb::Patch)) {
@@ -69,7 +69,7 @@ fn every_listed_resource_can_be_explained() {
 }
 
 #[test]
-fn every_reference_can_be_followed_and_stands_alone() {
+fn every_reference_resolves_and_has_no_siblings() {
     fn visit(value: &Value, schemas: &Value) {
         if let Some(target) = value.get("$ref").and_then(Value::as_str) {
             let name = target.strip_prefix("#/components/schemas/").unwrap();
@@ -89,7 +89,7 @@ fn every_reference_can_be_followed_and_stands_alone() {
 }
 
 #[test]
-fn lists_say_how_they_are_merged() {
+fn lists_have_merge_strategies() {
     let schemas = &parsed("api/v1")["components"]["schemas"];
     let field = |ty: &str, field: &str| {
         schemas[format!("io.k8s.api.core.v1.{ty}")]["properties"][field].clone()
@@ -112,7 +112,7 @@ fn lists_say_how_they_are_merged() {
 }
 
 #[test]
-fn only_what_must_be_given_is_required() {
+fn only_mandatory_fields_are_required() {
     let schemas = &parsed("api/v1")["components"]["schemas"];
     assert!(schemas["io.k8s.api.core.v1.Pod"].get("required").is_none());
     assert_eq!(
@@ -122,7 +122,7 @@ fn only_what_must_be_given_is_required() {
 }
 
 #[test]
-fn numbers_or_texts_are_told_apart_from_both() {
+fn int_or_string_differs_from_int_and_string() {
     let schemas = &parsed("apis/apps/v1")["components"]["schemas"];
     let union = &schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"];
     assert_eq!(
@@ -133,7 +133,7 @@ fn numbers_or_texts_are_told_apart_from_both() {
 }
 
 #[test]
-fn operations_have_names_of_their_own() {
+fn operation_ids_are_unique() {
     for group in GROUPS {
         let document = parsed(group.path().trim_start_matches('/'));
         let items = document["paths"].as_object().unwrap().values();
@@ -153,7 +153,7 @@ fn operations_have_names_of_their_own() {
 }
 
 #[test]
-fn documents_stay_small() {
+fn documents_are_small() {
     let total: usize = DOCUMENTS.values().map(|document| document.body.len()).sum();
     assert!(total < 6 << 20, "{total} bytes");
 }

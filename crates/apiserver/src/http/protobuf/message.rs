@@ -1,8 +1,8 @@
-//! From the fields of a message to the members of a JSON object.
+//! Decodes the fields of a message into the members of a JSON object.
 //!
 //! Go writes fields that are not pointers even when they are empty, so emptiness on the wire means
 //! nothing there; for pointers it does: `replicas: 0` is not the same as no replicas given. The
-//! table knows which is which.
+//! table distinguishes them.
 
 use serde_json::{Map, Value, json};
 
@@ -23,13 +23,13 @@ pub(super) fn decode(id: StructId, bytes: &[u8]) -> Result<Map<String, Value>, D
 }
 
 struct Decoder {
-    /// How many parts may still come.
+    /// How many parts may still follow.
     parts: usize,
 }
 
 impl Decoder {
     /// Adds the fields of a message to an object. `inlined` are the numbers that lead from the
-    /// struct to the message, which JSON does not show. A message that comes twice is merged.
+    /// struct to the message, which JSON does not show. A message that occurs twice is merged.
     fn read_struct(
         &mut self,
         id: StructId,
@@ -41,7 +41,7 @@ impl Decoder {
         let ty = schema().get(id);
         let mut fields = Reader::new(bytes);
         while let Some((number, payload)) = fields.next()? {
-            // Unknown numbers are those of later releases; they are passed over.
+            // Unknown numbers are those of later releases; they are skipped.
             let Ok(number) = u32::try_from(number) else {
                 continue;
             };
@@ -134,7 +134,7 @@ impl Decoder {
         Ok(Value::Array(items))
     }
 
-    /// `{key = 1, value = 2}`; what is missing is empty.
+    /// `{key = 1, value = 2}`; a missing one is empty.
     fn read_entry(
         &mut self,
         ty: &Type,
@@ -239,7 +239,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// An empty struct says no more than none; an empty text where one is required is the sender's.
+/// An empty struct means the same as none; an empty required string is the sender's.
 fn is_always_written(field: &Field, value: &Value) -> bool {
     field.emit == Emit::Always && !value.is_object()
 }

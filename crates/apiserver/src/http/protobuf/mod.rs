@@ -1,10 +1,10 @@
-//! Bodies in protobuf, read into the JSON that the same object would be sent as.
+//! Protobuf bodies, decoded into the JSON that the same object would be sent as.
 //!
 //! Typed clients such as `kubectl create` send protobuf and do not fall back to JSON, so it is
 //! read; it is never written, since every client takes JSON as well. The numbers of the fields
-//! stand in the table of [`schema`](crate::machinery::schema); there is no generated code.
+//! are in the table of [`schema`](crate::machinery::schema); there is no generated code.
 //!
-//! A body is the bytes `k8s\0` and an envelope that names the kind and holds the message.
+//! A body consists of the bytes `k8s\0` and an envelope that names the kind and holds the message.
 //!
 //! Matches v1.36 apimachinery/pkg/runtime/serializer/protobuf.
 //!
@@ -22,49 +22,49 @@ use wire::{Payload, Reader};
 
 const MAGIC: &[u8] = b"k8s\0";
 
-/// A body cannot be read; the texts are Go's where it has one.
+/// A body cannot be decoded; the texts are Go's if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Nothing at all.
+    /// The body is empty.
     #[error("empty data")]
     NoData,
-    /// Something else than protobuf in an envelope.
+    /// The envelope does not hold protobuf.
     #[error(
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
     )]
     NoMagic,
-    /// Nothing behind the first bytes.
+    /// Nothing follows the first bytes.
     #[error("empty body")]
     NoBody,
-    /// The message ends in the middle of a field.
+    /// The message is truncated.
     #[error("unexpected EOF")]
     UnexpectedEnd,
     /// A number has more than 64 bits.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A field with a number that no field can have.
+    /// A field number that no field can have.
     #[error("proto: illegal tag {number} (wire type {wire_type})")]
     IllegalTag {
         /// The number.
         number: u64,
-        /// How it is written.
+        /// The wire type.
         wire_type: u8,
     },
-    /// A way of writing fields that does not exist.
+    /// An unknown wire type.
     #[error("proto: illegal wireType {wire_type}")]
     IllegalWireType {
-        /// The way.
+        /// The wire type.
         wire_type: u8,
     },
-    /// A field is written in the way of another type.
+    /// A field has the wire type of another type.
     #[error("proto: wrong wireType = {wire_type} for field {field}")]
     WrongWireType {
-        /// The way.
+        /// The wire type.
         wire_type: u8,
         /// The field.
         field: String,
     },
-    /// A group ends that has not begun, or the other way round.
+    /// Unbalanced groups.
     #[error("proto: unexpected end of group")]
     UnexpectedEndOfGroup,
     /// A quantity, time or embedded document does not parse.
@@ -72,16 +72,16 @@ pub enum DecodeError {
     BadValue {
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// More parts than any real object has.
     #[error("more than {limit} parts in one object")]
     TooManyParts {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A kind that no table has.
+    /// An unknown kind.
     #[error("no kind \"{kind}\" is registered for version \"{api_version}\"")]
     UnknownKind {
         /// The version.
@@ -91,8 +91,8 @@ pub enum DecodeError {
     },
 }
 
-/// Reads a body. `api_version` and `kind` are what the request is about; they count where the
-/// envelope says nothing. The answer has `apiVersion` and `kind` set.
+/// Decodes a body. `api_version` and `kind` are those of the request; they are the defaults for the
+/// envelope. The result has `apiVersion` and `kind` set.
 pub fn decode(body: &[u8], api_version: &str, kind: &str) -> Result<Value, DecodeError> {
     if body.is_empty() {
         return Err(DecodeError::NoData);
@@ -118,7 +118,8 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// `DeleteOptions` belong to every group, and evictions are still sent in their first version.
+/// `DeleteOptions` belong to every group, and some clients still send evictions in their first
+/// version.
 fn struct_of(api_version: &str, kind: &str) -> Option<StructId> {
     match (api_version, kind) {
         (_, "DeleteOptions") => schema().kind("v1", kind),
@@ -127,7 +128,7 @@ fn struct_of(api_version: &str, kind: &str) -> Option<StructId> {
     }
 }
 
-/// `runtime.Unknown`: what kind of message, and the message.
+/// `runtime.Unknown`: the type of the message, and the message.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: String,

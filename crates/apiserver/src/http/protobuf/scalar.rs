@@ -50,14 +50,14 @@ pub(super) fn int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
     })
 }
 
-/// How much of a second a time is printed with.
+/// The precision of a printed time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Precision {
     Seconds,
     Microseconds,
 }
 
-/// `{seconds = 1, nanos = 2}`; nothing of both is no time at all.
+/// `{seconds = 1, nanos = 2}`; if both are missing, there is no time.
 pub(super) fn time(
     bytes: &[u8],
     precision: Precision,

@@ -40,7 +40,7 @@ fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// As Go writes it: what is not a pointer is there, be it empty.
+/// As Go writes it: fields that are not pointers are there even when empty.
 fn metadata(name: &str) -> Option<meta::ObjectMeta> {
     Some(meta::ObjectMeta {
         name: text(name),
@@ -62,7 +62,7 @@ fn quantity(amount: &str) -> Quantity {
 }
 
 #[test]
-fn what_kubectl_create_sends_reads_as_json() {
+fn body_of_kubectl_create_decodes_to_json() {
     let namespace = core::Namespace {
         metadata: metadata("n"),
         spec: Some(core::NamespaceSpec::default()),
@@ -89,7 +89,7 @@ fn what_kubectl_create_sends_reads_as_json() {
 }
 
 #[test]
-fn zero_counts_behind_a_pointer_and_nowhere_else() {
+fn zero_is_kept_only_for_pointers() {
     let deployment = apps::Deployment {
         metadata: metadata("d"),
         spec: Some(apps::DeploymentSpec {
@@ -154,7 +154,7 @@ fn container() -> core::Container {
 }
 
 #[test]
-fn inlined_messages_are_spread_out_and_empty_ones_behind_pointers_kept() {
+fn inlined_messages_are_flattened_and_empty_pointers_kept() {
     let pod = core::Pod {
         metadata: Some(meta::ObjectMeta {
             creation_timestamp: Some(meta::Time {
@@ -284,7 +284,7 @@ fn delete_options_belong_to_every_group() {
 }
 
 #[test]
-fn the_request_says_what_the_envelope_does_not() {
+fn request_supplies_type_missing_in_the_envelope() {
     let map = core::ConfigMap {
         data: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
         ..Default::default()
@@ -302,7 +302,7 @@ fn the_request_says_what_the_envelope_does_not() {
 }
 
 #[test]
-fn a_message_that_comes_in_two_parts_is_one() {
+fn repeated_message_is_merged() {
     let part = |spec| core::Pod {
         spec: Some(spec),
         ..Default::default()
@@ -331,7 +331,7 @@ fn a_message_that_comes_in_two_parts_is_one() {
 }
 
 #[test]
-fn broken_bodies_are_refused_in_gos_words() {
+fn malformed_bodies_are_rejected_with_go_messages() {
     let refusal = |body: &[u8]| decode(body, "v1", "Pod").unwrap_err().to_string();
     assert_eq!(refusal(b""), "empty data");
     assert_eq!(
@@ -366,7 +366,7 @@ fn broken_bodies_are_refused_in_gos_words() {
 }
 
 #[test]
-fn many_tiny_parts_do_not_make_a_large_object() {
+fn number_of_parts_is_limited() {
     let pod = core::PodSpec {
         containers: vec![core::Container::default(); 300_000],
         ..Default::default()

@@ -1,4 +1,4 @@
-//! The fields of a message, in the order they stand there.
+//! The fields of a message, in order.
 
 use super::DecodeError;
 
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// The next field, or `None` at the end. Groups, which nothing sends, are passed over.
+    /// The next field, or `None` at the end. Groups, which no client sends, are skipped.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Payload<'a>)>, DecodeError> {
         let mut open_groups = 0_usize;
         while !self.rest.is_empty() {

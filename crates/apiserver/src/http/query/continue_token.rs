@@ -1,6 +1,6 @@
-//! The token with which a list goes on.
+//! The continue token of a list.
 //!
-//! Matches v1.36 apiserver/pkg/storage/continue.go, byte for byte: a page that was begun on one
+//! Matches v1.36 apiserver/pkg/storage/continue.go, byte for byte: a list that was begun on one
 //! server can be continued on another.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,19 +10,20 @@ use serde::{Deserialize, Serialize};
 /// Where the next page starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
-    /// The version all pages are read at; negative: the latest, because the first page's is gone.
+    /// The version at which all pages are read; negative: the latest, because the first page's is
+    /// compacted.
     pub resource_version: i64,
     /// The first key of the page, without the prefix of the kind.
     pub start_key: String,
 }
 
-/// A token was not made by this server or its like: 400.
+/// A token that is not valid: 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContinueError {
     /// Not base64, not JSON, or a key outside of the kind.
     #[error("continue key is not valid: {reason}")]
     Malformed {
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// No version.
@@ -33,10 +34,10 @@ pub enum ContinueError {
     /// No key.
     #[error("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")]
     NoKey,
-    /// A form of later servers.
+    /// A newer version.
     #[error("continue key is not valid: server does not recognize this encoded version {version}")]
     UnknownForm {
-        /// The form's name.
+        /// The version.
         version: String,
     },
 }
@@ -52,7 +53,7 @@ struct Wire {
 
 const FORM: &str = "meta.k8s.io/v1";
 
-/// Longer than the longest key; anything beyond is not ours.
+/// Longer than the longest key; a longer token cannot be ours.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 impl ContinueToken {
@@ -76,7 +77,7 @@ impl ContinueToken {
         URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// Reads the text of a request.
+    /// Parses the token of a request.
     pub fn decode(text: &str) -> Result<ContinueToken, ContinueError> {
         let malformed = |reason: String| ContinueError::Malformed { reason };
         if text.len() > MAX_TOKEN_BYTES {
@@ -97,7 +98,7 @@ impl ContinueToken {
             return Err(ContinueError::NoKey);
         }
         let key = wire.start.strip_prefix('/').unwrap_or(&wire.start);
-        if !stays_below_its_prefix(key) {
+        if !is_within_prefix(key) {
             return Err(malformed(wire.start));
         }
         Ok(ContinueToken {
@@ -117,6 +118,6 @@ fn base64_reason(error: &DecodeError, length: usize) -> String {
 }
 
 /// Whether the key, put behind a prefix, is its own shortest form; `..` could leave the prefix.
-fn stays_below_its_prefix(key: &str) -> bool {
+fn is_within_prefix(key: &str) -> bool {
     key.is_empty() || key.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

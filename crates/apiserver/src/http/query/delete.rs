@@ -1,4 +1,4 @@
-//! Options of deletes, from the address or from a body.
+//! Delete options, from the query or from a body.
 //!
 //! Matches v1.36 `ValidateDeleteOptions` in apimachinery/pkg/apis/meta/v1/validation and the
 //! conversion from `url.Values` in apimachinery/pkg/apis/meta/v1/conversion.go.
@@ -9,47 +9,47 @@ use serde_json::Value;
 use super::write::{dry_run_problem, invalid_unless_empty};
 use super::{OptionsError, Query};
 
-/// What happens to the dependents of a deleted object.
+/// The propagation policy for dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They stay.
+    /// They are orphaned.
     Orphan,
-    /// They go afterwards.
+    /// They are deleted afterwards.
     Background,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
 }
 
-/// What the object must be for the delete to happen.
+/// Preconditions of the delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// The identity it must have.
+    /// The required uid.
     pub uid: Option<String>,
-    /// The version it must have.
+    /// The required version.
     pub resource_version: Option<String>,
 }
 
-/// How an object is deleted.
+/// Delete options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// How long it may take to go; `None`: as the kind has it.
+    /// The grace period; `None`: the default of the kind.
     pub grace_period_secs: Option<i64>,
-    /// What the object must be.
+    /// The preconditions.
     pub preconditions: Preconditions,
-    /// The old way to say what happens to dependents.
+    /// The deprecated form of the propagation policy.
     pub orphan_dependents: Option<bool>,
-    /// What happens to dependents; `None`: as the kind has it.
+    /// The propagation policy; `None`: the default of the kind.
     pub propagation: Option<Propagation>,
-    /// Whether all is done but the storing.
+    /// Whether this is a dry run.
     pub is_dry_run: bool,
-    /// Whether an object that cannot be read is removed unseen.
+    /// Whether to remove an object that cannot be decoded, without checks.
     pub ignores_read_error: bool,
 }
 
 const IGNORES_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 impl DeleteOptions {
-    /// Reads the options of a request without a body.
+    /// Parses the options of a request without a body.
     pub fn from_query(query: &Query) -> Result<DeleteOptions, OptionsError> {
         let text = |name: &str| query.first(name).filter(|text| !text.is_empty());
         let dry_run: Vec<&str> = query.all("dryRun").collect();
@@ -67,8 +67,8 @@ impl DeleteOptions {
         options.checked(query.first("propagationPolicy"), &dry_run)
     }
 
-    /// Takes the options from a decoded body; what is of the wrong type there was refused when the
-    /// body was decoded and counts as absent here.
+    /// Takes the options from a decoded body; values of the wrong type were rejected when the
+    /// body was decoded and count as absent here.
     pub fn from_body(body: &Value) -> Result<DeleteOptions, OptionsError> {
         let text = |name: &str| Some(body["preconditions"].get(name)?.as_str()?.to_owned());
         let dry_run = body["dryRun"]
@@ -120,7 +120,7 @@ impl DeleteOptions {
         Ok(self)
     }
 
-    /// The removal of an object unseen goes with no other option.
+    /// The unsafe removal cannot be combined with other options.
     fn read_error_problems(&self) -> Vec<Problem> {
         let others = [
             (".dryRun", self.is_dry_run),
@@ -142,7 +142,7 @@ impl DeleteOptions {
         set.map(problem).collect()
     }
 
-    /// The refusal of the removal unseen, where it has no place.
+    /// The error for the unsafe removal of a readable object.
     pub fn misplaced_read_error(&self, detail: &str) -> Option<Problem> {
         self.ignores_read_error
             .then(|| Problem::invalid_bare(IGNORES_READ_ERROR, true, detail))

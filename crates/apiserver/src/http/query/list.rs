@@ -11,7 +11,7 @@ use plimsoll_core::problem::Problem;
 use super::{Malformed, OptionsError, Query};
 use crate::kinds::Kind;
 
-/// How a resource version is meant.
+/// How a resource version is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// The state at that version.
@@ -20,34 +20,34 @@ pub enum VersionMatch {
     NotOlderThan,
 }
 
-/// What is listed or watched.
+/// List and watch options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListOptions {
-    /// Which labels objects must have.
+    /// The label selector.
     pub label_selector: LabelSelector,
-    /// Which fields objects must have, in the labels that the kind's own fields are read by.
+    /// The field selector, in the labels of the kind's own fields.
     pub field_selector: FieldSelector,
-    /// Whether changes are wanted rather than a list.
+    /// Whether to watch instead of list.
     pub is_watch: bool,
-    /// Whether the watch shall tell now and then how far it has come.
+    /// Whether the watch sends bookmarks.
     pub allows_bookmarks: bool,
-    /// The version as the client wrote it; the store says whether it is one.
+    /// The resource version as the client wrote it; the store validates it.
     pub resource_version: String,
     /// How `resource_version` is meant.
     pub version_match: Option<VersionMatch>,
-    /// When a watch ends, in seconds.
+    /// The timeout of a watch, in seconds.
     pub timeout_secs: Option<i64>,
     /// The size of a page; 0 and less: everything.
     pub limit: i64,
-    /// The token of the page before, empty for the first.
+    /// The continue token, empty for the first page.
     pub continue_token: String,
-    /// Whether a watch starts with the objects that are there.
+    /// Whether a watch starts with the existing objects.
     pub sends_initial_events: Option<bool>,
 }
 
 impl ListOptions {
-    /// Reads and checks the options for a kind. `name` is the one of the path when a single object
-    /// is watched.
+    /// Parses and validates the options for a kind. `name` is the one in the path when a single
+    /// object is watched.
     pub fn from_query(
         query: &Query,
         kind: &Kind,
@@ -57,7 +57,7 @@ impl ListOptions {
         ListOptions::read(query, kind, name, is_watch)
     }
 
-    /// The same for a watch, which old addresses ask for by their path.
+    /// The same for a watch, which deprecated paths request without the parameter.
     pub fn of_watch(
         query: &Query,
         kind: &Kind,
@@ -174,7 +174,7 @@ impl ListOptions {
         problems
     }
 
-    /// The name of the path is one more requirement on the fields.
+    /// The name in the path is one more requirement on the fields.
     fn select_name(&mut self, name: &str) -> Result<(), OptionsError> {
         if self.field_selector.is_empty() {
             self.field_selector = FieldSelector::new(vec![FieldRequirement {
@@ -191,7 +191,7 @@ impl ListOptions {
         }
     }
 
-    /// The only name that can be selected, if the fields leave just one.
+    /// The only name that can be selected, if the field selector leaves just one.
     pub fn selected_name(&self) -> Option<&str> {
         let requirements = self.field_selector.requirements().iter();
         let mut named = requirements.filter(|requirement| {
@@ -200,7 +200,7 @@ impl ListOptions {
         named.next().map(|requirement| requirement.value.as_str())
     }
 
-    /// Whether every object is wanted, so that what is left after a page can be counted.
+    /// Whether every object is selected, so that the remaining ones after a page can be counted.
     pub fn selects_everything(&self) -> bool {
         self.label_selector.is_empty() && self.field_selector.is_empty()
     }

@@ -1,7 +1,7 @@
-//! What the query part of an address asks for.
+//! Query parameters.
 //!
-//! Values are read as upstream's conversions from `url.Values` read them, then checked by its
-//! option validations: a value that cannot be read is a [`OptionsError::Malformed`] (400), a value
+//! Values are parsed as upstream's conversions from `url.Values` do, then validated by its
+//! option validations: a value that does not parse is a [`OptionsError::Malformed`] (400), a value
 //! that is not allowed an [`OptionsError::Invalid`] (422).
 //!
 //! Reading order: [`Query`], [`ListOptions`], [`WriteOptions`] and [`DeleteOptions`],
@@ -25,22 +25,22 @@ pub(crate) use value::parse_u16;
 pub use value::{InvalidResourceVersion, MalformedNumber, parse_resource_version};
 pub use write::{PatchOptions, WriteOptions, include_object};
 
-/// Names and values in the order of the address.
+/// Names and values in the order of the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
-/// The options of a request cannot be used.
+/// Invalid options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// Something does not parse: 400, with this text as the message.
+    /// A value does not parse: 400, with this text as the message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Something is not allowed: 422 about an object without a name.
+    /// A value is not allowed: 422 about an object without a name.
     #[error("{kind}.meta.k8s.io \"\" is invalid: {}", aggregate(problems))]
     Invalid {
         /// The kind of the options, in group `meta.k8s.io`.
         kind: &'static str,
-        /// What is not allowed.
+        /// The errors.
         problems: Vec<Problem>,
     },
 }
@@ -60,16 +60,16 @@ pub enum Malformed {
     /// A field that the kind cannot be selected by.
     #[error(transparent)]
     Field(#[from] UnsupportedField),
-    /// A single object is asked for by one name and selected by another.
+    /// The path names a single object and the selector another.
     #[error("fieldSelector metadata.name doesn't match requested name")]
     OtherName,
-    /// What a Table should hold of its objects is not one of the choices.
+    /// `includeObject` has an unknown value.
     #[error("Unable to convert to Table as requested: {0}")]
     Table(Problem),
 }
 
 impl Query {
-    /// Reads the part after `?`. As in Go, a pair that does not parse is left out, and so is one
+    /// Parses the part after `?`. As in Go, a pair that does not parse is left out, and so is one
     /// with a semicolon.
     pub fn parse(text: &str) -> Query {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
@@ -98,7 +98,7 @@ impl Query {
         self.first(name).unwrap_or_default().to_owned()
     }
 
-    /// Anything but `0` and `false` is a yes, even nothing.
+    /// Anything but `0` and `false` is true, even an empty value.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let value = self.first(name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))

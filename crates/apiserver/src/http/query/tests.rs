@@ -20,7 +20,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, OptionsError>) -> String {
 }
 
 #[test]
-fn escapes_are_resolved_and_broken_pairs_left_out() {
+fn escapes_are_decoded_and_malformed_pairs_skipped() {
     let query = Query::parse("a=1%2C2+3&b=%zz&c;d=1&=x&a=second&e");
     assert_eq!(query.first("a"), Some("1,2 3"));
     assert_eq!(query.all("a").count(), 2);
@@ -30,7 +30,7 @@ fn escapes_are_resolved_and_broken_pairs_left_out() {
 }
 
 #[test]
-fn what_kubectl_get_sends_is_a_plain_list() {
+fn query_of_kubectl_get_is_a_plain_list() {
     let options = list("limit=500&fieldSelector=spec.nodeName%3Dn1").unwrap();
     assert_eq!(options.limit, 500);
     assert!(!options.is_watch);
@@ -39,7 +39,7 @@ fn what_kubectl_get_sends_is_a_plain_list() {
 }
 
 #[test]
-fn a_watch_from_the_start_sends_what_is_there() {
+fn watch_from_zero_sends_initial_events() {
     let options = list("watch=true&allowWatchBookmarks=true").unwrap();
     assert_eq!(options.sends_initial_events, Some(true));
     assert_eq!(options.version_match, Some(VersionMatch::NotOlderThan));
@@ -48,7 +48,7 @@ fn a_watch_from_the_start_sends_what_is_there() {
 }
 
 #[test]
-fn false_and_0_are_no_and_all_else_is_yes() {
+fn only_false_and_0_are_false() {
     for (value, expected) in [
         ("false", false),
         ("FALSE", false),
@@ -103,7 +103,7 @@ fn a_version_match_needs_a_version_and_no_token() {
 }
 
 #[test]
-fn what_does_not_parse_is_refused_in_gos_words() {
+fn parse_errors_have_go_messages() {
     assert_eq!(
         refusal(list("limit=abc")),
         "strconv.ParseInt: parsing \"abc\": invalid syntax"
@@ -125,7 +125,7 @@ fn what_does_not_parse_is_refused_in_gos_words() {
 }
 
 #[test]
-fn the_name_in_the_path_is_the_only_name() {
+fn name_in_the_path_restricts_the_selector() {
     let options = list_named("watch=1", Some("p")).unwrap();
     assert_eq!(options.selected_name(), Some("p"));
     assert!(list_named("fieldSelector=metadata.name=p", Some("p")).is_ok());
@@ -136,7 +136,7 @@ fn the_name_in_the_path_is_the_only_name() {
 }
 
 #[test]
-fn writes_take_a_manager_a_dry_run_and_a_validation() {
+fn write_options_are_parsed() {
     let query = Query::parse("fieldManager=kubectl-create&fieldValidation=Strict&dryRun=All");
     let options = WriteOptions::for_create(&query).unwrap();
     assert_eq!(options.field_manager, "kubectl-create");
@@ -158,7 +158,7 @@ fn writes_take_a_manager_a_dry_run_and_a_validation() {
 }
 
 #[test]
-fn only_an_apply_may_force_and_it_needs_a_manager() {
+fn force_needs_apply_and_apply_needs_a_manager() {
     let forced = Query::parse("force=true");
     assert_eq!(
         refusal(PatchOptions::from_query(&forced, PatchType::Merge)),
@@ -177,7 +177,7 @@ fn only_an_apply_may_force_and_it_needs_a_manager() {
 }
 
 #[test]
-fn deletes_read_the_same_from_the_address_and_from_a_body() {
+fn delete_options_are_equal_from_query_and_body() {
     let query = Query::parse("gracePeriodSeconds=0&propagationPolicy=Foreground&uid=u&dryRun=All");
     let body = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Foreground",
         "preconditions": {"uid": "u"}, "dryRun": ["All"]});
@@ -195,7 +195,7 @@ fn deletes_read_the_same_from_the_address_and_from_a_body() {
 }
 
 #[test]
-fn tables_hold_metadata_unless_asked_otherwise() {
+fn tables_include_metadata_by_default() {
     let read = |text| include_object(&Query::parse(text));
     assert_eq!(read(""), Ok(IncludeObject::Metadata));
     assert_eq!(read("includeObject=Object"), Ok(IncludeObject::Object));
@@ -206,7 +206,7 @@ fn tables_hold_metadata_unless_asked_otherwise() {
 }
 
 #[test]
-fn a_token_is_upstreams_and_comes_back() {
+fn continue_token_matches_upstream_and_round_trips() {
     let token = ContinueToken::after("default/p", 42);
     // {"v":"meta.k8s.io/v1","rv":42,"start":"default/p\u0000"}
     let text = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDIsInN0YXJ0IjoiZGVmYXVsdC9wXHUwMDAwIn0";
@@ -215,7 +215,7 @@ fn a_token_is_upstreams_and_comes_back() {
 }
 
 #[test]
-fn a_token_cannot_leave_its_kind() {
+fn continue_token_cannot_leave_its_kind() {
     let decode = |json: &str| {
         use base64::Engine;
         let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json);

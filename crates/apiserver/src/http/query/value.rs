@@ -1,4 +1,4 @@
-//! Numbers in query values, refused in Go's words.
+//! Numbers in query values, with Go's error messages.
 
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct InvalidResourceVersion {
     source: MalformedNumber,
 }
 
-/// Reads a resource version; none and `0` are the same to lists and to watches.
+/// Parses a resource version; none and `0` are the same to lists and to watches.
 pub fn parse_resource_version(text: &str) -> Result<u64, InvalidResourceVersion> {
     if text.is_empty() {
         return Ok(0);
@@ -30,7 +30,7 @@ pub fn parse_resource_version(text: &str) -> Result<u64, InvalidResourceVersion>
     parse_unsigned(text).map_err(|source| InvalidResourceVersion { source })
 }
 
-/// Reads a port.
+/// Parses a port.
 pub(crate) fn parse_u16(text: &str) -> Result<u16, MalformedNumber> {
     parse_unsigned(text)
 }

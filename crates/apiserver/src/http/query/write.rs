@@ -9,33 +9,33 @@ use crate::machinery::decoding::FieldValidation;
 use crate::machinery::patch::PatchType;
 use crate::machinery::table::IncludeObject;
 
-/// How an object is written.
+/// Write options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Who owns the written fields; empty: the client's name is taken.
+    /// The field manager; empty: the client's name is used.
     pub field_manager: String,
-    /// Whether all is done but the storing.
+    /// Whether this is a dry run.
     pub is_dry_run: bool,
-    /// What happens with unknown and repeated fields.
+    /// The handling of unknown and duplicate fields.
     pub field_validation: FieldValidation,
 }
 
-/// How a patch is applied.
+/// Patch options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchOptions {
-    /// What a patch shares with other writes.
+    /// The options that a patch shares with other writes.
     pub write: WriteOptions,
-    /// Whether fields are taken from other managers.
+    /// Whether to force conflicts.
     pub force: bool,
 }
 
 impl WriteOptions {
-    /// Reads the options of a create.
+    /// Parses the options of a create.
     pub fn for_create(query: &Query) -> Result<WriteOptions, OptionsError> {
         WriteOptions::from_query(query, "CreateOptions")
     }
 
-    /// Reads the options of an update.
+    /// Parses the options of an update.
     pub fn for_update(query: &Query) -> Result<WriteOptions, OptionsError> {
         WriteOptions::from_query(query, "UpdateOptions")
     }
@@ -74,7 +74,7 @@ impl WriteOptions {
 }
 
 impl PatchOptions {
-    /// Reads the options of a patch.
+    /// Parses the options of a patch.
     pub fn from_query(query: &Query, patch: PatchType) -> Result<PatchOptions, OptionsError> {
         let force = query.flag("force");
         let mut problems = Vec::new();
@@ -135,7 +135,7 @@ pub(super) fn dry_run_problem(values: &[&str]) -> Option<Problem> {
     })
 }
 
-/// Reads what the rows of a Table hold of their objects.
+/// Parses what the rows of a Table contain of their objects.
 pub fn include_object(query: &Query) -> Result<IncludeObject, Malformed> {
     match query.first("includeObject").unwrap_or_default() {
         "" | "Metadata" => Ok(IncludeObject::Metadata),

@@ -1,7 +1,7 @@
-//! What built-in admission does to objects on their way into the store.
+//! The built-in admission of objects before they are stored.
 //!
-//! The rules are core's; this is their order. Facts about the cluster are passed in. Rules that
-//! need the store while they decide (NamespaceLifecycle, ResourceQuota) or know the caller
+//! The rules are core's; this is their order. The state of the cluster is passed in. Rules that
+//! need the store while they decide (NamespaceLifecycle, ResourceQuota) or the caller
 //! (NodeRestriction) are the server's.
 
 mod runtime_class;
@@ -35,26 +35,27 @@ use super::write::Admission;
 use crate::kinds::Kind;
 use crate::status::Status;
 
-/// What admission has to know about the cluster.
+/// The state of the cluster that admission needs.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// All PriorityClasses.
     pub priority_classes: Arc<PriorityClasses>,
     /// The LimitRanges of the object's namespace.
     pub limit_ranges: Arc<Vec<LimitRangeView>>,
-    /// A LimitRange of the namespace that cannot be read. Nothing passes that it could be about.
+    /// A LimitRange of the namespace that cannot be decoded. Objects that it may apply to are
+    /// rejected.
     pub unreadable_limit_range: Option<Arc<str>>,
     /// All RuntimeClasses by name.
     pub runtime_classes: Arc<BTreeMap<String, RuntimeClass>>,
-    /// How long pods stay on nodes that are gone.
+    /// The default toleration time of pods on nodes that are not ready or unreachable.
     pub toleration_seconds: DefaultTolerationSeconds,
     /// The cluster's override of requests and limits, if it has one that applies to the namespace.
     pub overcommit: Option<Arc<Override>>,
-    /// Whether pods that are not BestEffort tolerate memory pressure.
+    /// Whether pods that are not BestEffort get a toleration for memory pressure.
     pub memory_pressure: AddMemoryPressureToleration,
 }
 
-/// A cluster with the built-in PriorityClasses and nothing else.
+/// A cluster with only the built-in PriorityClasses.
 impl Default for Cluster {
     fn default() -> Cluster {
         Cluster {
@@ -69,10 +70,10 @@ impl Default for Cluster {
     }
 }
 
-/// Why an object is refused: the reason of a 403.
+/// Why an object is rejected: the reason of a 403.
 pub type Reason = String;
 
-/// Changes a new object.
+/// Mutates a new object.
 pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
         ("", "Pod") => {
@@ -107,7 +108,7 @@ pub fn admit_new(kind: &Kind, object: &mut Value, cluster: &Cluster) -> Result<(
 
 /// LimitRanger, then ClusterResourceOverride.
 fn admit_resources(pod: &mut Pod, cluster: &Cluster) {
-    // Validation comes later, and a pod that passes it is read again then.
+    // Validation comes later, and decodes the pod again.
     if let Ok(mut draft) = PodDraft::from_api(pod) {
         let overcommit = cluster.overcommit.as_deref();
         pipeline::set_resources(&mut draft, &cluster.limit_ranges, overcommit);
@@ -115,7 +116,7 @@ fn admit_resources(pod: &mut Pod, cluster: &Cluster) {
     }
 }
 
-/// Changes an object that replaces another.
+/// Mutates an updated object.
 pub fn admit_changed(
     kind: &Kind,
     part: Part,
@@ -138,7 +139,7 @@ pub fn admit_changed(
     })
 }
 
-/// Judges a new object that has passed validation.
+/// Validates a new object after the rules of its kind.
 pub fn check_new(kind: &Kind, object: &Value, cluster: &Cluster) -> Result<(), Reason> {
     match (kind.group, kind.kind) {
         ("", "Pod") => {
@@ -173,7 +174,7 @@ pub fn check_new(kind: &Kind, object: &Value, cluster: &Cluster) -> Result<(), R
     }
 }
 
-/// Judges a changed object that has passed validation.
+/// Validates an updated object after the rules of its kind.
 pub fn check_changed(
     kind: &Kind,
     part: Part,
@@ -198,7 +199,7 @@ pub fn check_changed(
     }
 }
 
-/// What is judged by its type has to be of its type: rules that cannot be applied do not pass.
+/// An object to be checked has to be of its type: rules that cannot be applied reject it.
 fn typed<T: DeserializeOwned>(object: &Value) -> Result<T, Reason> {
     T::deserialize(object).map_err(|error| format!("the object cannot be read: {error}"))
 }
@@ -210,12 +211,12 @@ fn readable_limit_ranges(cluster: &Cluster) -> Result<(), Reason> {
     }
 }
 
-/// The rules as one of those who have a say about objects of a kind.
+/// The plugins that apply to objects of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn<'a> {
     /// The kind of the objects.
     pub kind: &'static Kind,
-    /// The part that a request is about.
+    /// The subresource of the request.
     pub part: Part,
     /// The cluster.
     pub cluster: &'a Cluster,
@@ -254,7 +255,7 @@ fn reasons(refusal: &limit_range::Refusal) -> Reason {
     joined(refusal.violations.iter().map(ToString::to_string))
 }
 
-/// The fields of a pod's spec that rules other than LimitRanges read and write.
+/// The fields of a pod's spec that plugins other than LimitRanger read and write.
 const EDITED_FIELDS: [&str; 7] = [
     "nodeSelector",
     "overhead",
@@ -265,7 +266,7 @@ const EDITED_FIELDS: [&str; 7] = [
     "tolerations",
 ];
 
-/// Changes the part of a pod's spec that [`EDITED_FIELDS`] names. Containers are the bulk of a pod
+/// Mutates the fields of a pod's spec in [`EDITED_FIELDS`]. Containers are the bulk of a pod
 /// and stay as they are.
 fn edit_spec(
     object: &mut Value,
@@ -281,14 +282,14 @@ fn edit_spec(
     let mut spec: PodSpec = typed(&Value::Object(part))?;
     change(&mut spec)?;
     if let Ok(Value::Object(mut changed)) = serde_json::to_value(spec) {
-        // The type cannot be without containers.
+        // The type requires containers.
         changed.remove("containers");
         fields.extend(changed);
     }
     Ok(())
 }
 
-/// Changes an object by its type.
+/// Mutates an object in its typed form.
 fn edit<T: DeserializeOwned + Serialize>(
     object: &mut Value,
     change: impl FnOnce(&mut T) -> Result<(), Reason>,

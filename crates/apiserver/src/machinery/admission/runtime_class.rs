@@ -1,4 +1,4 @@
-//! RuntimeClass admission: what a pod's runtime costs and where it is.
+//! RuntimeClass admission: a runtime's overhead and scheduling constraints.
 //!
 //! Matches v1.36 plugin/pkg/admission/runtimeclass.
 
@@ -104,7 +104,7 @@ fn is_same(a: &List, b: &List) -> bool {
         })
 }
 
-/// Leaves out each toleration that another one covers; of equal ones the first stays.
+/// Removes tolerations that another one covers; of equal ones the first stays.
 fn merge(all: Vec<Toleration>) -> Vec<Toleration> {
     let mut merged: Vec<Toleration> = Vec::new();
     for (index, toleration) in all.iter().enumerate() {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_adds_its_overhead_and_place() {
+    fn runtime_class_adds_overhead_and_scheduling() {
         let class: RuntimeClass = serde_json::from_value(json!({
             "handler": "h",
             "overhead": {"podFixed": {"cpu": "250m"}},

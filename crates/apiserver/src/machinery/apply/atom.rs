@@ -1,11 +1,11 @@
-//! A type as server-side apply sees it: one owner, or owners per member or item.
+//! A type in server-side apply: one owner, or owners per member or item.
 
 use serde_json::Value;
 
 use super::path::{PathElement, Scalar};
 use crate::machinery::schema::{Field, ListType, Shape, StructId, Type, schema};
 
-/// What the table says of a value's place.
+/// The table's entry for a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Atom {
     Scalar(Primitive),
@@ -25,7 +25,7 @@ pub(super) enum Atom {
     Any,
 }
 
-/// The sorts of scalars.
+/// The types of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Primitive {
     Numeric,
@@ -66,7 +66,7 @@ impl Atom {
         }
     }
 
-    /// Whether the value has one owner, however much it holds.
+    /// Whether the value has one owner, whatever it contains.
     pub(super) fn is_leaf(self) -> bool {
         match self {
             Atom::Scalar(_) | Atom::Any => true,
@@ -80,7 +80,7 @@ impl Atom {
         matches!(self, Atom::Struct { id, .. } if schema().get(id).field(name).is_some())
     }
 
-    /// The type of the member `name`; `None` if no such member can be.
+    /// The type of the member `name`; `None` if there cannot be such a member.
     pub(super) fn member(self, name: &str) -> Option<Atom> {
         match self {
             Atom::Struct { id, .. } => schema().get(id).field(name).map(Atom::of_field),
@@ -97,7 +97,7 @@ impl Atom {
         }
     }
 
-    /// How the item of a list with owners per item is named.
+    /// How an item of a list with owners per item is identified.
     pub(super) fn element(self, item: &Value) -> Result<PathElement, String> {
         match self {
             Atom::List {

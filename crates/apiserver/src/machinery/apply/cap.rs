@@ -1,4 +1,4 @@
-//! A bound on the number of managers that an object remembers.
+//! The maximum number of managers per object.
 //!
 //! Matches v1.36 apimachinery/pkg/util/managedfields/internal/capmanagers.go.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::managers::{Manager, Managers, Operation, Owned, seconds};
 
-/// More managers that update than this are merged into one.
+/// If there are more managers that update, they are merged into one.
 const MOST_UPDATERS: usize = 10;
 const OLD_UPDATERS: &str = "ancient-changes";
 

@@ -1,4 +1,4 @@
-//! Two managers want one field to be different things.
+//! Conflicts between managers of a field.
 
 use super::managers::Manager;
 use super::path::{PathElement, show_path};

@@ -1,8 +1,8 @@
-//! The fields of a new object, straight in the form that is stored.
+//! The fields of a new object, directly in the form that is stored.
 //!
-//! Whoever creates an object owns all of it, so that there is nothing to compare and nobody to take
-//! fields from: one walk gives what comparing with an empty object would give. Most objects are
-//! written once and changed seldom; this is their share of server-side apply.
+//! The creator of an object owns all of it, so there is nothing to compare and no other manager to
+//! take fields from: one walk gives the same as a comparison with an empty object. Most objects are
+//! written once and changed seldom; this is the cost of server-side apply for them.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use super::path::{PathElement, is_equal};
 use super::set::FieldSet;
 use super::typed::{group, is_hollow, items_of, member_of};
 
-/// The FieldsV1 of all that `new` has and `empty` has not, but for what is `excluded` and for what
-/// nobody owns.
+/// The FieldsV1 of all members that `new` has and `empty` has not, except those that are `excluded`
+/// or that cannot be owned.
 ///
-/// `empty` is the object with nothing set; `new` has been validated.
+/// `empty` is the zero object; `new` has been validated.
 pub(super) fn fields_of_created(
     atom: Atom,
     empty: &Value,
@@ -23,11 +23,11 @@ pub(super) fn fields_of_created(
     never_owned: &FieldSet,
 ) -> Map<String, Value> {
     let mut fields = fields_within(atom, Some(empty), new, Some(excluded));
-    disown(&mut fields, never_owned);
+    remove_fields(&mut fields, never_owned);
     fields
 }
 
-/// What is owned at and below a place.
+/// The fields owned at and below a path.
 struct Owned {
     itself: bool,
     within: Map<String, Value>,
@@ -56,7 +56,7 @@ fn fields_within(
         let Some(inner) = atom.item() else {
             return fields;
         };
-        // No list has items when nothing is set, so that each item is new.
+        // The zero object has no list items, so each item is new.
         for (element, items) in group(atom, items_of(Some(new))).1 {
             let within = match items.as_slice() {
                 [only] => owned_at(inner, None, only, None).within,
@@ -93,7 +93,7 @@ fn put(fields: &mut Map<String, Value>, key: String, owned: Owned) {
     fields.insert(key, Value::Object(within));
 }
 
-/// Whether a set has a field, and what it has within.
+/// Whether a set has a field, and the set within it.
 fn inside<'a>(set: &'a FieldSet, name: &str) -> (bool, Option<&'a FieldSet>) {
     let is_it = |element: &PathElement| matches!(element, PathElement::Field(own) if own == name);
     let is_member = set.members.iter().any(is_it);
@@ -108,8 +108,8 @@ fn field_key(name: &str) -> String {
     key
 }
 
-/// Takes the members of a set out; what is within them stays.
-fn disown(fields: &mut Map<String, Value>, set: &FieldSet) {
+/// Removes the members of a set; those within them stay.
+fn remove_fields(fields: &mut Map<String, Value>, set: &FieldSet) {
     for element in &set.members {
         let key = element.render();
         let is_bare = match fields.get_mut(&key) {
@@ -127,9 +127,9 @@ fn disown(fields: &mut Map<String, Value>, set: &FieldSet) {
         let key = element.render();
         if let Some(Value::Object(within)) = fields.get_mut(&key) {
             let was_empty = within.is_empty();
-            disown(within, others);
-            // A field that is owned without anything within is written in the same way as one
-            // that has lost all there was within.
+            remove_fields(within, others);
+            // A field that is owned with nothing within is encoded in the same way as one that has
+            // lost everything within.
             if within.is_empty() && !was_empty {
                 fields.remove(&key);
             } else if within.len() == 1 && within.contains_key(".") {

@@ -8,7 +8,7 @@ use super::path::PathElement;
 use super::set::FieldSet;
 use crate::machinery::event_encoding::{is_event_version, name_in};
 
-/// Takes in managers who wrote in the other encoding.
+/// Adds managers that wrote in the other encoding.
 pub(super) fn adopt(managers: &mut Managers, api_version: &str) {
     for owned in managers.0.values_mut() {
         if owned.api_version != api_version && is_event_version(&owned.api_version) {
@@ -18,7 +18,7 @@ pub(super) fn adopt(managers: &mut Managers, api_version: &str) {
     }
 }
 
-/// Gives managers who update in the other encoding their names back. Appliers have one entry,
+/// Restores the names of managers that update in the other encoding. Appliers have one entry,
 /// whatever version they use, and keep the one that was written last.
 pub(super) fn release(managers: &mut Managers) {
     for owned in managers.0.values_mut() {

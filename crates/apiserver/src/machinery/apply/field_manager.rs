@@ -23,9 +23,9 @@ use crate::machinery::schema::decode::Source;
 use crate::machinery::schema::{StructId, decode, schema};
 use crate::status::Status;
 
-/// Who owns what was there before anyone's fields were tracked.
+/// The manager of fields that existed before tracking began.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// Who writes when nobody says.
+/// The manager of an anonymous write.
 const UNKNOWN: &str = "unknown";
 
 /// Tracks the managers of one kind's endpoint.
@@ -57,11 +57,11 @@ impl FieldManager {
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str, now: &str) -> Value {
         let managers = self.adopted(self.managers_for_update(live, &new));
         set_managed_fields(&mut new, None);
-        // Objects that nobody tracked before the first apply stay untracked until then.
+        // Objects that were untracked before the first apply stay untracked until then.
         if managers.0.is_empty() && live.is_some() {
             return new;
         }
-        // Nobody can own `managedFields`, so that those of the live object may stay.
+        // No manager can own `managedFields`, so those of the live object may stay.
         let before = live.unwrap_or_else(|| empty(self.kind));
         let is_sound = validate(self.atom(), &new, Duplicates::Allow).is_ok()
             && (live.is_none() || validate(self.atom(), before, Duplicates::Allow).is_ok());
@@ -178,7 +178,7 @@ impl FieldManager {
         }
     }
 
-    /// The managers an update starts from: those it sends itself, else those of the live object.
+    /// The managers before an update: those in the request, else those of the live object.
     /// Through a subresource they cannot be written.
     fn managers_for_update(&self, live: Option<&Value>, new: &Value) -> Managers {
         let of_live = || {
@@ -198,8 +198,8 @@ impl FieldManager {
         }
     }
 
-    /// What the update changes goes to a manager of its own first, so that it shows whether it
-    /// changed anything at all; only then does the writer's entry take it over and get a new time.
+    /// Changed fields go to a separate manager first, which shows whether the update
+    /// changed anything at all; only then does the writer's entry take them over with a new time.
     fn track_update(
         &self,
         live: &Value,
@@ -265,7 +265,7 @@ impl FieldManager {
         Ok((new.unwrap_or_else(|| live.clone()), managers))
     }
 
-    /// Without what client-side apply wrote.
+    /// Without the fields that client-side apply wrote.
     fn remaining_conflicts(&self, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
         match last_applied::allowed_conflicts(self.atom(), &self.api_version, live) {
             None => conflicts,
@@ -307,7 +307,7 @@ impl FieldManager {
         })
     }
 
-    /// The merged object as Go's structs hold it.
+    /// The merged object as Go's structs represent it.
     fn read(&self, merged: Value, applied: &Value) -> Result<Value, Status> {
         match decode(self.kind, &merged, Source::Maps) {
             Ok(decoded) => Ok(decoded.value),
@@ -320,7 +320,7 @@ impl FieldManager {
     }
 }
 
-/// Fields that the server or the name decides, not a manager.
+/// Fields that the server or the name sets, not a manager.
 static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
@@ -338,7 +338,7 @@ static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// An empty list, or one empty entry: the client wants to start over.
+/// An empty list, or one empty entry: the client requests a reset.
 fn is_reset(sent: Option<&Value>) -> bool {
     match sent {
         Some(Value::Array(entries)) => match entries.as_slice() {
@@ -459,7 +459,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_creates_owns_what_comparing_with_nothing_tells(seed: u64) {
+        fn creator_owns_same_fields_as_comparison_with_empty_object(seed: u64) {
             let chance = &mut fastrand::Rng::with_seed(seed);
             for (version, kind) in schema().kinds() {
                 let fields = FieldManager::new(version, kind, "").unwrap();

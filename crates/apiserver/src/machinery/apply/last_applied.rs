@@ -1,7 +1,7 @@
 //! Moving from client-side to server-side apply: kubectl's annotation of what it applied last.
 //!
 //! Matches v1.36 apimachinery/pkg/util/managedfields/internal/lastapplied*.go. Only the manager
-//! called `kubectl` is treated so.
+//! called `kubectl` is treated this way.
 
 use serde_json::{Map, Value};
 
@@ -16,11 +16,11 @@ pub(super) const KUBECTL: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// All annotations together may have so many bytes.
+/// The maximum size of all annotations together.
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The fields that client-side apply wrote and that are still as it wrote them: taking those over
-/// is no conflict.
+/// The fields that client-side apply wrote and that are unchanged since: taking those over
+/// is not a conflict.
 pub(super) fn allowed_conflicts(atom: Atom, api_version: &str, live: &Value) -> Option<FieldSet> {
     let text = annotation(live)?;
     validate(atom, live, Duplicates::Refuse).ok()?;
@@ -41,7 +41,7 @@ pub(super) fn allowed_conflicts(atom: Atom, api_version: &str, live: &Value) -> 
     )
 }
 
-/// Brings the annotation of `object` up to date with what kubectl has just applied.
+/// Updates the annotation of `object` to the configuration that kubectl has just applied.
 pub(super) fn refresh(object: &mut Value, applied: &Value) {
     if annotation(object).is_none() {
         return;
@@ -49,7 +49,7 @@ pub(super) fn refresh(object: &mut Value, applied: &Value) {
     let mut applied = applied.clone();
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
         annotations.remove(ANNOTATION);
-        // An accessor that sets no annotations takes the member out.
+        // As an accessor that sets no annotations: the member is removed.
         if annotations.is_empty()
             && let Some(Value::Object(metadata)) = applied.get_mut("metadata")
         {

@@ -1,4 +1,4 @@
-//! Who manages which fields: `metadata.managedFields` read and written.
+//! Encoding and decoding `metadata.managedFields`.
 //!
 //! Matches v1.36 apimachinery/pkg/util/managedfields/internal/managedfields.go.
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::set::FieldSet;
 use crate::machinery::go::print;
 
-/// Who wrote: the name, and how.
+/// A manager: its name, and the operation.
 ///
 /// The same name applying, updating, and writing through a subresource are three managers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Manager {
     pub(super) subresource: String,
 }
 
-/// The two ways of writing; appliers sort first.
+/// The two operations; appliers sort first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
@@ -74,7 +74,7 @@ impl Manager {
     }
 }
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
     pub(super) manager: Manager,
@@ -90,7 +90,7 @@ pub(super) struct Owned {
 pub(super) struct Managers(pub(super) BTreeMap<String, Owned>);
 
 impl Managers {
-    /// Reads `metadata.managedFields`.
+    /// Decodes `metadata.managedFields`.
     pub(super) fn decode(entries: &[Value]) -> Result<Managers, String> {
         let mut managers = Managers::default();
         for (index, entry) in entries.iter().enumerate() {
@@ -179,7 +179,7 @@ fn encode_entry(owned: Owned) -> Value {
     encode_with(owned, fields)
 }
 
-/// An entry whose fields are in the form of FieldsV1 already.
+/// An entry whose fields are FieldsV1 already.
 pub(super) fn encode_with(owned: Owned, fields: Value) -> Value {
     let mut entry = Map::new();
     let mut put = |key: &str, value: String| {

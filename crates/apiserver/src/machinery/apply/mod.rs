@@ -1,14 +1,15 @@
-//! Server-side apply, and who manages which field of an object.
+//! Server-side apply, and the managers of fields.
 //!
-//! Every write is done by a named manager and recorded in `metadata.managedFields`: what a manager
-//! applies it owns, and what it no longer applies goes unless someone else owns it. Changing what
-//! another owns is a conflict unless forced. Updates and client-side patches take what they change.
+//! Every write has a named manager and is recorded in `metadata.managedFields`: a manager owns the
+//! fields it applies, and a field that it no longer applies is removed unless another manager owns
+//! it. Changing another manager's field is a conflict unless forced. Updates and client-side
+//! patches take over what they change.
 //!
 //! Reading order: [`path`] and [`set`] (sets of fields), `atom` (a type's ownership), `validate`,
-//! `typed` (walking objects by type), `updater` (the rules), `managers` (entries), [`reset`] (fields
-//! an endpoint does not write), `conflict`, `last_applied`, `event` (two encodings), `cap`, `created` (new
-//! objects), then [`field_manager`], which callers
-//! use, and [`scale`] for the one subresource of another type.
+//! `typed` (walking objects by type), `updater` (the rules), `managers` (entries), [`reset`]
+//! (fields an endpoint does not write), `conflict`, `last_applied`, `event` (two encodings), `cap`,
+//! `created` (new objects), then [`field_manager`], which callers use, and [`scale`] for the one
+//! subresource of another type.
 
 mod atom;
 mod cap;

@@ -1,4 +1,4 @@
-//! The way to a field: names, list items by key or value.
+//! The path of a field: names, list items by key or value.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::machinery::go::print;
 
-/// One step on the way to a field.
+/// One element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathElement {
     /// A member of an object.
@@ -17,7 +17,7 @@ pub enum PathElement {
     Key(Vec<(String, Scalar)>),
     /// The list item of this value.
     Value(Scalar),
-    /// The list item at this place.
+    /// The list item at this index.
     Index(i64),
 }
 
@@ -86,7 +86,7 @@ fn first_difference(mut orders: impl Iterator<Item = Ordering>) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Whether two values are the same to server-side apply.
+/// Whether two values are equal for server-side apply.
 pub(super) fn is_equal(left: &Value, right: &Value) -> bool {
     compare(left, right).is_eq()
 }
@@ -125,13 +125,13 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// The steps one after the other: `.spec.containers[name="a"].image`.
+/// The path in readable form: `.spec.containers[name="a"].image`.
 pub(super) fn show_path(path: &[PathElement]) -> String {
     path.iter().map(PathElement::to_string).collect()
 }
 
 impl PathElement {
-    /// The step as a key of FieldsV1: `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
+    /// The element as a key of FieldsV1: `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
     pub(super) fn render(&self) -> String {
         match self {
             PathElement::Field(name) => format!("f:{name}"),
@@ -147,7 +147,7 @@ impl PathElement {
         }
     }
 
-    /// Reads a key of FieldsV1. `Ok(None)` is a sort of step that this version does not know.
+    /// Parses a key of FieldsV1. `Ok(None)` is a type of element that this version does not know.
     pub(super) fn parse(text: &str) -> Result<Option<PathElement>, String> {
         let Some((sort, rest)) = text.split_at_checked(2) else {
             return Err("key must be 2 characters long:".to_owned());

@@ -1,21 +1,21 @@
-//! Fields that an endpoint does not write, so that nobody owns them by writing there.
+//! Fields that an endpoint does not write, so that managers do not own them by writing there.
 //!
 //! Matches `GetResetFields` of v1.36 pkg/registry/*/strategy.go.
 
 use super::path::PathElement;
 use super::set::FieldSet;
 
-/// What an endpoint leaves alone.
+/// The fields that an endpoint leaves alone.
 #[derive(Clone, Debug)]
 pub enum ResetFields {
-    /// These fields and all within.
+    /// These fields and everything within.
     Exclude(FieldSet),
-    /// All but what begins with one of these; `None` is any step.
+    /// All except those below one of these prefixes; `None` is any element.
     IncludeOnly(Vec<Vec<Option<&'static str>>>),
 }
 
 impl ResetFields {
-    /// The rule of a kind's endpoint; `subresource` is empty for the object itself.
+    /// The reset fields of a kind's endpoint; `subresource` is empty for the object itself.
     pub fn of(api_version: &str, kind: &str, subresource: &str) -> ResetFields {
         let whole: &[&[&str]] = match (kind, subresource) {
             ("CertificateSigningRequest", "") => &[&["spec"], &["status"]],

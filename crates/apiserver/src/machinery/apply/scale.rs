@@ -33,7 +33,7 @@ pub fn to_scale(parent: &[Value], api_version: &str) -> Result<Option<Value>, St
     Ok(managers.encode())
 }
 
-/// The entries of `parent` after a write to its scale left that with the entries `scale`.
+/// The entries of `parent` after a write to its scale has left `scale` there.
 pub fn to_parent(
     parent: &[Value],
     scale: &[Value],

@@ -11,8 +11,8 @@ use super::path::PathElement;
 
 /// A set of fields.
 ///
-/// A field and what is within it are members independently: owning `spec.containers[name="a"]`
-/// does not mean to own its image.
+/// A field and the fields within it are members independently: owning `spec.containers[name="a"]`
+/// does not imply owning its image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     pub(super) members: BTreeSet<PathElement>,
@@ -33,10 +33,10 @@ impl FieldSet {
         set
     }
 
-    /// Adds a field; those around it are not added.
+    /// Adds a field; its parents are not added.
     pub(super) fn insert(&mut self, path: &[PathElement]) {
         match path {
-            // Nobody owns the object as a whole.
+            // The object as a whole cannot be owned.
             [] => {}
             [last] => {
                 self.members.insert(last.clone());
@@ -45,7 +45,7 @@ impl FieldSet {
         }
     }
 
-    /// Adds what is within `element`, if anything.
+    /// Adds the set within `element`, unless it is empty.
     pub(super) fn put_within(&mut self, element: &PathElement, within: FieldSet) {
         if !(within.members.is_empty() && within.children.is_empty()) {
             self.children.insert(element.clone(), within);
@@ -90,7 +90,7 @@ impl FieldSet {
         }
     }
 
-    /// Without the members of `other`; what is within a field is a member of its own.
+    /// Without the members of `other`; fields within a member stay.
     #[must_use]
     pub(super) fn difference(mut self, other: &FieldSet) -> FieldSet {
         for element in &other.members {
@@ -122,7 +122,7 @@ impl FieldSet {
         self
     }
 
-    /// Also has the struct fields on the way to members; map keys and list items are not added.
+    /// Also has the struct fields on the paths of members; map keys and list items are not added.
     pub(super) fn with_named_fields(&self, atom: Atom) -> FieldSet {
         let mut out = FieldSet {
             members: self.members.clone(),
@@ -189,10 +189,10 @@ impl FieldSet {
         Value::Object(out)
     }
 
-    /// Reads FieldsV1; the error is for logs.
+    /// Decodes FieldsV1; the error is for logs.
     pub fn from_fields_v1(fields: &Value) -> Result<FieldSet, String> {
         let Value::Object(fields) = fields else {
-            return Err("fieldsV1 is no object".to_owned());
+            return Err("fieldsV1 is not an object".to_owned());
         };
         Ok(read_fields(fields)?.0.unwrap_or_default())
     }

@@ -46,7 +46,7 @@ fn entry(manager: &str, operation: &str, fields: Value) -> (String, String, Valu
 }
 
 #[test]
-fn what_nobody_tracked_belongs_to_before_first_apply() {
+fn untracked_fields_belong_to_before_first_apply() {
     let live = config_map(json!({"a": "1"}));
     let object = config_maps()
         .apply(Some(&live), &config_map(json!({"b": "2"})), "m", false, NOW)
@@ -73,7 +73,7 @@ fn untracked_objects_stay_untracked_when_updated() {
 }
 
 #[test]
-fn an_empty_list_of_managers_starts_over() {
+fn empty_managed_fields_reset_ownership() {
     let live = created("m", json!({"a": "1"}));
     let mut new = config_map(json!({"a": "2"}));
     new["metadata"]["managedFields"] = json!([{}]);
@@ -82,7 +82,7 @@ fn an_empty_list_of_managers_starts_over() {
 }
 
 #[test]
-fn many_updaters_become_ancient_changes() {
+fn excess_updaters_are_merged_into_ancient_changes() {
     let mut object = created("m0", json!({"k0": "v"}));
     for number in 1..12 {
         let mut new = object.clone();
@@ -148,7 +148,7 @@ fn conflicts_name_subresource_and_version() {
 }
 
 #[test]
-fn what_does_not_fit_the_type_is_refused() {
+fn values_of_wrong_type_are_rejected() {
     let refuse = |applied: Value| {
         let pods = FieldManager::new("v1", "Pod", "").unwrap();
         pods.apply(None, &applied, "m", false, NOW)
@@ -194,7 +194,7 @@ fn what_does_not_fit_the_type_is_refused() {
 }
 
 #[test]
-fn fields_v1_is_read_as_it_is_written() {
+fn fields_v1_round_trips() {
     let fields = json!({
         "f:a": {},
         "f:b": {".": {}, "f:c": {}, "k:{\"name\":\"x\",\"port\":80}": {".": {}, "f:d": {}}},
@@ -219,7 +219,7 @@ fn fields_v1_is_read_as_it_is_written() {
 }
 
 #[test]
-fn scaling_takes_the_replicas_of_the_object() {
+fn scale_owns_the_replicas_of_the_object() {
     let deployments = FieldManager::new("apps/v1", "Deployment", "").unwrap();
     let deployment = json!({
         "apiVersion": "apps/v1",

@@ -1,7 +1,8 @@
-//! How a write changes who owns which field.
+//! The rules of ownership: how a write changes the managers of fields.
 //!
-//! Matches v1.36 vendor/sigs.k8s.io/structured-merge-diff/v6/merge/update.go. Each kind is served in
-//! one version; entries of other versions are dropped, as upstream drops those it does not serve.
+//! Matches v1.36 vendor/sigs.k8s.io/structured-merge-diff/v6/merge/update.go. Each kind is served
+//! in one version; entries of other versions are dropped, as upstream drops those it does not
+//! serve.
 
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub(super) struct Endpoint<'a> {
     pub(super) reset: &'a ResetFields,
 }
 
-/// Whether others may lose fields without being asked.
+/// Whether conflicts are forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Force {
     Yes,
@@ -29,8 +30,8 @@ pub(super) enum Force {
 }
 
 impl Endpoint<'_> {
-    /// An update from `live` to `new` by the manager that `writer` names: what it changes becomes
-    /// its own. An entry without fields is taken out.
+    /// An update from `live` to `new` by the manager of `writer`, which then owns the fields it
+    /// changes. An entry without fields is removed.
     pub(super) fn update(&self, live: &Value, new: &Value, managers: &mut Managers, writer: Owned) {
         self.reconcile(managers);
         let id = writer.manager.identifier();
@@ -81,7 +82,7 @@ impl Endpoint<'_> {
         Ok((!is_equal(live, &new)).then_some(new))
     }
 
-    /// Takes from all others what the writer changes or removes.
+    /// Removes from all other managers the fields that the writer changes or removes.
     fn transfer(
         &self,
         live: &Value,
@@ -118,12 +119,13 @@ impl Endpoint<'_> {
         Ok(compared)
     }
 
-    /// Removes what the manager applied last time, does not apply now, and nobody else owns.
+    /// Removes fields that the manager applied last time, does not apply now, and no other manager
+    /// owns.
     fn prune(&self, merged: &Value, managers: &Managers, last: &FieldSet) -> Value {
         let named = |set: &FieldSet| set.with_named_fields(self.atom);
         let pruned = typed::remove(self.atom, merged, &named(last));
 
-        // What someone owns (the new configuration included) comes back.
+        // Fields that another manager owns (the new configuration included) are put back.
         let owned = managers.0.values().fold(FieldSet::default(), |all, owned| {
             all.union(owned.set.clone())
         });
@@ -134,7 +136,8 @@ impl Endpoint<'_> {
             .difference(&pruned_set.union(named(&owned)));
         let pruned = typed::remove(self.atom, merged, &gone);
 
-        // What the manager did not own before comes back too: it was inside of something removed.
+        // Fields that the manager did not own before are put back too: they were inside of a
+        // removed one.
         let pruned_set = named(&typed::fields_of(self.atom, &pruned));
         let gone = merged_set
             .difference(&pruned_set)
@@ -142,7 +145,7 @@ impl Endpoint<'_> {
         typed::remove(self.atom, merged, &gone)
     }
 
-    /// Fits the sets to the table, and drops those of versions that are not served.
+    /// Adapts the sets to the table, and drops those of versions that are not served.
     fn reconcile(&self, managers: &mut Managers) {
         managers
             .0

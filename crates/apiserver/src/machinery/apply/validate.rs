@@ -1,4 +1,4 @@
-//! Whether an object fits its type.
+//! Validation of an object against its type.
 //!
 //! Matches v1.36 vendor/sigs.k8s.io/structured-merge-diff/v6/typed/validate.go.
 
@@ -10,14 +10,14 @@ use super::atom::{Atom, Primitive};
 use super::path::PathElement;
 use crate::machinery::go::print;
 
-/// Whether items with the same key may stand in one list. Objects that are stored may have them.
+/// Whether items with the same key may be in one list. Stored objects may have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
     Allow,
     Refuse,
 }
 
-/// A problem and the way to it, written from the inside out: most objects have none.
+/// A problem and its path, written from the inside out: most objects have none.
 struct Wrong {
     path: String,
     problem: String,
@@ -40,7 +40,7 @@ impl Wrong {
     }
 }
 
-/// All that is wrong, in one text.
+/// All problems, in one text.
 pub(super) fn validate(atom: Atom, value: &Value, duplicates: Duplicates) -> Result<(), String> {
     let wrong: Vec<String> = walk(atom, value, duplicates)
         .iter()

@@ -1,9 +1,10 @@
-//! A parsed body, before anything is known about its type.
+//! A parsed body without a type.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A JSON value that keeps what Go's decoder would see. Texts without escapes stay in the body.
+/// A JSON value with everything that Go's decoder distinguishes. Strings without escapes borrow
+/// from the body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Document<'a> {
     Null,
@@ -12,7 +13,7 @@ pub(super) enum Document<'a> {
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
     Array(Vec<Document<'a>>),
-    /// Members in order; a key may stand twice.
+    /// Members in order; keys may be duplicate.
     Object(Vec<(Cow<'a, str>, Document<'a>)>),
 }
 
@@ -20,7 +21,7 @@ pub(super) enum Document<'a> {
 const MOST_DUPLICATES: usize = 100;
 
 impl<'a> Document<'a> {
-    /// Collects the paths of members that stand twice; `path` is the way to this value.
+    /// Collects the paths of duplicate members; `path` is the path of this value.
     pub(super) fn find_duplicates(&self, path: &mut String, found: &mut Vec<String>) {
         let length = path.len();
         match self {

@@ -1,4 +1,4 @@
-//! JSON texts to documents, with the errors of Go's scanner.
+//! A JSON parser with the errors of Go's scanner.
 //!
 //! Matches v1.36 vendor/sigs.k8s.io/json, scanner.go and decode.go.
 
@@ -8,17 +8,17 @@ use std::fmt;
 use super::document::Document;
 use crate::bounds::MAX_DEPTH;
 
-/// What Go says of too many brackets.
+/// Go's error for too deep nesting.
 pub(super) const TOO_DEEP: &str = "exceeded max depth";
 
-/// Where JSON stops being JSON.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SyntaxError {
-    /// The text ends too early.
+    /// The input ends too early.
     End,
-    /// A byte that cannot stand there, and where that is.
+    /// An unexpected byte, and the context.
     Byte(u8, &'static str),
-    /// Too many brackets.
+    /// Too deep nesting.
     Depth,
 }
 
@@ -48,7 +48,7 @@ fn quoted_byte(byte: u8) -> String {
 
 const VALUE: &str = "looking for beginning of value";
 
-/// Parses one value with nothing behind it.
+/// Parses one value with nothing after it.
 pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, SyntaxError> {
     let mut parser = Parser {
         text,
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not white space.
     fn peek_token(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
         Ok(Document::Object(members))
     }
 
-    /// A word, letter by letter; `places` says for each letter but the first what was expected.
+    /// A literal, letter by letter; `places` is the expectation for each letter but the first.
     fn word(&mut self, word: &str, places: &[&'static str]) -> Result<(), SyntaxError> {
         self.at += 1;
         for (expected, place) in word.bytes().skip(1).zip(places) {
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// The bytes up to where a string ends or is more than what it says.
+    /// The bytes up to the end of a string or an escape.
     fn plain_text(&mut self) -> &'a [u8] {
         let rest = &self.text[self.at..];
         let end = rest
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_go_writes_them() {
+    fn errors_match_go() {
         assert_eq!(error(""), "unexpected end of JSON input");
         assert_eq!(error("{\"a\":"), "unexpected end of JSON input");
         assert_eq!(

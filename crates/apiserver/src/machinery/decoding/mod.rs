@@ -1,11 +1,11 @@
-//! Request bodies as objects.
+//! Decoding request bodies into objects.
 //!
-//! A body is parsed into a tree that keeps the order and the duplicates of its keys, then read by
-//! the Go type of the kind: unknown fields, duplicates and wrong types are reported in the words of
-//! Go's decoder, in the order in which that decoder meets them. What comes out is the object as
+//! A body is parsed into a tree that keeps the order and the duplicates of its keys, then decoded
+//! by the Go type of the kind: unknown fields, duplicates and wrong types are reported in the words
+//! of Go's decoder, in the order in which that decoder finds them. The result is the object as
 //! upstream would print it.
 //!
-//! Reading order: `document` (the tree), `json` (texts to trees), `yaml`, `typed` (trees to
+//! Reading order: `document` (the tree), `json` (the parser), `yaml`, `typed` (trees to
 //! objects).
 
 mod document;
@@ -24,10 +24,10 @@ use crate::machinery::schema::{canonicalize, schema};
 
 use document::Document;
 
-/// What happens to fields that the kind does not have and to keys that stand twice.
+/// The handling of unknown fields and duplicate keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are dropped in silence.
+    /// They are dropped silently.
     Ignore,
     /// They are dropped with a warning each.
     #[default]
@@ -48,7 +48,7 @@ impl FieldValidation {
     }
 }
 
-/// How the body is written.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
     /// `application/json`.
@@ -64,7 +64,7 @@ pub enum BodyFormat {
 pub struct Decoded {
     /// The object, without defaults.
     pub object: Value,
-    /// What [`FieldValidation::Warn`] has to say.
+    /// The warnings of [`FieldValidation::Warn`].
     pub warnings: Vec<String>,
     /// Whether the body has an empty list of managers, which the object does not show.
     pub resets_managers: bool,
@@ -73,26 +73,26 @@ pub struct Decoded {
 /// Why a body is not an object of the kind; each is a 400 with this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The kind could be told, the rest not.
+    /// The kind was recognized, the rest is invalid.
     #[error("{given} in version {version:?} cannot be handled as a {expected}: {reason}")]
     Object {
         /// The kind in the body, or the expected one if it has none.
         given: String,
         /// The version in the body, or the expected one.
         version: String,
-        /// The kind that the path stands for.
+        /// The kind of the path.
         expected: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// Not even the kind could be told.
+    /// The kind was not recognized.
     #[error("the object provided is unrecognized (must be of type {expected}): {reason} ({start})")]
     Unrecognized {
-        /// The kind that the path stands for.
+        /// The kind of the path.
         expected: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
-        /// How the body begins.
+        /// The beginning of the body.
         start: String,
     },
     /// An object of another version than the path's.
@@ -143,8 +143,8 @@ pub fn decode(
         reason,
     };
     let is_expected = (name, group, version) == (kind.kind, kind.group, kind.version);
-    // The one kind that is taken in an older version, too: it reads the same, and kubectl before
-    // 1.22 drains with it.
+    // The one kind that is accepted in an older version, too: it is decoded in the same way, and
+    // kubectl before 1.22 drains with it.
     let is_old_eviction = (kind.group, kind.kind) == ("policy", "Eviction")
         && (name, group, version) == ("Eviction", "policy", "v1beta1");
     if !is_expected && !is_old_eviction {
@@ -172,7 +172,7 @@ pub fn decode(
     })
 }
 
-/// An empty list, unlike none, is the wish to start over.
+/// An empty list, unlike none, requests a reset.
 fn resets_managers(document: &Document<'_>) -> bool {
     let entries = document
         .member("metadata")
@@ -180,7 +180,7 @@ fn resets_managers(document: &Document<'_>) -> bool {
     matches!(entries, Some(Document::Array(entries)) if entries.is_empty())
 }
 
-/// Protobuf has no fields that could be unknown or stand twice.
+/// Protobuf has no unknown fields or duplicates.
 fn decode_protobuf(body: &[u8], kind: GroupVersionKind) -> Result<Decoded, DecodeError> {
     let mut object = protobuf::decode(body, &kind.api_version(), kind.kind).map_err(|error| {
         DecodeError::Unrecognized {
@@ -214,30 +214,31 @@ fn decode_protobuf(body: &[u8], kind: GroupVersionKind) -> Result<Decoded, Decod
     })
 }
 
-/// What server-side apply is given: some fields of an object.
+/// The body of a server-side apply: some fields of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
-    /// The fields, read without their types.
+    /// The fields, decoded without their types.
     pub value: Value,
-    /// What strict decoding has against it: members that stand twice.
+    /// The errors of strict decoding: duplicate members.
     pub duplicates: Vec<String>,
 }
 
-/// Reads the body of an apply: YAML, of which JSON is a part.
+/// Decodes the body of an apply: YAML, of which JSON is a subset.
 pub fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
     yaml::read_configuration(body)
 }
 
-/// JSON without a type.
+/// Untyped JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Json {
-    /// The content; of members that stand twice, the last.
+    /// The content; of duplicate members, the last.
     pub value: Value,
-    /// The paths of members that stand twice, such as `spec.containers[0].name`.
+    /// The paths of duplicate members, such as `spec.containers[0].name`.
     pub duplicates: Vec<String>,
 }
 
-/// Reads JSON whose type does not matter, such as a patch. Errors are in the words of Go's decoder.
+/// Decodes JSON whose type does not matter, such as a patch. Errors are in the words of Go's
+/// decoder.
 pub fn parse_json(body: &[u8]) -> Result<Json, String> {
     let document = json::parse(body).map_err(|error| error.to_string())?;
     let mut duplicates = Vec::new();
@@ -248,7 +249,7 @@ pub fn parse_json(body: &[u8]) -> Result<Json, String> {
     })
 }
 
-/// Why bytes are no JSON object, in the words of Go's decoder.
+/// Why bytes are not a JSON object, in the words of Go's decoder.
 pub fn check_json_object(bytes: &[u8]) -> Result<(), String> {
     match json::parse(bytes) {
         Ok(Document::Object(_) | Document::Null) => Ok(()),
@@ -262,8 +263,8 @@ pub fn check_json_object(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// An object of a kind that is not the path's: of a kind that nobody knows, of another version,
-/// or simply another.
+/// The error for an object of another kind than the path's: an unknown kind, another version,
+/// or another kind.
 fn other_kind(
     name: &str,
     group: &str,
@@ -308,7 +309,7 @@ struct GivenType {
     api_version: String,
 }
 
-/// What the body says it is.
+/// The type in the body.
 fn given_type(document: &Document<'_>) -> Result<GivenType, String> {
     let wrong = |found: &Document<'_>, field: &str| {
         let place = if field.is_empty() {
@@ -333,7 +334,7 @@ fn given_type(document: &Document<'_>) -> Result<GivenType, String> {
         api_version: String::new(),
     };
     for (key, value) in entries {
-        // The decoder that looks for these two does not mind their case.
+        // The decoder that looks for these two ignores their case.
         let target = if key.eq_ignore_ascii_case("kind") {
             &mut given.kind
         } else if key.eq_ignore_ascii_case("apiVersion") {
@@ -365,7 +366,7 @@ fn or_expected<'a>(given: &'a str, expected: &'a str) -> &'a str {
     if given.is_empty() { expected } else { given }
 }
 
-/// How the body begins: as text if it looks like JSON, else in hexadecimal digits.
+/// The beginning of the body: as text if it looks like JSON, else in hexadecimal digits.
 fn summary(body: &[u8]) -> String {
     const SHOWN_BYTES: usize = 30;
     let shown = &body[..body.len().min(SHOWN_BYTES)];

@@ -44,7 +44,7 @@ fn unknown_and_duplicate_fields_are_errors_warnings_or_nothing() {
 }
 
 #[test]
-fn the_first_wrong_type_is_reported_as_go_does() {
+fn first_wrong_type_is_reported_as_in_go() {
     assert_eq!(
         reason(r#"{"containers": [{"image": false}], "nodeName": 1}"#),
         "json: cannot unmarshal bool into Go struct field Container.spec.containers.image of type string"
@@ -64,7 +64,7 @@ fn the_first_wrong_type_is_reported_as_go_does() {
 }
 
 #[test]
-fn a_bad_quantity_ends_it_all_at_once() {
+fn invalid_quantity_aborts_decoding() {
     assert_eq!(
         reason(r#"{"nodeName": 1, "overhead": {"cpu": "x"}}"#),
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -72,7 +72,7 @@ fn a_bad_quantity_ends_it_all_at_once() {
 }
 
 #[test]
-fn what_is_no_object_is_unrecognized() {
+fn non_objects_are_unrecognized() {
     assert_eq!(
         decode_pod("{", FieldValidation::Strict).unwrap_err(),
         "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: unexpected end of JSON input ({)"
@@ -105,7 +105,7 @@ fn another_kind_is_refused() {
 }
 
 #[test]
-fn yaml_bodies_are_read_too() {
+fn yaml_bodies_are_decoded() {
     let body = b"kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - name: a\n    resources: {limits: {cpu: 1}}\n";
     let decoded = decode(body, BodyFormat::Yaml, pods(), FieldValidation::Strict).unwrap();
     assert_eq!(
@@ -115,13 +115,13 @@ fn yaml_bodies_are_read_too() {
 }
 
 #[test]
-fn nothing_given_is_an_empty_object() {
+fn empty_body_is_an_empty_object() {
     let decoded = decode_pod("null", FieldValidation::Strict).unwrap();
     assert_eq!(decoded.object["kind"], json!("Pod"));
 }
 
 #[test]
-fn evictions_of_old_clients_are_taken() {
+fn evictions_of_old_clients_are_accepted() {
     let kind = GroupVersionKind {
         group: "policy",
         version: "v1",

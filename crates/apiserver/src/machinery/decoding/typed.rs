@@ -1,8 +1,8 @@
-//! Documents to objects of a type.
+//! Decoding documents into objects of a type.
 //!
-//! Matches v1.36 vendor/sigs.k8s.io/json, decode.go: a wrong type is remembered and the rest still
-//! read, and only the first one is reported; a type that reads itself, such as a quantity, ends it
-//! all at once.
+//! Matches v1.36 vendor/sigs.k8s.io/json, decode.go: after a wrong type the rest is still decoded,
+//! and only the first one is reported; an error of a type with its own decoder, such as a quantity,
+//! ends decoding at once.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -17,16 +17,16 @@ use crate::machinery::schema::{Field, Shape, Struct, StructId, Type, schema};
 
 use super::document::Document;
 
-/// The most unknown and duplicate fields that are reported.
+/// The maximum of reported unknown and duplicate fields.
 const MAX_STRICT: usize = 100;
 
-/// An object, and what strict decoding has against it.
+/// An object, and the errors of strict decoding.
 pub(super) struct Read {
     pub(super) object: Value,
     pub(super) strict: Vec<String>,
 }
 
-/// Reads a document by its type.
+/// Decodes a document by its type.
 pub(super) fn read(document: &Document<'_>, id: StructId) -> Result<Read, String> {
     let mut reader = Reader::default();
     let definition = schema().get(id);
@@ -52,7 +52,7 @@ type Fatal = String;
 
 #[derive(Default)]
 struct Reader {
-    /// The struct whose field is read, and the fields down to it, as errors name them.
+    /// The struct whose field is decoded, and the fields down to it, as errors name them.
     owner: &'static str,
     fields: Vec<&'static str>,
     /// The path down to the value, as strict errors name it.
@@ -168,7 +168,7 @@ impl Reader {
         Ok(Value::Array(list))
     }
 
-    /// The types that read themselves from a number or a text. Their errors end the decoding.
+    /// Types with their own decoder from a number or a string. Their errors end the decoding.
     fn self_reading(&mut self, document: &Document<'_>, shape: &Shape) -> Result<Value, Fatal> {
         let wrong = |document: &Document<'_>, go_name: &str| {
             let (value, place) = (document.go_kind(), self.place());
@@ -204,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// Where a wrong value would have gone.
+    /// The target of a wrong value.
     fn place(&self) -> String {
         if self.fields.is_empty() {
             return "Go value".to_owned();
@@ -234,8 +234,8 @@ impl Reader {
     }
 }
 
-/// Puts a value in; a struct or map that is there already keeps what the later one does not say,
-/// because Go decodes into what it has.
+/// Stores a value; an existing struct or map keeps members that the later one does not have,
+/// because Go decodes into the existing value.
 fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
     match (object.get_mut(name), value) {
         (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),
@@ -250,7 +250,7 @@ fn merge(object: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// What an error calls the value: numbers that do not fit an integer are shown.
+/// An error's name for the value: numbers that do not fit an integer are shown.
 fn value_name(document: &Document<'_>, shape: &Shape) -> String {
     match (document, shape) {
         (Document::Number(text), Shape::Int(_) | Shape::Float) => format!("number {text}"),
@@ -286,7 +286,7 @@ fn float(text: &str) -> Option<Value> {
         .map(Value::Number)
 }
 
-/// Any JSON as it stands; of keys that stand twice the last one counts.
+/// Untyped JSON; of duplicate keys the last one counts.
 pub(super) fn untyped(document: &Document<'_>) -> Value {
     match document {
         Document::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! YAML texts to documents.
+//! A YAML parser.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub(super) fn read_configuration(body: &[u8]) -> Result<Configuration, String> {
     }
 }
 
-/// The tree has fewer levels than the reader of YAML takes, which is for configurations too.
+/// The tree has fewer levels than the YAML parser accepts, which is for configurations too.
 fn within_depth(node: &Node) -> Result<(), String> {
     fn fits(node: &Node, levels: usize) -> bool {
         let below = levels.checked_sub(1);
@@ -92,7 +92,7 @@ fn to_document(node: &Node) -> Document<'static> {
             ScalarValue::Null => Document::Null,
             ScalarValue::Bool(value) => Document::Bool(*value),
             ScalarValue::Text => Document::String(text.clone().into()),
-            // Numbers that JSON has not, such as infinity, have no digits to show.
+            // Numbers that JSON does not have, such as infinity, have no digits to show.
             _ => match node.to_json("", &mut Vec::new()) {
                 Value::Number(number) => Document::Number(number.to_string().into()),
                 _ => Document::String(text.clone().into()),

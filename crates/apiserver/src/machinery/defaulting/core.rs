@@ -94,7 +94,7 @@ fn limit_range(object: &mut Object) {
     }
 }
 
-/// The template's labels stand for the selector and the labels that are not given.
+/// The template's labels are the default of the selector and the labels.
 fn replication_controller(object: &mut Object) {
     let spec = child(object, "spec");
     default(spec, "replicas", 1);

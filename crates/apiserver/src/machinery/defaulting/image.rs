@@ -1,4 +1,4 @@
-//! What an image's name says about its tag.
+//! Image names and tags.
 //!
 //! Matches v1.36 pkg/util/parsers and vendor/github.com/distribution/reference.
 
@@ -6,7 +6,7 @@
 const MAX_PATH_BYTES: usize = 255;
 
 /// `Always` for images that may change under their name: those with the tag `latest`, or with no
-/// tag and no digest. A name that is none has no tag.
+/// tag and no digest. An invalid name has no tag.
 pub(super) fn default_pull_policy(image: &str) -> &'static str {
     if tag(image) == Some("latest") {
         "Always"
@@ -15,8 +15,8 @@ pub(super) fn default_pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// The tag, `latest` where neither tag nor digest is given. `None` for a name with a digest alone
-/// and for what is no image name.
+/// The tag, `latest` if there is neither tag nor digest. `None` for a name with only a digest
+/// and for an invalid image name.
 fn tag(image: &str) -> Option<&str> {
     if image.len() == 64 && image.bytes().all(is_lower_hex) {
         return None;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn other_images_and_names_that_are_none_are_pulled_once() {
+    fn other_images_and_invalid_names_are_pulled_if_not_present() {
         let digest = format!("nginx@sha256:{}", "a".repeat(64));
         for image in [
             "nginx:1.2",

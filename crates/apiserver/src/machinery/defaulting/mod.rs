@@ -1,12 +1,12 @@
-//! What the API fills in before anybody looks at an object.
+//! The defaults that the API sets before an object is validated.
 //!
 //! Upstream registers defaults by Go type, not by kind: a probe gets its ten seconds wherever a
-//! probe stands. So does this: an object is walked by its type and each struct gets the defaults
+//! probe is. So does this: an object is walked by its type and each struct gets the defaults
 //! of its type, outer structs before those within. Objects must be canonical, in which an unset
 //! value is an absent member.
 //!
-//! Reading order: this file, `core`, `pod`, `volume`, `workload`, `other` (defaults by type), `image`
-//! (what an image's name says about its tag).
+//! Reading order: this file, `core`, `pod`, `volume`, `workload`, `other` (defaults by type),
+//! `image` (image names and tags).
 
 mod core;
 mod image;
@@ -23,10 +23,10 @@ use serde_json::{Map, Value};
 use crate::kinds::GroupVersionKind;
 use crate::machinery::schema::{StructId, schema, walk};
 
-/// A struct on its way.
+/// A struct that gets its defaults.
 type Object = Map<String, Value>;
 
-/// Fills in the defaults of a kind that has any. The object must be canonical.
+/// Sets the defaults of a kind that has any. The object must be canonical.
 ///
 /// Matches v1.36 pkg/apis/*/v1/defaults.go and the `+default` markers of the types.
 pub fn apply_defaults(of: GroupVersionKind, object: &mut Value) {
@@ -51,14 +51,14 @@ fn apply_defaults_of_type(id: StructId, object: &mut Value) {
     });
 }
 
-/// Sets what is not set.
+/// Sets an unset member.
 fn default(object: &mut Object, field: &str, value: impl Into<Value>) {
     if !object.contains_key(field) {
         object.insert(field.to_owned(), value.into());
     }
 }
 
-/// A struct within; made if it is not there.
+/// A nested struct; created if it is missing.
 fn child<'a>(object: &'a mut Object, field: &str) -> &'a mut Object {
     let value = object
         .entry(field)

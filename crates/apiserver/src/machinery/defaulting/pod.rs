@@ -1,4 +1,4 @@
-//! Defaults of pods and what they consist of.
+//! Defaults of pods and their parts.
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::admission::draft::PodDraft;
@@ -44,7 +44,7 @@ pub(super) fn apply(name: &str, object: &mut Object) {
     }
 }
 
-/// What holds for pods and not for templates of pods.
+/// The defaults of pods that templates of pods do not have.
 fn pod(object: &mut Object) {
     if has_resources(child(object, "spec")) {
         default_resources(object);
@@ -56,7 +56,7 @@ fn pod(object: &mut Object) {
     }
 }
 
-/// Whether core has anything to do for the pod's amounts.
+/// Whether core's resource defaults apply to the pod.
 fn has_resources(spec: &Object) -> bool {
     let lists =
         ["containers", "initContainers"].map(|field| spec.get(field).and_then(Value::as_array));
@@ -66,7 +66,7 @@ fn has_resources(spec: &Object) -> bool {
 }
 
 fn default_resources(object: &mut Object) {
-    // A pod that does not parse has been refused by the decoder.
+    // A pod that does not decode has been rejected before.
     let Ok(mut pod) = serde_json::from_value::<Pod>(Value::Object(object.clone())) else {
         return;
     };

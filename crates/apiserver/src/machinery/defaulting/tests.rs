@@ -41,7 +41,7 @@ fn templates_get_the_defaults_of_pod_specs_but_not_those_of_pods() {
 }
 
 #[test]
-fn a_pods_limits_become_requests_and_its_ports_the_nodes() {
+fn pod_limits_default_requests_and_host_network_ports() {
     let object = defaulted(
         "",
         "Pod",
@@ -59,7 +59,7 @@ fn a_pods_limits_become_requests_and_its_ports_the_nodes() {
 }
 
 #[test]
-fn a_job_takes_the_labels_of_its_template() {
+fn job_defaults_labels_from_its_template() {
     let object = defaulted(
         "batch",
         "Job",
@@ -71,7 +71,7 @@ fn a_job_takes_the_labels_of_its_template() {
 }
 
 #[test]
-fn what_is_set_stays() {
+fn set_fields_are_kept() {
     let object = defaulted(
         "apps",
         "StatefulSet",

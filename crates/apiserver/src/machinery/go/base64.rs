@@ -1,4 +1,4 @@
-//! Base64 as Go reads and writes it.
+//! Base64 as Go decodes and encodes it.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -8,7 +8,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// Checks a text and returns it without the line breaks that Go skips and with the bits that pad
 /// the last byte cleared.
 ///
-/// Matches Go's encoding/base64, `StdEncoding.Decode`, which names the byte it stumbles over.
+/// Matches Go's encoding/base64, `StdEncoding.Decode`, which names the offending byte.
 pub(crate) fn normalize(text: &str) -> Result<String, usize> {
     let mut digits: Vec<(usize, u8)> = Vec::new();
     let mut bytes = text
@@ -40,7 +40,7 @@ pub(crate) fn normalize(text: &str) -> Result<String, usize> {
     match digits.len() % 4 {
         0 => Ok(padded(&digits)),
         left => {
-            // Go blames where the incomplete group begins.
+            // Go reports the start of the incomplete group.
             let first = digits[digits.len() - left].0;
             Err(first)
         }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_checked_and_cleaned() {
+    fn base64_is_validated_and_normalized() {
         assert_eq!(normalize("YQ==").unwrap(), "YQ==");
         assert_eq!(normalize("Y\nR==").unwrap(), "YQ==");
         assert_eq!(normalize("").unwrap(), "");

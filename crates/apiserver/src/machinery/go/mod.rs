@@ -1,4 +1,4 @@
-//! Go's spellings: how it prints values, times and bytes that end up in answers.
+//! Go's formats of values, times and bytes in responses.
 
 pub(crate) mod base64;
 pub(crate) mod print;

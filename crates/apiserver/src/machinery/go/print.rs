@@ -63,7 +63,7 @@ pub(crate) fn sprint_number(number: &Number) -> String {
     format!("{float}")
 }
 
-/// JSON as Go writes it: `<`, `>`, `&` and two line separators escaped, so that it may stand in HTML.
+/// JSON as Go writes it: `<`, `>`, `&` and two line separators escaped, so that it is safe in HTML.
 pub(crate) fn json(value: &Value) -> String {
     let plain = value.to_string();
     if !plain.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_go_writes_them() {
+    fn errors_match_go() {
         let error = |text| normalize(text, Precision::Seconds).unwrap_err();
         assert_eq!(
             error("today"),

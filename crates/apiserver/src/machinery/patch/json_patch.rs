@@ -1,13 +1,13 @@
 //! RFC 6902 patches.
 //!
 //! Matches v1.36 vendor/gopkg.in/evanphx/json-patch.v4, which differs from the RFC: a negative
-//! index counts from the end, `replace` and `copy` take a missing member for null, a path without
+//! index counts from the end, `replace` and `copy` treat a missing member as null, a path without
 //! its leading slash still works, and the document as a whole can be replaced and tested only.
 //!
 //! The document is bounded after every operation, not only at the end. No operation makes it deeper
-//! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by what the
-//! patch brings along and by `COPY_LIMIT`. What operations look at and shift is bounded by
-//! `MOST_STEPS` for all of them together.
+//! than [`MAX_DEPTH`], so that it can be walked and dropped by recursion. It grows by the size of
+//! the patch and by `COPY_LIMIT`. The number of values that operations visit and shift is bounded
+//! by `MOST_STEPS` for all of them together.
 
 use plimsoll_core::problem::quoted;
 use serde_json::{Map, Value};
@@ -21,11 +21,11 @@ const COPY_LIMIT: usize = 3 * 1024 * 1024;
 const MISSING: &str = "missing value";
 const TEST_FAILED: &str = "test failed";
 
-/// All operations of one patch together may look at so many values, which takes a fifth of a
+/// All operations of one patch together may visit this many values, which takes a fifth of a
 /// second. The most operations that a patch may have can each move an object of 1,600 values.
 const MOST_STEPS: usize = 16 * 1024 * 1024;
 
-/// Moving this many items of a list within memory costs as much as looking at one value.
+/// Moving this many items of a list within memory costs as much as visiting one value.
 const SHIFTED_PER_STEP: usize = 16;
 
 /// Why a patch does not apply.
@@ -38,7 +38,7 @@ pub enum JsonPatchError {
     #[error("an operation exceeds the max depth of {MAX_DEPTH} levels")]
     TooDeep,
     /// The operations are too much work.
-    #[error("the operations of a JSON patch look at more than {MOST_STEPS} values")]
+    #[error("the operations of a JSON patch visit more than {MOST_STEPS} values")]
     TooMuch,
 }
 
@@ -53,15 +53,15 @@ pub type Operation = Map<String, Value>;
 
 type Outcome<T> = Result<T, String>;
 
-/// What the operations of a patch may still cost.
+/// The remaining budget of a patch's operations.
 struct Budget {
     copied: usize,
     steps: usize,
 }
 
 impl Budget {
-    /// Takes the cost of putting an item into a list or taking it out, and of what stands behind
-    /// it.
+    /// Charges for inserting an item into a list or removing it, which shifts the items
+    /// after it.
     fn shift(&mut self, container: &Value) -> Result<(), JsonPatchError> {
         let items = container.as_array().map_or(0, Vec::len);
         let left = self.steps.checked_sub(1 + items / SHIFTED_PER_STEP);
@@ -69,7 +69,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Refuses a value that would stand too deep; `level` is that of its container, from 1 on.
+    /// Rejects a value that would be nested too deeply; `level` is that of its container, from 1
+    /// on.
     fn check_depth(&mut self, value: &Value, level: usize) -> Result<(), JsonPatchError> {
         let levels = MAX_DEPTH.saturating_sub(level);
         match fits(value, levels, &mut self.steps) {
@@ -80,13 +81,13 @@ impl Budget {
     }
 }
 
-/// Where an operation takes place.
+/// The location of an operation.
 struct Place<'a> {
     /// The object or list.
     container: &'a mut Value,
-    /// How deep it stands; the document is at 1.
+    /// Its level; the document is at 1.
     level: usize,
-    /// The member or item of it.
+    /// The member or item.
     key: String,
 }
 
@@ -277,9 +278,9 @@ fn text_of<'a>(operation: &'a Operation, name: &str) -> Outcome<&'a str> {
     ))
 }
 
-/// Where a path leads: the object or list that its last part belongs to, and that part.
+/// The location of a path: the object or list that its last part belongs to, and that part.
 ///
-/// What stands before the first slash is not looked at.
+/// Text before the first slash is ignored.
 fn find<'a>(document: &'a mut Value, path: &str) -> Option<Place<'a>> {
     let (_, rest) = path.split_once('/')?;
     let (mut container, mut level) = (document, 1);
@@ -330,7 +331,7 @@ fn get<'a>(place: &'a Place<'_>) -> Outcome<&'a Value> {
     }
 }
 
-/// Puts a value in. The outer error ends the patch, whatever the operation would say of the inner.
+/// Inserts a value. The outer error ends the patch, whatever the operation does with the inner.
 fn insert(
     place: Place<'_>,
     value: Value,
@@ -348,7 +349,7 @@ fn put(place: Place<'_>, value: Value) -> Outcome<()> {
         Value::Array(items) => {
             let index = parse_index(&key)
                 .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
-            // The new item counts: -1 is behind the last.
+            // The new item counts: -1 is after the last.
             items.insert(in_bounds(index, items.len() + 1)?, value);
         }
         Value::Object(map) => {
@@ -359,7 +360,7 @@ fn put(place: Place<'_>, value: Value) -> Outcome<()> {
     Ok(())
 }
 
-/// Takes a value out; errors as of [`insert`].
+/// Removes a value; errors as of [`insert`].
 fn take(place: Place<'_>, budget: &mut Budget) -> Result<Outcome<Value>, JsonPatchError> {
     budget.shift(place.container)?;
     let key = place.key;
@@ -410,7 +411,7 @@ mod tests {
         serde_json::from_value(list).unwrap()
     }
 
-    /// Puts the document into itself again and again: `{"a": {}}`, `{"a": {"a": {}}}` and so on.
+    /// Copies the document into itself again and again: `{"a": {}}`, `{"a": {"a": {}}}` and so on.
     fn nesting(times: usize) -> Vec<Operation> {
         let once = json!([
             {"op": "add", "path": "/b", "value": {}},
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn chained_moves_go_no_deeper_than_an_object_may_be() {
+    fn chained_moves_respect_the_depth_limit() {
         let document = json!({"a": {}});
         let deepest = json_patch(document.clone(), &nesting(MAX_DEPTH - 2)).unwrap();
         assert_eq!(fits(&deepest, MAX_DEPTH, &mut 1000), Some(true));
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_that_puts_something_in_is_bounded_in_depth() {
+    fn every_inserting_operation_respects_the_depth_limit() {
         let mut deep = json!(1);
         for _ in 0..MAX_DEPTH - 1 {
             deep = json!([deep]);
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_all_operations_together_is_bounded() {
+    fn total_work_of_operations_is_limited() {
         let many = vec![Value::Null; 500_000];
         let front = json!({"op": "add", "path": "/list/0", "value": null});
         let object = json!({"op": "move", "from": "/list", "path": "/list"});
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_double_nothing_beyond_their_limit() {
+    fn total_size_of_copies_is_limited() {
         let document = json!({"a": "x".repeat(1024)});
         let doubling = json!([
             {"op": "add", "path": "/b", "value": []},

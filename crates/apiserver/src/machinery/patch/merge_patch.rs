@@ -1,11 +1,11 @@
-//! RFC 7386 patches: what is given replaces, null deletes, objects merge.
+//! RFC 7386 patches: values replace, null deletes, objects merge.
 //!
-//! Matches v1.36 vendor/gopkg.in/evanphx/json-patch.v4 `MergePatch`: nulls inside of values that are
-//! new are dropped, within lists too, but not where a list or scalar takes an object's place.
+//! Matches v1.36 vendor/gopkg.in/evanphx/json-patch.v4 `MergePatch`: nulls inside of values that
+//! are new are dropped, within lists too, but not where a list or scalar takes an object's place.
 
 use serde_json::{Map, Value};
 
-/// Merges `patch` into `document`. A patch that is no object replaces the document.
+/// Merges `patch` into `document`. A patch that is not an object replaces the document.
 pub fn merge_patch(document: Value, patch: Value) -> Value {
     match (document, patch) {
         (Value::Object(mut document), Value::Object(patch)) => {
@@ -39,7 +39,7 @@ fn merge(document: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// Takes null members out of all objects; null items of lists stay.
+/// Removes null members of all objects; null items of lists stay.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,7 +1,7 @@
 //! The three patches that a client computes: JSON patch, merge patch, strategic merge patch.
 //!
 //! Reading order: `json_patch`, `merge_patch`, [`strategic`] (the pure functions), then
-//! [`request`], which reads a request's body, applies it and answers as upstream does.
+//! [`request`], which decodes a request's body, applies it and returns upstream's errors.
 
 pub mod json_patch;
 pub mod merge_patch;

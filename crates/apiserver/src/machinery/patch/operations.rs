@@ -1,4 +1,4 @@
-//! The operations of a JSON patch, read from its body.
+//! Decoding the operations of a JSON patch.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::request::{json_word, undecodable};
 use crate::machinery::decoding::FieldValidation;
 use crate::status::Status;
 
-/// Reads the operations; members that an operation does not have are added to `strict`.
+/// Decodes the operations; unknown members are added to `strict`.
 pub(super) fn read_operations(
     body: Value,
     validation: FieldValidation,
@@ -55,9 +55,8 @@ pub(super) fn read_operations(
     Ok(operations)
 }
 
-/// The objects that operations have reached into, as a tree. It is no deeper than the document:
-/// only paths that were followed count, and `from` is not looked at by operations that do not need
-/// it.
+/// The objects that operations have accessed, as a tree. It is no deeper than the document:
+/// only resolved paths count, and `from` is ignored for operations that do not need it.
 pub(super) fn touched_by(operations: &[Operation]) -> Value {
     let mut tree = Map::new();
     for operation in operations {

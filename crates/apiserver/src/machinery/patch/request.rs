@@ -1,4 +1,4 @@
-//! A PATCH request's body, from bytes to the changed object or the refusal upstream gives.
+//! A PATCH request's body, from bytes to the changed object or upstream's error.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/handlers/patch.go up to the point where the result is an
 //! object of its kind: defaulting, admission and validation come after.
@@ -14,7 +14,7 @@ use crate::machinery::go::print;
 use crate::machinery::schema::{self, Decoded, StructId, encode, schema};
 use crate::status::Status;
 
-/// A JSON patch may have so many operations.
+/// The maximum number of operations in a JSON patch.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// The kinds of patch, by content type.
@@ -26,12 +26,12 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`
     Strategic,
-    /// `application/apply-patch+yaml`: server-side apply, which is not a patch in this sense.
+    /// `application/apply-patch+yaml`: server-side apply.
     Apply,
 }
 
 impl PatchType {
-    /// The type of a `Content-Type` header; parameters do not matter.
+    /// The type of a `Content-Type` header; parameters are ignored.
     pub fn from_content_type(header: &str) -> Result<PatchType, Status> {
         let media_type = header.split(';').next().unwrap_or_default();
         match media_type.trim() {
@@ -47,11 +47,11 @@ impl PatchType {
 /// A changed object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patched {
-    /// The object as Go's structs hold it, before defaulting.
+    /// The object as Go's structs represent it, before defaulting.
     pub object: Value,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
-    /// What the patch made, before it was an object of its kind: with its empty lists and maps.
+    /// The result of the patch, before it was decoded as its kind: with its empty lists and maps.
     pub given: Value,
 }
 
@@ -108,7 +108,7 @@ fn apply_merge(
     let strict = duplicate_texts(&document, "");
     let patch = match document.value {
         Value::Object(patch) => patch,
-        // Upstream's strict decoder takes null for an empty map; the patch library does not.
+        // Upstream's strict decoder treats null as an empty map; the patch library does not.
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
         other => {
             let what = json_word(&other);
@@ -142,8 +142,8 @@ fn apply_strategic(
         }
     };
     let original = current.as_object().cloned().unwrap_or_default();
-    let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(refusal)?;
-    // The merge has taken the directives of the top level out of the patch that errors show.
+    let merged = strategic_merge_patch(kind, original, patch.clone()).map_err(error_status)?;
+    // The merge has removed the top-level directives from the patch that errors show.
     let shown = |_: &Value| quoted(&print::sprint(&Value::Object(patch.clone())));
     let merged = Value::Object(merged);
     let decoded = schema::decode(kind, &merged, schema::decode::Source::Maps)
@@ -152,8 +152,8 @@ fn apply_strategic(
     finish(decoded, merged, strict, shown, validation)
 }
 
-/// How upstream answers the errors of the merge.
-fn refusal(error: strategic::StrategicError) -> Status {
+/// Upstream's responses to errors of the merge.
+fn error_status(error: strategic::StrategicError) -> Status {
     use strategic::StrategicError as E;
     match error {
         E::PrimitiveList | E::RetainKeys | E::SetElementOrder => {
@@ -164,7 +164,7 @@ fn refusal(error: strategic::StrategicError) -> Status {
     }
 }
 
-/// Reads the result as its kind; `patch` tells which objects Go has held as maps.
+/// Decodes the result as its kind; `patch` determines which objects Go has held as maps.
 fn finish_text(
     kind: StructId,
     patched: Value,
@@ -180,14 +180,14 @@ fn finish_text(
     finish(decoded, patched, strict, shown, validation)
 }
 
-/// A patch may not turn an object into one of another kind.
+/// A patch must not change the kind of an object.
 fn check_kind(kind: StructId, patched: &Value, shown: &dyn Fn() -> String) -> Result<(), Status> {
     let text = |key: &str| patched.get(key).and_then(Value::as_str).unwrap_or_default();
     let (version, name) = (text("apiVersion"), text("kind"));
     let wanted = schema().get(kind).name;
     match schema().kind(version, name) {
         Some(found) if found == kind => Ok(()),
-        // An empty version or kind is filled in from what is expected.
+        // An empty version or kind defaults to the expected one.
         None if version.is_empty() || name.is_empty() => Ok(()),
         Some(_) => Err(Status::invalid_patch(
             &shown(),
@@ -241,7 +241,7 @@ pub(super) fn duplicate_texts(document: &Json, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// The error of a body that is no patch; the strict decoder adds where it was.
+/// The error for a malformed patch; the strict decoder adds the position.
 pub(super) fn undecodable(text: &str, validation: FieldValidation) -> Status {
     Status::bad_request(match validation {
         FieldValidation::Ignore => text.to_owned(),

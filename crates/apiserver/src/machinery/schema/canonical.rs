@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::structs::{Emit, Field, Shape, StructId, Type, schema};
 
-/// Leaves out what Go's encoder leaves out, and adds the zeros that it prints.
+/// Leaves out members that Go's encoder leaves out, and adds the zeros that it prints.
 ///
-/// The value must be of the type, as it is after decoding; members that the type does not know are
+/// The value must be of the type, as it is after decoding; unknown members are
 /// dropped.
 pub fn canonicalize(id: StructId, value: &mut Value) {
     let mut given = match value.take() {
@@ -21,7 +21,7 @@ pub fn canonicalize(id: StructId, value: &mut Value) {
             !is_left_out(field, value)
         });
     }
-    // Most objects have nothing to be left out, and taking members out of a map is dear.
+    // Most objects have nothing to be left out, and removing members from a map is costly.
     if !is_clean {
         given.retain(|name, value| {
             let field = definition.field(name);
@@ -58,7 +58,7 @@ fn canonicalize_type(ty: &Type, value: &mut Value) {
     }
 }
 
-/// What is printed for a field that is not set, if anything is.
+/// The printed value of an unset field, if it is printed.
 pub(super) fn zero_field(field: &Field) -> Option<Value> {
     field.is_printed_unset().then(|| zero(&field.ty))
 }
@@ -113,7 +113,7 @@ fn zero_struct(id: StructId) -> Value {
     Value::Object(out)
 }
 
-/// The object of a kind with nothing set, as Go writes it.
+/// The zero object of a kind, as Go encodes it.
 pub fn empty(id: StructId) -> &'static Value {
     schema().get(id).empty.get_or_init(|| zero_struct(id))
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_of_fields_that_are_always_printed_are_added() {
+    fn zeros_are_added_for_fields_without_omitempty() {
         let event = canonical("v1", "Event", json!({}));
         assert_eq!(event["reportingComponent"], json!(""));
         assert_eq!(event["firstTimestamp"], Value::Null);

@@ -1,9 +1,9 @@
-//! What a round trip through Go's structs makes of an object.
+//! The effects of a round trip through Go's structs.
 //!
-//! Upstream decodes every body into structs and writes those back. On the way unknown fields are
-//! lost, nulls become zero values, quantities and times take their usual spelling, empty fields go
-//! and fields without `omitempty` appear. Ownership of fields (server-side apply) and validation see
-//! the object after that, so the same is done here, driven by the table.
+//! Upstream decodes every body into structs and encodes those again. This drops unknown fields,
+//! turns nulls into zero values, normalizes quantities and times, drops empty fields, and adds
+//! fields without `omitempty`. Ownership of fields (server-side apply) and validation see the
+//! object after that, so the same is done here, driven by the table.
 
 use plimsoll_core::quantity::Quantity;
 use serde_json::{Map, Number, Value};
@@ -14,22 +14,22 @@ use super::structs::{Field, Shape, StructId, Type, schema};
 use crate::machinery::go::time::{self, Precision};
 use crate::machinery::go::{base64, print};
 
-/// An object as Go's structs hold it.
+/// An object as Go's structs represent it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
     /// The object.
     pub value: Value,
-    /// The paths of fields that no struct has, such as `spec.taints[0].colour`.
+    /// The paths of unknown fields, such as `spec.taints[0].colour`.
     pub unknown: Vec<String>,
 }
 
-/// Where the JSON comes from; upstream's decoders for the two use different words and rules.
+/// The source of the JSON; upstream's decoders for the two have different messages and rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A text: encoding/json reads it.
+    /// A text, for encoding/json.
     Text,
-    /// Maps in memory, as a strategic merge patch leaves them: the unstructured converter reads
-    /// them. It takes floats without fraction for whole numbers and wraps those that are too large.
+    /// Maps in memory, as a strategic merge patch leaves them, for the unstructured converter.
+    /// It accepts floats without fraction as integers and wraps those that are too large.
     Maps,
 }
 
@@ -38,7 +38,7 @@ pub enum Source {
 #[error("{0}")]
 pub struct DecodeError(String);
 
-/// Reads `value` as the struct `id`.
+/// Decodes `value` as the struct `id`.
 pub fn decode(id: StructId, value: &Value, source: Source) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
         source,
@@ -69,9 +69,9 @@ struct Decoder {
     source: Source,
     /// The structs around the value, outermost first; errors name the innermost.
     structs: Vec<&'static str>,
-    /// The names of struct fields on the way; errors join them with dots.
+    /// The names of the struct fields on the path; errors join them with dots.
     fields: Vec<&'static str>,
-    /// The way with list indexes and map keys, for unknown fields.
+    /// The path with list indexes and map keys, for unknown fields.
     path: String,
     unknown: Vec<String>,
 }
@@ -159,7 +159,7 @@ impl Decoder {
         Ok(Value::Array(out))
     }
 
-    /// Appends a key to the path and says how long the path was before.
+    /// Appends a key to the path and returns its previous length.
     fn push_key(&mut self, key: &str) -> usize {
         let length = self.path.len();
         if length > 0 {
@@ -232,8 +232,8 @@ fn mismatch_of_maps(value: &Value, ty: &Type) -> String {
         (Shape::Map(_), _) => format!("cannot restore map from {kind}"),
         (Shape::List(_) | Shape::Bytes, _) => format!("cannot restore slice from {kind}"),
         (Shape::Struct(_), _) => format!("cannot restore struct from: {kind}"),
-        // Go converts whole numbers to texts (as characters) and numbers to each other; the
-        // converter knows that and refuses.
+        // Go converts integers to strings (as characters) and numbers to each other; the
+        // converter detects that and refuses.
         (Shape::String, Value::Number(n)) if n.is_i64() => {
             format!("cannot convert int64 to {}", ty.go_name())
         }

@@ -1,7 +1,7 @@
 //! JSON in Go's field order.
 //!
-//! Answers are objects, and clients do not care about the order of their members. Error texts that
-//! quote an object do: they show it as Go wrote it.
+//! Responses are objects, and clients do not care about the order of their members. Error messages
+//! that quote an object do: they show it as Go encodes it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -37,8 +37,8 @@ pub fn encode_sorted_until(id: StructId, value: &Value, patched: &Value) -> Stri
     out
 }
 
-/// Where `patch` goes in, Go has held a map, whose keys it sorts; all else is still as it was
-/// written by the structs.
+/// At the target of `patch`, Go has held a map, whose keys it sorts; everything else is still as
+/// the structs were encoded.
 fn write_patched(out: &mut String, id: Option<StructId>, value: &Value, patch: &Value) {
     let (Value::Object(map), Value::Object(changes)) = (value, patch) else {
         match id {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_in_the_order_of_their_declaration() {
+    fn fields_are_in_declaration_order() {
         let selector = json!({"matchExpressions": [{"values": ["b"], "operator": "In", "key": "a"}],
             "matchLabels": {"x": "<y>"}});
         assert_eq!(

@@ -1,11 +1,12 @@
 //! The types of the API: which fields a kind has, how each is written, merged and owned.
 //!
-//! One table (the files in `tables/`, one per API group) drives decoding (JSON and protobuf), strategic merge
-//! patch and server-side apply. It keeps Go's field order and type names, because error texts show both.
+//! One table (the files in `tables/`, one per API group) drives decoding (JSON and protobuf),
+//! strategic merge patch and server-side apply. It keeps Go's field order and type names, because
+//! error texts show both.
 //!
-//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `walk` (a visit to
-//! every struct), [`canonical`] (what is printed and what is left out), [`decode`](mod@decode) (what a round trip
-//! through Go's structs makes of an object), [`encode`] (JSON in Go's field order).
+//! Reading order: [`structs`] (the table in memory), `parse` (from text to types), `walk` (visiting
+//! every struct), [`canonical`] (printed and omitted members), [`decode`](mod@decode) (a round trip
+//! through Go's structs), [`encode`] (JSON in Go's field order).
 //!
 //! A line of a table is `field type marks`:
 //!

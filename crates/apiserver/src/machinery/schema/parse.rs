@@ -1,7 +1,7 @@
-//! From the tables' text to types.
+//! Parsing the tables.
 //!
-//! The tables are part of the program: a mistake in them is a mistake in the program, found by the
-//! first test that touches them.
+//! The tables are part of the program: an error in them is a bug, found by the
+//! first test that uses them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ const TABLES: [&str; 18] = [
     include_str!("tables/storage.txt"),
 ];
 
-/// Names of all packages: structs by place, aliases by what they stand for.
+/// Names of all packages: structs by index, aliases by their target.
 #[derive(Default)]
 struct Names {
     structs: BTreeMap<(&'static str, &'static str), StructId>,
@@ -156,7 +156,7 @@ fn parse_field(name: &'static str, ty: Type, marks: &[&'static str]) -> Field {
     field
 }
 
-/// `merge,retainKeys:name`. `$retainKeys` is obeyed wherever a patch has it, so only the other
+/// `merge,retainKeys:name`. `$retainKeys` is supported wherever a patch has it, so only the other
 /// strategy is kept.
 fn parse_patch(value: &'static str) -> Patch {
     let (strategies, merge_key) = value.split_once(':').unwrap_or((value, ""));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::parse;
 use crate::kinds::GroupVersionKind;
 
-/// All types that the server knows.
+/// All types of the API.
 #[derive(Debug)]
 pub struct Schema {
     pub(super) structs: Vec<Struct>,
@@ -18,7 +18,7 @@ pub struct Schema {
     pub(super) packages: BTreeMap<&'static str, BTreeMap<&'static str, StructId>>,
 }
 
-/// A struct's place in the table.
+/// A struct's index in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructId(pub(super) usize);
 
@@ -34,9 +34,9 @@ pub struct Struct {
     /// In Go's order, which is the order of the JSON text.
     pub fields: Vec<Field>,
     pub(super) by_name: BTreeMap<&'static str, usize>,
-    /// The places of the fields that are printed even when nothing is set.
+    /// The indexes of the fields that are printed even when nothing is set.
     pub(super) printed: Vec<usize>,
-    /// The struct with nothing set, made on first use.
+    /// The zero struct, created on first use.
     pub(super) empty: OnceLock<Value>,
 }
 
@@ -45,21 +45,21 @@ pub struct Struct {
 pub struct Field {
     /// The JSON name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub ty: Type,
     /// When it is written.
     pub emit: Emit,
-    /// How a strategic merge patch treats it.
+    /// Its strategic merge patch strategy.
     pub patch: Patch,
     /// How server-side apply owns the items, if it is a list.
     pub list: ListType,
     /// Server-side apply gives this map or struct one owner.
     pub is_atomic: bool,
-    /// What a key field counts as in an item that leaves it out.
+    /// The default of a key field in an item that leaves it out.
     pub key_default: Option<Value>,
     /// The embedded structs that it comes from, outermost first.
     pub embedded_in: Vec<&'static str>,
-    /// Its number in protobuf, behind the numbers of the structs it is inlined from; empty for
+    /// Its number in protobuf, after the numbers of the structs it is inlined from; empty for
     /// fields that protobuf does not carry.
     pub numbers: Vec<u32>,
 }
@@ -97,10 +97,10 @@ pub enum ListType {
     Map(Vec<&'static str>),
 }
 
-/// What a field, an item or a map's value holds.
+/// The type of a field, an item or a map's value.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// How it looks in JSON.
+    /// Its JSON form.
     pub shape: Shape,
     /// The name Go's errors print, such as `v1.RestartPolicy`. Empty for unnamed types.
     pub(super) go_name: String,
@@ -141,18 +141,18 @@ pub enum Shape {
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(parse::parse_tables);
 
-/// The table; read once.
+/// The table; parsed once.
 pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
 impl Schema {
-    /// The struct of a kind, if the server knows it.
+    /// The struct of a kind, if it is in the table.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
         self.kinds.get(api_version)?.get(kind).copied()
     }
 
-    /// The struct of a kind, if the server knows it.
+    /// The struct of a kind, if it is in the table.
     pub fn of(&self, kind: GroupVersionKind) -> Option<StructId> {
         let same = |version: &str| match version.split_once('/') {
             Some(parts) => parts == (kind.group, kind.version),
@@ -168,7 +168,7 @@ impl Schema {
         self.packages.get(package)?.get(name).copied()
     }
 
-    /// The struct at a place.
+    /// The struct at an index.
     pub fn get(&self, id: StructId) -> &Struct {
         &self.structs[id.0]
     }
@@ -203,8 +203,8 @@ impl Struct {
 }
 
 impl Field {
-    /// Whether Go prints it when it is not set: if it must, or if it is a struct to Go, which
-    /// `omitempty` never takes for empty.
+    /// Whether Go prints it when it is not set: if it has no `omitempty`, or if it is a struct in
+    /// Go, which is never empty.
     pub(super) fn is_printed_unset(&self) -> bool {
         match self.emit {
             Emit::Always => true,

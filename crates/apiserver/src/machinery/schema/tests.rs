@@ -51,7 +51,7 @@ fn list_keys_are_fields_of_the_items() {
 }
 
 #[test]
-fn a_new_node_has_what_go_always_writes() {
+fn new_node_has_fields_without_omitempty() {
     let id = schema().kind("v1", "Node").unwrap();
     assert_eq!(
         *empty(id),
@@ -71,7 +71,7 @@ fn a_new_node_has_what_go_always_writes() {
 }
 
 #[test]
-fn reading_drops_what_go_drops() {
+fn decoding_drops_the_same_fields_as_go() {
     let decoded = read(
         "v1",
         "ConfigMap",
@@ -91,7 +91,7 @@ fn reading_drops_what_go_drops() {
 }
 
 #[test]
-fn quantities_and_times_take_their_usual_form() {
+fn quantities_and_times_are_normalized() {
     let decoded = read(
         "v1",
         "Node",
@@ -115,7 +115,7 @@ fn quantities_and_times_take_their_usual_form() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_in_go_s_words() {
+fn type_errors_have_go_messages() {
     for (object, want) in [
         (
             json!({"spec": {"containers": [{"ports": [{"hostPort": "x"}]}]}}),
@@ -143,7 +143,7 @@ fn what_does_not_fit_is_told_in_go_s_words() {
 }
 
 #[test]
-fn the_converter_from_maps_has_words_of_its_own() {
+fn unstructured_converter_has_its_own_messages() {
     let id = schema().kind("v1", "Pod").unwrap();
     for (spec, want) in [
         (

@@ -1,10 +1,10 @@
-//! A visit to every struct of an object.
+//! Visiting every struct of an object.
 
 use serde_json::{Map, Value};
 
 use super::structs::{Shape, Struct, StructId, Type, schema};
 
-/// Calls `visit` on each struct that is there, outer ones before those within.
+/// Calls `visit` on each struct in the object, outer ones before those within.
 ///
 /// `visit` may add members; they are visited too.
 pub fn walk(

@@ -1,8 +1,8 @@
-//! How certificate signing requests are written.
+//! The strategy of certificate signing requests.
 //!
-//! Matches v1.36 pkg/registry/certificates/certificates/strategy.go. What depends on the caller or
-//! on the time is done by [`set_requester`] and [`stamp_conditions`] once the object is accepted:
-//! no rule looks at it.
+//! Matches v1.36 pkg/registry/certificates/certificates/strategy.go. Fields that depend on the
+//! caller or on the time are set by [`set_requester`] and [`stamp_conditions`] after validation: no
+//! rule uses them.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{Object, child, copy, root, set};
 use crate::auth::identity::User;
 use crate::machinery::validation::Part;
 
-/// The caller says neither who they are nor what was decided.
+/// The caller cannot set the requester or the decision.
 pub(super) fn prepare_for_create(object: &mut Value) {
     let spec = child(root(object), "spec");
     for field in ["username", "uid", "groups", "extra"] {
@@ -35,8 +35,8 @@ pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
     }
 }
 
-/// Conditions of that type stay what they are. If some were added or removed they are left for
-/// validation to refuse.
+/// Conditions of that type are kept. If some were added or removed, they are left for
+/// validation to reject.
 fn keep_conditions(new: &mut Value, old: &Value, sort: &str) {
     let kept: Vec<&Value> = conditions(old)
         .iter()
@@ -56,7 +56,7 @@ fn keep_conditions(new: &mut Value, old: &Value, sort: &str) {
     }
 }
 
-/// Writes down who asks for a certificate.
+/// Sets the requester.
 pub fn set_requester(csr: &mut Value, user: &User) {
     let spec = child(root(csr), "spec");
     for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
@@ -72,8 +72,8 @@ pub fn set_requester(csr: &mut Value, user: &User) {
     }
 }
 
-/// Writes down when conditions were set. A condition that has not changed keeps its time; `now` is
-/// the time as objects print it.
+/// Sets the times of conditions. A condition that has not changed keeps its time; `now` is
+/// the time in the format of objects.
 pub fn stamp_conditions(csr: &mut Value, old: &Value, now: &str) {
     let Some(Value::Array(list)) = csr.pointer_mut("/status/conditions") else {
         return;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_requester_is_the_caller_whatever_the_object_says() {
+    fn requester_is_always_the_caller() {
         let mut csr = json!({
             "spec": {"username": "root", "groups": ["system:masters"], "signerName": "a.b/c"},
             "status": {"conditions": [{"type": "Approved"}]},

@@ -1,4 +1,4 @@
-//! Pods.
+//! The strategy of pods.
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use plimsoll_core::object::pod::PodView;
@@ -31,7 +31,7 @@ pub(super) fn prepare_for_create(object: &mut Value, now: &str) {
     }
 }
 
-/// A pod with nothing but the resources that decide on its class.
+/// A pod with only the resources that determine its QoS class.
 fn resources_of(spec: &Value) -> Pod {
     let resources = |value: &Value| Deserialize::deserialize(value).ok();
     let containers = |field: &str| -> Vec<Container> {
@@ -56,7 +56,7 @@ fn resources_of(spec: &Value) -> Pod {
     }
 }
 
-/// Everything in a spec that takes values of the pod's own labels.
+/// All fields of a spec that take values of the pod's own labels.
 fn terms_with_label_keys(spec: &mut Value) -> Vec<&mut Object> {
     let Some(spec) = spec.as_object_mut() else {
         return Vec::new();
@@ -93,7 +93,7 @@ fn objects(list: Option<&mut Value>) -> impl Iterator<Item = &mut Object> {
     items.filter_map(Value::as_object_mut)
 }
 
-/// Writes the labels that keys stand for into the selector beside them.
+/// Adds the labels of `matchLabelKeys` to the selector next to them.
 fn merge_label_keys(term: &mut Object, labels: &Value) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         let keys = term
@@ -125,7 +125,7 @@ pub(super) fn prepare_for_update(part: Part, new: &mut Value, old: &Value) {
         Part::Resize => prepare_resize(new, old),
         Part::EphemeralContainers => {
             let containers = new["spec"]["ephemeralContainers"].clone();
-            keep_the_rest(new, old);
+            keep_other_fields(new, old);
             copy(new, old, "spec");
             set(child(root(new), "spec"), "ephemeralContainers", containers);
         }
@@ -154,7 +154,7 @@ fn prepare_status(new: &mut Value, old: &Value) {
     keep_condition_generations(status, &old["status"]["conditions"]);
 }
 
-/// A condition that says no generation keeps the one its type had.
+/// A condition without a generation keeps the one its type had.
 fn keep_condition_generations(status: &mut Object, old: &Value) {
     let mut known: Vec<&Value> = old.as_array().into_iter().flatten().collect();
     for condition in objects(status.get_mut("conditions")) {
@@ -168,7 +168,7 @@ fn keep_condition_generations(status: &mut Object, old: &Value) {
     }
 }
 
-/// Everything but resources and resize policies is put back, if the containers are the same ones.
+/// Everything but resources and resize policies is restored, if the containers are the same.
 fn prepare_resize(new: &mut Value, old: &Value) {
     let lists = ["containers", "initContainers"];
     let len = |object: &Value, field: &str| object["spec"][field].as_array().map_or(0, Vec::len);
@@ -177,7 +177,7 @@ fn prepare_resize(new: &mut Value, old: &Value) {
     }
     let resources = new["spec"]["resources"].clone();
     let resized = lists.map(|field| resized_containers(&new["spec"][field], &old["spec"][field]));
-    keep_the_rest(new, old);
+    keep_other_fields(new, old);
     copy(new, old, "spec");
     let spec = child(root(new), "spec");
     set(spec, "resources", resources);
@@ -208,7 +208,7 @@ fn resized_containers(new: &Value, old: &Value) -> Value {
 }
 
 /// Subresources that change a part of the spec leave the status and most of the metadata alone.
-fn keep_the_rest(new: &mut Value, old: &Value) {
+fn keep_other_fields(new: &mut Value, old: &Value) {
     const KEPT: [&str; 7] = [
         "deletionTimestamp",
         "generation",

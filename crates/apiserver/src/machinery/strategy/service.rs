@@ -1,7 +1,7 @@
-//! Services.
+//! The strategy of services.
 //!
-//! Nothing here hands out addresses or ports: there is no service network. Families are those of a
-//! cluster with IPv4 alone, which is what upstream assumes unless told otherwise.
+//! No addresses or ports are allocated: there is no service network. Families are those of a
+//! cluster with IPv4 only, which is upstream's default.
 //!
 //! Matches v1.36 pkg/registry/core/service/strategy.go and storage/{alloc,storage}.go.
 
@@ -31,7 +31,7 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value) {
         keep_allocated(spec, &old);
         match_addresses(spec, &old);
         set_families(spec, Some(&old));
-        drop_what_the_type_does_not_have(spec, &old);
+        drop_fields_of_other_types(spec, &old);
     });
 }
 
@@ -82,7 +82,7 @@ fn node_ports(spec: &ServiceSpec) -> Vec<i32> {
     given.filter(|port| *port != 0).collect()
 }
 
-/// Clients that send what they once created do not have to know what was added to it.
+/// Clients that update with their original object do not have to know the allocated fields.
 fn keep_allocated(spec: &mut ServiceSpec, old: &ServiceSpec) {
     if has_addresses(old) && has_addresses(spec) {
         if text(&spec.cluster_ip).is_empty() {
@@ -110,17 +110,17 @@ fn keep_allocated(spec: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// `clusterIP` and `clusterIPs` say the same; clients may know one of them only.
+/// `clusterIP` and `clusterIPs` are equivalent; clients may know only one of them.
 fn match_addresses(spec: &mut ServiceSpec, old: &ServiceSpec) {
     let is_same = text(&spec.cluster_ip) == text(&old.cluster_ip);
     if !is_empty(&old.cluster_ips) && is_empty(&spec.cluster_ips) && is_same {
         spec.cluster_ips.clone_from(&old.cluster_ips);
     }
-    // Upstream compares both fields here, of which one is known to differ, so that nothing more
+    // Upstream compares both fields here, of which one is known to differ, so nothing more
     // is done.
 }
 
-/// The families of addresses, where the service has any.
+/// The families of addresses, if the service has any.
 fn set_families(spec: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     if !has_addresses(spec) {
         return;
@@ -164,8 +164,8 @@ fn set_families(spec: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     spec.ip_families = Some(families);
 }
 
-/// Fields of another type go, unless the caller has changed them as well.
-fn drop_what_the_type_does_not_have(spec: &mut ServiceSpec, old: &ServiceSpec) {
+/// Fields of another type are removed, unless the caller has changed them as well.
+fn drop_fields_of_other_types(spec: &mut ServiceSpec, old: &ServiceSpec) {
     if has_addresses(old) && !has_addresses(spec) {
         if text(&spec.cluster_ip) == text(&old.cluster_ip) && spec.cluster_ips == old.cluster_ips {
             spec.cluster_ip = None;
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_service_has_the_families_of_its_addresses() {
+    fn new_service_gets_ip_families_of_its_addresses() {
         let mut service = json!({"spec": {"type": "ClusterIP", "selector": {"a": "b"}}});
         prepare_for_create(&mut service);
         assert_eq!(service["spec"]["ipFamilies"], json!(["IPv4"]));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_becomes_a_name_loses_what_it_was_given() {
+    fn external_name_service_loses_allocated_fields() {
         let mut old = json!({"spec": {"type": "NodePort", "selector": {"a": "b"},
             "externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30000}]}});
         prepare_for_create(&mut old);

@@ -1,4 +1,4 @@
-//! PersistentVolumes and claims of them.
+//! The strategy of PersistentVolumes and PersistentVolumeClaims.
 //!
 //! Matches v1.36 pkg/registry/core/persistentvolume{,claim}/strategy.go and
 //! pkg/api/persistentvolumeclaim/util.go.
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Object, child, root};
 
-/// A data source has an old and a new name. Of the old one, what was never supported is ignored.
+/// A data source has an old and a new field. Unsupported values of the old one are dropped.
 pub(super) fn match_data_sources(claim: &mut Value, old: Option<&Value>) {
     let had_source = old.is_some_and(|old| {
         let spec = &old["spec"];
@@ -50,7 +50,7 @@ fn is_claim_or_snapshot(source: &Value) -> bool {
     )
 }
 
-/// A volume's phase has the time of its last change.
+/// Sets the time of a change of the phase.
 pub(super) fn keep_transition_time(new: &mut Value, old: &Value, now: &str) {
     let is_same = text(&new["status"], "phase") == text(&old["status"], "phase");
     let before = old["status"]["lastPhaseTransitionTime"].clone();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_sources_get_their_other_name() {
+    fn data_source_and_data_source_ref_are_synchronized() {
         let mut claim =
             json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}}});
         match_data_sources(&mut claim, None);

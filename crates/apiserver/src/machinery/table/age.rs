@@ -1,4 +1,4 @@
-//! How long ago, in words for people.
+//! Durations in the format of `kubectl get`.
 //!
 //! Matches v1.36 `HumanDuration` in apimachinery/pkg/util/duration/duration.go.
 
@@ -6,8 +6,8 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The time between two points with two or three significant figures. A start that lies up to two
-/// seconds in the future is taken for now, since clocks differ.
+/// The time between two points with two or three significant figures. A start of up to two
+/// seconds in the future counts as now, since clocks differ.
 pub(super) fn human_duration(from: Timestamp, to: Timestamp) -> String {
     let nanos = to.as_nanos().saturating_sub(from.as_nanos());
     let seconds = nanos / SECOND;
@@ -27,7 +27,7 @@ pub(super) fn human_duration(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// The smaller unit is left out when there is none of it.
+/// The smaller unit is left out when it is zero.
 fn two(large: i64, large_unit: &str, small: i64, small_unit: &str) -> String {
     match small {
         0 => format!("{large}{large_unit}"),
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_get_coarser_with_time() {
+    fn durations_lose_precision_with_age() {
         for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),

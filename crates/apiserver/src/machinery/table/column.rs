@@ -1,4 +1,4 @@
-//! What a column is.
+//! Table columns.
 
 use serde_json::{Value, json};
 
@@ -14,12 +14,12 @@ pub(super) struct Column {
     priority: u8,
 }
 
-/// Where the description of a column comes from.
+/// The source of a column's description.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Doc {
     /// A text of its own.
     Text(&'static str),
-    /// What the API says about a field: the type's schema, and the field in it.
+    /// The description of an API field: the type's schema, and the field in it.
     Field(&'static str, &'static str),
 }
 
@@ -68,7 +68,7 @@ impl Column {
         }
     }
 
-    /// Shown only when there is room.
+    /// Shown only in wide output.
     pub(super) const fn wide(self) -> Column {
         Column {
             priority: 1,
@@ -95,9 +95,9 @@ const OBJECT_META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// The name of the object.
 pub(super) const NAME: Column = Column::field("Name", OBJECT_META, "name").names();
-/// How old the object is.
+/// The age of the object.
 pub(super) const AGE: Column = Column::field("Age", OBJECT_META, "creationTimestamp");
-/// When the object was created, for kinds without a printer.
+/// The creation time of the object, for kinds without a printer.
 pub(super) const CREATED_AT: Column =
     Column::field("Created At", OBJECT_META, "creationTimestamp").date();
 /// The containers of a pod template.

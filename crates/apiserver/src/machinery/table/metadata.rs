@@ -1,11 +1,11 @@
-//! Objects without anything but their metadata.
+//! PartialObjectMetadata: objects with only their metadata.
 
 use serde_json::{Value, json};
 
 use super::MetaVersion;
 use crate::kinds::Kind;
 
-/// A list was asked for as one object: 406.
+/// A list was requested as one object: 406.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("you requested PartialObjectMetadata, but the requested object is a list ({go_type})")]
 pub struct NotAnObject {
@@ -20,7 +20,7 @@ impl NotAnObject {
     }
 }
 
-/// One object was asked for as a list: 406.
+/// One object was requested as a list: 406.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"

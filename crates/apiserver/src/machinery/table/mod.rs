@@ -1,7 +1,7 @@
-//! Objects as `kubectl get` shows them: rows of cells, made by the server.
+//! Objects as tables: rows of cells, made by the server for `kubectl get`.
 //!
 //! The server always makes the wide table; clients hide the columns they have no room for. A kind
-//! without a printer gets its name and the time of its creation. Ages depend on the clock, which
+//! without a printer gets its name and creation time. Ages depend on the clock, which
 //! is passed in.
 //!
 //! Matches v1.36 pkg/printers/internalversion/printers.go and the transforms in
@@ -45,7 +45,7 @@ impl MetaVersion {
     }
 }
 
-/// What the rows of a Table hold of their objects.
+/// What the rows of a Table contain of their objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludeObject {
     /// The metadata.
@@ -57,16 +57,16 @@ pub enum IncludeObject {
     None,
 }
 
-/// What a table is made with.
+/// The options of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The time that ages are counted to.
     pub now: Timestamp,
-    /// What the rows hold of their objects.
+    /// What the rows contain of their objects.
     pub include_object: IncludeObject,
     /// The version of the table itself.
     pub version: MetaVersion,
-    /// Whether the columns are described. In a watch only the first event says them.
+    /// Whether the columns are described. In a watch only the first event describes them.
     pub has_headers: bool,
 }
 
@@ -98,7 +98,7 @@ pub fn table(group: &str, kind: &str, object: &Value, options: &Options) -> Valu
     })
 }
 
-/// An item of a list with its kind, which only the list says: a row stands by itself.
+/// An item of a list with its kind, which only the list has: a row has no list around it.
 fn typed(kind: &str, list: &Value, item: &Value) -> Value {
     let mut item = item.clone();
     item["kind"] = json!(kind);
@@ -106,7 +106,7 @@ fn typed(kind: &str, list: &Value, item: &Value) -> Value {
     item
 }
 
-/// What lists and single objects have in common: the version, and for lists where to go on.
+/// The metadata that lists and single objects share: the version, and for lists the continue token.
 fn list_metadata(object: &Value) -> Value {
     let mut metadata = json!({});
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
@@ -131,7 +131,7 @@ fn row(printer: &Printer, object: &Value, options: &Options) -> Value {
     row
 }
 
-/// The bookmark that ends the initial events of a watch is known by its annotation, so its
+/// The bookmark that ends the initial events of a watch is recognized by its annotation, so its
 /// metadata is always sent.
 fn ends_initial_events(object: &Value) -> bool {
     object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"

@@ -1,18 +1,18 @@
-//! A printer: columns, and how an object becomes a row of them.
+//! A printer: columns, and a function from an object to its row.
 
 use serde_json::Value;
 
 use super::column::Column;
 use super::view::View;
 
-/// How objects of a kind are shown.
+/// The printer of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Printer {
     pub(super) columns: &'static [Column],
     pub(super) row: fn(View<'_>) -> Row,
 }
 
-/// One object in cells.
+/// The row of one object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<Value>,

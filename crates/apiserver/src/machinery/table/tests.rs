@@ -20,7 +20,7 @@ fn list() -> Value {
 }
 
 #[test]
-fn a_list_becomes_rows_and_keeps_its_place() {
+fn list_becomes_rows_and_keeps_its_continue_token() {
     let table = table("", "ConfigMap", &list(), &options());
     assert_eq!(table["metadata"], list()["metadata"]);
     assert_eq!(table["rows"][0]["cells"], json!(["a", 1, "60s"]));
@@ -32,7 +32,7 @@ fn a_list_becomes_rows_and_keeps_its_place() {
 }
 
 #[test]
-fn rows_hold_as_much_of_the_object_as_asked_for() {
+fn rows_include_the_requested_part_of_the_object() {
     let object = list()["items"][0].clone();
     let row = |include_object| {
         let options = Options {
@@ -46,7 +46,7 @@ fn rows_hold_as_much_of_the_object_as_asked_for() {
 }
 
 #[test]
-fn later_events_of_a_watch_have_no_headers() {
+fn later_watch_events_have_no_column_definitions() {
     let options = Options {
         has_headers: false,
         ..options()
@@ -83,7 +83,7 @@ fn every_kind_prints_an_empty_object_with_a_cell_per_column() {
 }
 
 #[test]
-fn every_description_that_upstream_has_is_there() {
+fn column_descriptions_match_upstream() {
     for kind in kinds::all() {
         let table = table(kind.group, kind.kind, &json!({}), &options());
         for column in table["columnDefinitions"].as_array().unwrap() {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::age::human_duration;
 
-/// A part of an object, and the time it is looked at.
+/// A part of an object, and the current time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     value: &'a Value,
@@ -22,7 +22,7 @@ impl<'a> View<'a> {
         View { value, now }
     }
 
-    /// What stands at a JSON pointer, unless nothing or null does.
+    /// The value at a JSON pointer, unless it is absent or null.
     pub(super) fn at(self, pointer: &str) -> Option<View<'a>> {
         let value = self.value.pointer(pointer).filter(|v| !v.is_null())?;
         Some(View { value, ..self })
@@ -110,7 +110,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A label selector; a value that cannot be one is an error.
+    /// A label selector; a value that is not one is an error.
     pub(super) fn api_selector(
         self,
         pointer: &str,
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         selector.map(serde_json::from_value).transpose()
     }
 
-    /// A label selector as a text.
+    /// A label selector in one line.
     pub(super) fn selector(self, pointer: &str) -> String {
         match self.api_selector(pointer) {
             Ok(selector) => format_label_selector(selector.as_ref()),
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The amount of a resource; none of it is `0`.
+    /// The quantity of a resource; `0` if there is none.
     pub(super) fn quantity(self, list: &str, resource: &str) -> String {
         let token = self.entries(list).and_then(|list| list.get(resource));
         let quantity =
@@ -139,7 +139,7 @@ impl<'a> View<'a> {
         Timestamp::from_rfc3339(self.text(pointer))
     }
 
-    /// How long ago that was.
+    /// The time since then.
     pub(super) fn since(self, pointer: &str) -> String {
         self.since_time(self.time(pointer))
     }
@@ -181,7 +181,7 @@ pub(super) const NONE: &str = "<none>";
 pub(super) const UNKNOWN: &str = "<unknown>";
 pub(super) const UNSET: &str = "<unset>";
 
-/// The text, or a stand-in when it is empty.
+/// The text, or a placeholder when it is empty.
 pub(super) fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }

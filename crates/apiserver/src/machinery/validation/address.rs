@@ -1,4 +1,4 @@
-//! IP addresses and networks, as strict as upstream has become about them.
+//! IP addresses and networks, with upstream's strict rules.
 //!
 //! Matches v1.36 apimachinery/pkg/util/validation/ip.go with strict validation on.
 
@@ -10,7 +10,7 @@ use super::problems::Problems;
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const NO_NETWORK: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// Checks an address. One that stood in the object before is not questioned.
+/// Validates an address. An unchanged one is accepted.
 pub(super) fn check_ip(text: &str, known: &[String], path: &Path<'_>, problems: &mut Problems) {
     if known.iter().any(|known| known == text) {
         return;
@@ -25,7 +25,7 @@ pub(super) fn check_ip(text: &str, known: &[String], path: &Path<'_>, problems: 
     }
 }
 
-/// Checks a network.
+/// Validates a network.
 pub(super) fn check_cidr(text: &str, path: &Path<'_>, problems: &mut Problems) {
     let parsed = text.split_once('/').and_then(|(address, bits)| {
         let address = parse_sloppily(address)?;
@@ -58,12 +58,12 @@ pub(super) fn check_cidr(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// Whether the text is an address, be it oddly spelled.
+/// Whether the text is an address, even in an unusual format.
 pub(super) fn is_ip(text: &str) -> bool {
     parse_sloppily(text).is_some()
 }
 
-/// An address that traffic can be sent to from elsewhere.
+/// An address that other hosts can reach.
 pub(super) fn check_endpoint_ip(text: &str, path: &Path<'_>, problems: &mut Problems) {
     let Some(address) = parse_sloppily(text) else {
         return problems.invalid(path, text, "must be a valid IP address");
@@ -107,7 +107,7 @@ pub(super) fn is_dual_stack<'a>(texts: impl Iterator<Item = &'a str>) -> Option<
     Some(families == (true, true))
 }
 
-/// What warns about an address that is valid but spelled in an unusual way.
+/// The warning about an address that is valid but in an unusual format.
 pub(super) fn warning_for_ip(text: &str, path: &Path<'_>) -> Option<String> {
     let address = parse_sloppily(text)?;
     if text.parse::<IpAddr>().is_err() {
@@ -132,7 +132,7 @@ pub(super) fn warning_for_ip(text: &str, path: &Path<'_>) -> Option<String> {
     })
 }
 
-/// Leading zeros are decimal digits, as they were to Go until 1.17.
+/// Leading zeros are decimal digits, as in Go until 1.17.
 fn parse_sloppily(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_strictly() {
+    fn addresses_are_parsed_strictly() {
         assert_eq!(ip("10.0.0.1"), [""; 0]);
         assert_eq!(ip("::1"), [""; 0]);
         assert_eq!(ip("10.0.0.01"), ["must not have leading 0s"]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_read_strictly() {
+    fn networks_are_parsed_strictly() {
         assert_eq!(cidr("10.0.0.0/8"), [""; 0]);
         assert_eq!(cidr("0.0.0.0/0"), [""; 0]);
         assert_eq!(cidr("2001:db8::/64"), [""; 0]);

@@ -1,7 +1,7 @@
 //! Certificate signing requests.
 //!
-//! Matches v1.36 pkg/apis/certificates/validation/validation.go. That approval conditions are not
-//! modified is left out: the strategy keeps them as they are.
+//! Matches v1.36 pkg/apis/certificates/validation/validation.go. The rule that approval conditions
+//! are not modified is left out: the strategy keeps them as they are.
 
 use std::collections::BTreeSet;
 

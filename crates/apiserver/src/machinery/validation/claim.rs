@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, which also stand in templates.
+//! PersistentVolumeClaims, also in templates.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ const RESIZE_STATES: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// Where the class was before it had a field.
+/// The annotation of the class before it was a field.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub(super) fn validate(claim: &PersistentVolumeClaim, problems: &mut Problems) {
@@ -46,7 +46,7 @@ pub(super) fn validate(claim: &PersistentVolumeClaim, problems: &mut Problems) {
     check_spec(&spec, &Path::new("spec"), problems);
 }
 
-/// Claims do not change, but a bound one may grow and be given another class of attributes.
+/// Claims are immutable, but a bound one may be expanded and get another volume attributes class.
 pub(super) fn validate_update(
     new: &PersistentVolumeClaim,
     old: &PersistentVolumeClaim,
@@ -102,7 +102,7 @@ pub(super) fn validate_update(
     }
 }
 
-/// The class may be given once, and may move from the annotation that it used to be.
+/// The class may be set once, and may move from the annotation to the field.
 fn check_class_change(
     new: &PersistentVolumeClaim,
     old: &PersistentVolumeClaim,
@@ -133,7 +133,7 @@ fn check_class_change(
     }
 }
 
-/// A claim that could not grow may go back, but not below what it has.
+/// A claim whose expansion failed may be reduced, but not below its capacity.
 fn check_size_change(
     spec: &PersistentVolumeClaimSpec,
     old: &PersistentVolumeClaim,
@@ -196,7 +196,7 @@ pub(super) fn validate_status_update(
     }
 }
 
-/// Only storage, or what somebody else has named; says whether it is.
+/// Only storage, or extended resources; returns whether the name is valid.
 fn check_resource_key(name: &str, path: &Path<'_>, problems: &mut Problems) -> bool {
     let before = problems.len();
     problems.invalid_each(path, name, check_label_key(name));

@@ -8,7 +8,7 @@ use super::path::Path;
 use super::problems::Problems;
 use super::text;
 
-/// The most bytes of all values together.
+/// The maximum size of all values together.
 const MAX_BYTES: usize = 1 << 20;
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 

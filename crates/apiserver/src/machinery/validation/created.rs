@@ -1,4 +1,4 @@
-//! Which rules new objects are held to, by kind.
+//! The rules for new objects, by kind.
 
 use serde_json::Value;
 

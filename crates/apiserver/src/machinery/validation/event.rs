@@ -15,7 +15,7 @@ const MAX_CHARACTERS: usize = 128;
 const MAX_NOTE_CHARACTERS: usize = 1024;
 const OTHER_NAMESPACE: &str = "does not match event.namespace";
 
-/// What both groups check, whatever they call it.
+/// The rules that both groups share, under different names.
 struct Common<'a> {
     meta: &'a ObjectMeta,
     regarding: Option<&'a ObjectReference>,

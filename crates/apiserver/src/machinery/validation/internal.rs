@@ -1,4 +1,4 @@
-//! Objects as upstream's errors show them: its internal types, which have no JSON names.
+//! Upstream's internal types, which errors show: they have no JSON names.
 
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::api::storage::v1 as storage;
@@ -68,7 +68,7 @@ pub(super) struct Strategy<'a, R: Serialize> {
     pub(super) rolling_update: Option<R>,
 }
 
-/// How a Deployment or DaemonSet rolls.
+/// The rolling update of a Deployment or DaemonSet.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RollingUpdate<'a> {
@@ -76,7 +76,7 @@ pub(super) struct RollingUpdate<'a> {
     pub(super) max_surge: &'a IntOrString,
 }
 
-/// How a StatefulSet rolls.
+/// The rolling update of a StatefulSet.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct StatefulSetRollingUpdate<'a> {

@@ -17,10 +17,10 @@ use super::path::Path;
 use super::problems::{Problems, Shown, api, json};
 use super::text;
 
-/// The most bytes of keys and values of all annotations.
+/// The maximum size of all annotations.
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
 const MAX_SUBRESOURCE_BYTES: usize = 256;
-/// The most bytes of a field manager's name.
+/// The maximum length of a field manager's name.
 const MAX_MANAGER_BYTES: usize = 128;
 
 /// Finalizers that need no domain.
@@ -39,7 +39,7 @@ pub(super) fn check(meta: &ObjectMeta, scope: Scope, rule: NameRule, problems: &
     check_kube_finalizers(meta, &Path::new("metadata"), problems);
 }
 
-/// What holds for every kind.
+/// The rules for every kind.
 pub(super) fn check_common(meta: &ObjectMeta, scope: Scope, problems: &mut Problems) {
     check_with(meta, scope, NameRule::PathSegment, problems);
 }
@@ -77,13 +77,13 @@ fn check_with(meta: &ObjectMeta, scope: Scope, rule: NameRule, problems: &mut Pr
     check_managed_fields(meta, &path, problems);
 }
 
-/// The rules of a kind for changed metadata.
+/// The rules of a kind for updated metadata.
 pub(super) fn check_update(new: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
     check_common_update(new, old, problems);
     check_kube_finalizers(new, &Path::new("metadata"), problems);
 }
 
-/// What holds for changed metadata of every kind.
+/// The rules for updated metadata of every kind.
 pub(super) fn check_common_update(new: &ObjectMeta, old: &ObjectMeta, problems: &mut Problems) {
     let path = Path::new("metadata");
     if old.deletion_timestamp.is_some() {
@@ -312,7 +312,7 @@ fn check_managed_entry(entry: &ManagedFieldsEntry, path: &Path<'_>, problems: &m
     }
 }
 
-/// The name of whoever changes fields.
+/// The name of a field manager.
 pub(super) fn check_field_manager(manager: &str, path: &Path<'_>, problems: &mut Problems) {
     if manager.len() > MAX_MANAGER_BYTES {
         problems.too_long(path, MAX_MANAGER_BYTES);

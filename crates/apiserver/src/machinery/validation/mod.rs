@@ -1,15 +1,14 @@
-//! What the API has against new and changed objects.
+//! Validation of new and updated objects.
 //!
-//! Rules are typed and follow upstream's order, so that the problems of an object read as upstream
-//! lists them. Objects come decoded, defaulted and prepared by their strategy. Relaxations that
-//! upstream grants to objects stored by older releases are left out: no object here is older than
-//! its rules.
+//! Rules are typed and follow upstream's order, so that the problems of an object are in upstream's
+//! order. Objects are decoded, defaulted and prepared by their strategy. Relaxations that upstream
+//! grants to objects stored by older releases are left out: no object here is older than its rules.
 //!
-//! Reading order: [`path`] and [`problems`] (how problems are said), `names`, `metadata`,
-//! `selector`, `address`, `file_path`, `signer` (what texts may look like), then one file per kind or
-//! family: `pod` and `workload`, `job`, `node`, `service`, `quota`, `config`, `persistent_volume`,
-//! `claim`, `storage`, `device`, `rbac`, `event`, `certificates`, `small_kinds`; at last `created` and
-//! `updated`, which know whose rules are whose.
+//! Reading order: [`path`] and [`problems`] (how problems are reported), `names`, `metadata`,
+//! `selector`, `address`, `file_path`, `signer` (formats), then one file per kind or family: `pod`
+//! and `workload`, `job`, `node`, `service`, `quota`, `config`, `persistent_volume`, `claim`,
+//! `storage`, `device`, `rbac`, `event`, `certificates`, `small_kinds`; finally `created` and
+//! `updated`, which select the rules of each kind.
 
 mod address;
 mod certificates;
@@ -59,7 +58,7 @@ use warnings::warnings_on_create;
 
 pub use warnings::warnings_on_update;
 
-/// What a cluster allows beyond what the API means.
+/// Capabilities of the cluster that affect validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Whether containers may be privileged (`--allow-privileged`).
@@ -74,7 +73,7 @@ impl Default for Rules {
     }
 }
 
-/// Which part of an object a request is about.
+/// The part of an object that a request updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// All but the status.
@@ -88,9 +87,9 @@ pub enum Part {
     EphemeralContainers,
     /// The finalizers of a namespace.
     Finalize,
-    /// The number of replicas, which is sent as a kind of its own.
+    /// The number of replicas, which is sent as a Scale.
     Scale,
-    /// Whether a certificate signing request is approved.
+    /// The approval of a certificate signing request.
     Approval,
 }
 
@@ -109,23 +108,23 @@ impl Part {
     }
 }
 
-/// The text, empty where there is none, as Go has it.
+/// The text, empty if it is absent, as in Go.
 fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
-/// What is to be said about an object.
+/// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// What is wrong with it.
+    /// The errors.
     pub problems: Vec<Problem>,
-    /// What is odd about it; nobody looks where something is wrong.
+    /// The warnings; not computed if there are errors.
     pub warnings: Vec<String>,
 }
 
-/// Judges a new object. Pods are read once for all there is to say about them: they are the
+/// Validates a new object. Pods are decoded once for errors and warnings: they are the
 /// objects that are created most.
-pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
+pub fn check_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
     if (kind.group, kind.kind) == ("", "Pod")
         && let Ok(pod) = Pod::deserialize(object)
     {
@@ -153,13 +152,13 @@ pub fn judge_create(kind: &Kind, object: &Value, rules: Rules) -> Verdict {
     Verdict { problems, warnings }
 }
 
-/// What is wrong with a new object.
+/// The errors of a new object.
 fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
     let mut problems = Problems::default();
     let found = &mut problems;
     created::check(kind, object, rules, found);
     if problems.is_empty() {
-        // Whatever its kind says, a name must be able to stand in a path.
+        // For every kind, a name must be valid in a path.
         with_meta(object, &mut problems, |meta, p| {
             metadata::check_common(meta, scope(kind), p);
         });
@@ -167,7 +166,7 @@ fn validate_create(kind: &Kind, object: &Value, rules: Rules) -> Vec<Problem> {
     problems.into_vec()
 }
 
-/// What is wrong with a changed object.
+/// The errors of an updated object.
 pub fn validate_update(
     kind: &Kind,
     part: Part,
@@ -192,7 +191,7 @@ pub fn validate_update(
     problems.into_vec()
 }
 
-/// What is wrong with the scale of an object.
+/// The errors of the scale of an object.
 pub fn validate_scale(scale: &Value) -> Vec<Problem> {
     let mut problems = Problems::default();
     let meta = meta_of(scale);
@@ -211,7 +210,7 @@ fn scope(kind: &Kind) -> Scope {
     }
 }
 
-/// Reads the object by its type. The decoder has made sure that this succeeds.
+/// Decodes the object by its type. After decoding the body this succeeds.
 fn with<T: DeserializeOwned>(
     object: &Value,
     problems: &mut Problems,

@@ -1,6 +1,6 @@
-//! What names of all sorts may look like.
+//! Formats of names.
 //!
-//! Each function returns the rules that are broken, none if the text is fine. Matches v1.36
+//! Each function returns the rules that are violated, none if the text is valid. Matches v1.36
 //! apimachinery/pkg/util/validation/validation.go and pkg/api/validation/generic.go. Rules for
 //! label keys and values are core's.
 
@@ -20,21 +20,21 @@ const ENV_NAME_RULE: &str = "a valid environment variable name must consist only
 const PERCENT_RULE: &str = "a valid percent string must be a numeric string followed by an ending \
     '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
-/// How a kind checks its names.
+/// The format of a kind's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameRule {
-    /// Labels with dots between, the rule of most kinds.
+    /// DNS subdomain, the rule of most kinds.
     Subdomain,
-    /// One label.
+    /// DNS label.
     Label,
-    /// Whatever can be part of a path, the rule of roles.
+    /// Any path segment, the rule of roles.
     PathSegment,
-    /// None beyond what holds for every kind.
+    /// No rule beyond that for every kind.
     Any,
 }
 
 impl NameRule {
-    /// What is wrong with a name.
+    /// The errors of a name.
     pub(super) fn check(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Subdomain => dns_subdomain(name),
@@ -44,7 +44,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with the beginning of a name; it may end in a dash.
+    /// The errors of a name prefix; it may end in a dash.
     pub(super) fn check_prefix(self, name: &str) -> Vec<String> {
         match (self, name.strip_suffix('-')) {
             (NameRule::PathSegment, _) => path_segment_characters(name),
@@ -98,7 +98,7 @@ fn at_most(characters: usize) -> String {
     format!("must be no more than {characters} characters")
 }
 
-/// A key of a ConfigMap or Secret, which becomes the name of a file.
+/// A key of a ConfigMap or Secret, which becomes a file name.
 pub(super) fn config_map_key(key: &str) -> Vec<String> {
     let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let is_key = !key.is_empty() && key.bytes().all(is_inner);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_with_dots_are_told_apart() {
+    fn dns_labels_and_subdomains_are_distinguished() {
         assert_eq!(dns_label("a.b"), ["must not contain dots"]);
         assert_eq!(dns_label("A"), [DNS_LABEL_RULE]);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_of_names_may_end_in_a_dash() {
+    fn name_prefixes_may_end_in_a_dash() {
         assert!(NameRule::Subdomain.check_prefix("web-").is_empty());
         assert_eq!(NameRule::Subdomain.check_prefix("-"), [SUBDOMAIN_RULE]);
         assert!(NameRule::Subdomain.check_prefix("Web_").len() == 1);

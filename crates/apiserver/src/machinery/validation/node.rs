@@ -49,7 +49,7 @@ pub(super) fn validate(node: &Node, problems: &mut Problems) {
     check_cidrs(&spec, problems);
 }
 
-/// Upstream runs the rules for new nodes first, so that what is wrong with both is said twice.
+/// Upstream also runs the rules for new nodes, so some problems are reported twice.
 pub(super) fn validate_update(new: &Node, old: &Node, part: Part, problems: &mut Problems) {
     if part == Part::Main {
         validate(new, problems);
@@ -255,7 +255,7 @@ fn check_cidrs(spec: &NodeSpec, problems: &mut Problems) {
     }
 }
 
-/// Where a source of dynamic configuration stands, which decides what it must say.
+/// The location of a source of dynamic configuration, which determines its required fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Spec,
@@ -296,7 +296,7 @@ fn check_config_source(
     check_config_map(map, &path, problems);
 }
 
-/// Names the rules that a text breaks.
+/// Reports the violated rules of a text.
 type Rule = fn(&str) -> Vec<String>;
 
 fn check_config_map(map: &ConfigMapNodeConfigSource, path: &Path<'_>, problems: &mut Problems) {

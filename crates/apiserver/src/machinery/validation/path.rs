@@ -1,11 +1,11 @@
-//! Where in an object a value stands.
+//! Paths of values in an object.
 
 use std::fmt;
 
 /// A path such as `spec.containers[0].resources.limits[cpu]`.
 ///
-/// It is a chain of borrowed steps, so that walking an object costs nothing; texts are made when
-/// something is wrong. Matches v1.36 apimachinery/pkg/util/validation/field, `Path`.
+/// It is a chain of borrowed steps, so that walking an object costs nothing; the text is built only
+/// for problems. Matches v1.36 apimachinery/pkg/util/validation/field, `Path`.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -21,7 +21,7 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The object itself, which prints as nothing.
+    /// The object itself, whose text is empty.
     pub const ROOT: Path<'static> = Path {
         parent: None,
         step: Step::Root,
@@ -35,7 +35,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// A field within.
+    /// A nested field.
     #[must_use]
     pub fn child(&'a self, name: &'a str) -> Path<'a> {
         Path {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_joined_as_upstream_joins_them() {
+    fn paths_are_formatted_as_upstream() {
         let spec = Path::new("spec");
         let containers = spec.child("containers");
         let limits = containers.index(0);

@@ -1,4 +1,4 @@
-//! PersistentVolumes, which also stand in VolumeAttachments.
+//! PersistentVolumes, also in VolumeAttachments.
 //!
 //! Matches v1.36 pkg/apis/core/validation/validation.go, `ValidatePersistentVolume*`.
 
@@ -74,7 +74,7 @@ pub(super) fn validate_update(
     }
 }
 
-/// The part of the spec that says what the volume is.
+/// The source of a volume.
 fn sources(spec: &PersistentVolumeSpec) -> Value {
     let mut value = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
@@ -132,7 +132,7 @@ fn check_spec(spec: &PersistentVolumeSpec, path: &Path<'_>, problems: &mut Probl
     check_attributes_class(spec, path, problems);
 }
 
-/// The spec of a volume that has no object of its own.
+/// The spec of an inline volume.
 pub(super) fn check_inline(spec: &PersistentVolumeSpec, path: &Path<'_>, problems: &mut Problems) {
     let has_capacity = spec.capacity.as_ref().is_some_and(|map| !map.is_empty());
     problems.forbid_if(
@@ -187,7 +187,7 @@ fn check_capacity(spec: &PersistentVolumeSpec, path: &Path<'_>, problems: &mut P
     }
 }
 
-/// Sources that pods have as well are checked as pods' are.
+/// Sources that pods have as well are validated by the rules of pods.
 fn check_sources(spec: &PersistentVolumeSpec, path: &Path<'_>, problems: &mut Problems) {
     let mut shared = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = shared.as_object_mut() {

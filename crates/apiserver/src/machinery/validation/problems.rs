@@ -1,4 +1,4 @@
-//! What is found wrong with an object.
+//! Validation errors of an object.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub struct Problems {
     found: Vec<Problem>,
 }
 
-/// A value as an error shows it.
+/// A value in the format of an error.
 pub struct Shown(String);
 
 impl Shown {
-    /// A value that is printed already.
+    /// A value that is formatted already.
     pub(super) fn bare(text: impl Into<String>) -> Shown {
         Shown(text.into())
     }
@@ -49,13 +49,13 @@ macro_rules! shown_bare {
 }
 shown_bare!(i32, i64, bool);
 
-/// A value that is shown as JSON, which upstream does with everything but plain texts, numbers and
+/// A value in JSON format, which upstream uses for everything but plain strings, numbers and
 /// booleans; its enumerations have types of their own and count as everything else.
 pub(super) fn json(value: &impl Serialize) -> Shown {
     Shown(json_text(value))
 }
 
-/// A value of an API type, shown as Go's encoder writes it; see [`go_json`].
+/// A value of an API type in the format of Go's encoder; see [`go_json`].
 pub(super) fn api(type_name: &str, value: &impl Serialize) -> Shown {
     Shown(go_json(type_name, value))
 }
@@ -67,17 +67,17 @@ impl fmt::Debug for Shown {
 }
 
 impl Problems {
-    /// What was found.
+    /// The problems.
     pub fn into_vec(self) -> Vec<Problem> {
         self.found
     }
 
-    /// Whether nothing was found.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How many were found.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.found.len()
     }
@@ -104,7 +104,7 @@ impl Problems {
         self.push(Problem::invalid_bare(path.to_string(), value, detail));
     }
 
-    /// One problem for each broken rule.
+    /// One problem for each violated rule.
     pub(super) fn invalid_each(&mut self, path: &Path<'_>, value: &str, broken: Vec<String>) {
         for rule in broken {
             self.invalid(path, value, rule);
@@ -115,7 +115,7 @@ impl Problems {
         self.push(Problem::required(path.to_string(), detail));
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(super) fn require_text(&mut self, path: &Path<'_>, text: &str) {
         if text.is_empty() {
             self.required(path, "");
@@ -126,7 +126,7 @@ impl Problems {
         self.push(Problem::forbidden(path.to_string(), detail));
     }
 
-    /// Refuses a value that is there.
+    /// Rejects a value that is set.
     pub(super) fn forbid_if(&mut self, is_set: bool, path: &Path<'_>, detail: &str) {
         if is_set {
             self.forbidden(path, detail);
@@ -137,7 +137,7 @@ impl Problems {
         self.push(Problem::duplicate(path.to_string(), value));
     }
 
-    /// A value that is no text.
+    /// A value that is not a text.
     pub(super) fn duplicate_bare(&mut self, path: &Path<'_>, Shown(value): Shown) {
         self.push(Problem::duplicate(path.to_string(), "").with_value(value));
     }
@@ -150,7 +150,7 @@ impl Problems {
         self.push(Problem::not_supported(path.to_string(), value, supported));
     }
 
-    /// As [`Problems::not_supported`], for values that are no texts.
+    /// As [`Problems::not_supported`], for values that are not texts.
     pub(super) fn not_supported_value(
         &mut self,
         path: &Path<'_>,
@@ -161,14 +161,14 @@ impl Problems {
         self.push(problem.with_value(value));
     }
 
-    /// Refuses a text that is none of the supported ones.
+    /// Rejects a text that is not one of the supported ones.
     pub(super) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.not_supported(path, value, supported);
         }
     }
 
-    /// As [`Problems::one_of`], but a missing text is a problem of its own.
+    /// As [`Problems::one_of`], but a missing text is `Required`.
     pub(super) fn required_one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if value.is_empty() {
             self.required(path, "");
@@ -205,7 +205,7 @@ impl Problems {
         }
     }
 
-    /// An amount that must not be negative; one that does not parse was refused before.
+    /// A quantity that must not be negative; one that does not parse was rejected before.
     pub(super) fn nonnegative_quantity(&mut self, path: &Path<'_>, amount: &str) {
         if let Ok(quantity) = amount.parse::<Quantity>()
             && quantity.signum() < 0
@@ -215,7 +215,7 @@ impl Problems {
         }
     }
 
-    /// An amount of something that must be there.
+    /// A quantity that is required to be positive.
     pub(super) fn positive_quantity(&mut self, path: &Path<'_>, amount: &str) {
         self.nonnegative_quantity(path, amount);
         if let Ok(quantity) = amount.parse::<Quantity>()
@@ -225,7 +225,7 @@ impl Problems {
         }
     }
 
-    /// `lowest` and `highest` belong to the range.
+    /// Both `lowest` and `highest` are valid.
     pub(super) fn in_range(&mut self, path: &Path<'_>, value: i64, lowest: i64, highest: i64) {
         if value < lowest || value > highest {
             self.invalid(
@@ -236,7 +236,7 @@ impl Problems {
         }
     }
 
-    /// Refuses a value that is not the old one.
+    /// Rejects a value that differs from the old one.
     pub(super) fn immutable<T: PartialEq + Serialize>(
         &mut self,
         path: &Path<'_>,
@@ -249,5 +249,5 @@ impl Problems {
     }
 }
 
-/// What upstream says about a changed value that may not change.
+/// Upstream's message about a changed immutable field.
 pub(super) const FIELD_IS_IMMUTABLE: &str = "field is immutable";

@@ -161,7 +161,7 @@ fn check_spec(spec: &ResourceQuotaSpec, problems: &mut Problems) {
     }
 }
 
-/// The limited resources that a scope says nothing about.
+/// The resources that a scope does not limit.
 fn unfit_resources<'a>(
     spec: &'a ResourceQuotaSpec,
     scope: &'a str,
@@ -194,7 +194,7 @@ fn fits(scope: &str, resource: &str) -> bool {
     }
 }
 
-/// The scopes that rule each other out. Upstream shows the plain scopes in both places.
+/// The scopes that exclude each other. Upstream shows the plain scopes in both places.
 fn check_conflicts<'a>(
     scopes: impl Iterator<Item = &'a str>,
     spec: &ResourceQuotaSpec,
@@ -269,7 +269,7 @@ fn check_requirement(
     }
 }
 
-/// A scope selector as upstream shows it.
+/// A scope selector in upstream's format.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct InternalSelector<'a> {

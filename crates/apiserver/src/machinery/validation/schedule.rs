@@ -10,7 +10,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What a field may hold: the lowest and highest number, and names that count from the lowest.
+/// The values of a field: the lowest and highest number, and names that count from the lowest.
 struct Bounds {
     lowest: u64,
     highest: u64,
@@ -45,7 +45,7 @@ const FIELDS: [Bounds; 5] = [
     },
 ];
 
-/// Why a text is no schedule.
+/// Why a text is not a schedule.
 pub(super) fn check(spec: &str) -> Result<(), String> {
     let spec = match spec
         .strip_prefix("TZ=")
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_read_as_cron_reads_them() {
+    fn schedules_are_parsed_as_in_cron() {
         for spec in [
             "* * * * *",
             "*/5 0-6 1,15 jan-mar Sun",

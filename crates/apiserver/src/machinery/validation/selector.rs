@@ -57,7 +57,7 @@ pub(super) fn check_values(values: &[String], path: &Path<'_>, problems: &mut Pr
     }
 }
 
-/// Whether the selector selects by nothing at all.
+/// Whether the selector is empty.
 pub(super) fn is_empty(selector: &LabelSelector) -> bool {
     selector
         .match_labels

@@ -39,7 +39,7 @@ pub(super) fn check_signer_name(name: &str, path: &Path<'_>, problems: &mut Prob
     }
 }
 
-/// Reports the first label that is wrong.
+/// Reports the first label that is invalid.
 fn check_labels_of(
     text: &str,
     check: fn(&str) -> Vec<String>,
@@ -68,7 +68,7 @@ pub(super) fn check_trust_bundle_name(name: &str) -> Vec<String> {
     }
 }
 
-/// The longest life of a certificate that a pod may ask for.
+/// The maximum lifetime of a certificate that a pod may request.
 pub(super) fn max_certificate_seconds(signer: &str) -> i32 {
     let host = signer.split('/').next().unwrap_or_default();
     let is_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");

@@ -21,7 +21,7 @@ use super::problems::{Problems, json};
 use super::workload::{check_at_most_100_percent, check_int_or_percent};
 use super::{Part, pod, selector, text};
 
-/// The highest value of a class that is not the system's.
+/// The highest value of a user-defined priority class.
 const HIGHEST_USER_PRIORITY: i32 = 1_000_000_000;
 
 pub(super) fn validate_namespace(namespace: &Namespace, problems: &mut Problems) {
@@ -198,7 +198,7 @@ pub(super) fn validate_runtime_class_update(
     problems.immutable(&Path::new("handler"), &new.handler, &old.handler);
 }
 
-/// Upstream checks no metadata of budgets by itself.
+/// Upstream does not validate the metadata of budgets separately.
 pub(super) fn validate_budget(budget: &PodDisruptionBudget, problems: &mut Problems) {
     check_budget_spec(&budget.spec.clone().unwrap_or_default(), problems);
 }
@@ -290,7 +290,7 @@ pub(super) fn validate_priority_class(class: &PriorityClass, problems: &mut Prob
     }
 }
 
-/// Why a class that calls itself the system's is not one of its classes.
+/// Why a class with the system's prefix is not one of its classes.
 fn unknown_system_class(class: &PriorityClass, name: &str) -> Option<String> {
     let known = system_priority_classes();
     let Some(known) = known

@@ -230,7 +230,7 @@ fn check_tokens(tokens: &[TokenRequest], path: &Path<'_>, problems: &mut Problem
     }
 }
 
-/// The name of a driver, as objects refer to it.
+/// The name of a driver in objects that refer to it.
 pub(super) fn check_driver_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
     if name.is_empty() {
         return problems.required(path, "");
@@ -397,7 +397,7 @@ fn check_attachment_status(attachment: &VolumeAttachment, problems: &mut Problem
 
 fn check_error(error: &VolumeError, path: &Path<'_>, problems: &mut Problems) {
     if text(&error.message).len() > MAX_ERROR_BYTES {
-        // Upstream names the bound of another field.
+        // Upstream names the limit of another field.
         problems.too_long(&path.child("message"), MAX_PARAMETERS_BYTES);
     }
     if let Some(code) = error.error_code.filter(|code| *code < 0) {

@@ -1,4 +1,4 @@
-//! Which rules changed objects are held to, by kind.
+//! The rules for updated objects, by kind.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::kinds::Kind;
 
-/// A changed object and the one before.
+/// An updated object and the one before.
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) kind: &'a Kind,

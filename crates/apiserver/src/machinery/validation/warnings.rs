@@ -1,4 +1,4 @@
-//! What the API lets pass but tells the caller about.
+//! Warnings: problems that the API reports without rejecting the object.
 //!
 //! Matches v1.36 pkg/api/pod/warnings.go and the strategies' `WarningsOnCreate`.
 
@@ -24,7 +24,7 @@ pub(super) fn pod_warnings(pod: &Pod) -> Vec<String> {
     let mut warnings = hostname_warning(name, "this is used in the Pod's hostname");
     if let Some(spec) = &pod.spec {
         let meta = Some(&pod.metadata);
-        warnings.extend(pod::warnings(spec, meta, pod::Of::Pod, &Path::ROOT));
+        warnings.extend(pod::warnings(spec, meta, pod::SpecOwner::Pod, &Path::ROOT));
     }
     warnings
 }
@@ -45,7 +45,7 @@ pub(super) fn warnings_on_create(kind: &Kind, object: &Value) -> Vec<String> {
     warnings
 }
 
-/// Warnings about a changed object.
+/// Warnings about an updated object.
 pub fn warnings_on_update(kind: &Kind, new: &Value, old: &Value) -> Vec<String> {
     let generation = |object: &Value| object["metadata"]["generation"].clone();
     match (kind.group, kind.kind) {
@@ -141,7 +141,7 @@ fn job_warnings(spec: &JobSpec, path: &Path<'_>) -> Vec<String> {
     warnings
 }
 
-/// Requests that are allowed to be larger than limits cannot be used up.
+/// Requests that may be larger than limits cannot be used in full.
 fn quota_warnings(quota: &ResourceQuota) -> Vec<String> {
     let hard = quota
         .spec

@@ -1,43 +1,43 @@
-//! New objects.
+//! Creating objects.
 
 use serde_json::{Value, json};
 
+use super::context::{Input, WriteContext};
 use super::identity::{match_name, match_namespace, match_uid, version};
 use super::owners::{Found, remove_duplicates};
-use super::pass::{Given, Pass};
 use super::read::read;
 use super::{
     Accepted, Admission, Body, Identity, Request, metadata, remove, text, without_field_sets,
 };
 use crate::machinery::strategy::prepare_for_create;
-use crate::machinery::validation::judge_create;
+use crate::machinery::validation::check_create;
 use crate::status::Status;
 
-/// The longest beginning of a name; what is added to it has five characters.
+/// The maximum length of a name prefix; the generated suffix has five characters.
 const MAX_NAME_PREFIX: usize = 58;
 
 /// Prepares a new object.
 ///
-/// A request with a name is a PUT of something that is not there: the object must have that name,
-/// and none is made up for it.
+/// A request with a name is a PUT of an object that does not exist: the object must have that name,
+/// and none is generated.
 pub fn create(
     request: &Request<'_>,
     body: Body<'_>,
     identity: Identity<'_>,
     admission: &mut dyn Admission,
 ) -> Result<Accepted, Status> {
-    let mut pass = Pass::new(request, admission, Given::Body(body.bytes));
-    let outcome = created(&mut pass, body, identity);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Body(body.bytes));
+    let outcome = created(&mut context, body, identity);
+    context.finish(outcome)
 }
 
 fn created(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     body: Body<'_>,
     identity: Identity<'_>,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    let mut object = read(pass, body)?;
+    let request = context.request;
+    let mut object = read(context, body)?;
     let is_put = !request.name.is_empty();
     if !is_put {
         forget_system_fields(&mut object);
@@ -47,10 +47,10 @@ fn created(
         match_name(request, &object)?;
         match_uid(request, &object, "")?;
     }
-    remove_duplicates(&mut object, Found::InRequest, &mut pass.warnings);
+    remove_duplicates(&mut object, Found::InRequest, &mut context.warnings);
     let object = request.track(None, object);
-    let accepted = finish(pass, object, identity)?;
-    // Upstream's store is the first to mind, and only on POST.
+    let accepted = finish(context, object, identity)?;
+    // In upstream the store rejects it, and only for POST.
     let given = accepted.resource_version.as_deref().unwrap_or_default();
     if !is_put && version(given).is_ok_and(|version| version != 0) {
         return Err(Status::unexpected(
@@ -75,14 +75,14 @@ fn forget_system_fields(object: &mut Value) {
 
 /// Admission, strategy and validation of an object whose fields have their managers.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut object: Value,
     identity: Identity<'_>,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
+    let request = context.request;
     let kind = request.kind;
-    pass.admission.admit(&mut object, None)?;
-    remove_duplicates(&mut object, Found::AfterAdmission, &mut pass.warnings);
+    context.admission.admit(&mut object, None)?;
+    remove_duplicates(&mut object, Found::AfterAdmission, &mut context.warnings);
     let resource_version = take_version(&mut object);
     let meta = metadata(&mut object);
     meta["uid"] = json!(identity.uid);
@@ -94,15 +94,15 @@ pub(super) fn finish(
     }
     prepare_for_create(kind, &mut object, request.now);
     let rules = request.rules;
-    let verdict = without_field_sets(&mut object, |object| judge_create(kind, object, rules));
-    pass.check(&object, verdict.problems)?;
-    pass.warnings.extend(verdict.warnings);
+    let verdict = without_field_sets(&mut object, |object| check_create(kind, object, rules));
+    context.check(&object, verdict.problems)?;
+    context.warnings.extend(verdict.warnings);
     if (kind.group, kind.kind) == ("", "Namespace") {
         // A generated name was not known when defaults were set.
         let meta = metadata(&mut object);
         meta["labels"]["kubernetes.io/metadata.name"] = meta["name"].clone();
     }
-    pass.admit(&object, None)?;
+    context.admit(&object, None)?;
     Ok(Accepted {
         object,
         warnings: Vec::new(),
@@ -111,7 +111,7 @@ pub(super) fn finish(
     })
 }
 
-/// Takes the version out of the object.
+/// Removes the version from the object.
 fn take_version(object: &mut Value) -> Option<String> {
     let meta = metadata(object).as_object_mut()?;
     match meta.remove("resourceVersion") {

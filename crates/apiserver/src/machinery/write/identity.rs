@@ -1,4 +1,4 @@
-//! The path and the object name the same thing, and the thing is the one that is stored.
+//! Checks that the path, the object and the stored object have the same identity.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/handlers (checkName), apiserver/pkg/registry/rest and the
 //! checks of versions in apiserver/pkg/registry/generic/registry/store.go.
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Request, metadata, name_of, remove, text};
 use crate::status::Status;
 
-/// An object without a namespace gets the request's; one of a kind without namespaces loses its
+/// An object without a namespace gets the request's; a cluster-scoped one loses its
 /// own.
 pub(super) fn match_namespace(request: &Request<'_>, object: &mut Value) -> Result<(), Status> {
     let expected = request.expected_namespace();
@@ -31,7 +31,7 @@ pub(super) fn match_namespace(request: &Request<'_>, object: &mut Value) -> Resu
     Ok(())
 }
 
-/// The object has the name in the path.
+/// The object must have the name in the path.
 pub(super) fn match_name(request: &Request<'_>, object: &Value) -> Result<(), Status> {
     let (given, expected) = (name_of(object), request.name);
     if given == expected && !given.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn match_name(request: &Request<'_>, object: &Value) -> Result<(), St
     }))
 }
 
-/// A uid in the body is a precondition; `stored` is empty where there is no object.
+/// A uid in the body is a precondition; `stored` is empty if there is no object.
 pub(super) fn match_uid(request: &Request<'_>, object: &Value, stored: &str) -> Result<(), Status> {
     let given = text(&object["metadata"]["uid"]);
     if given.is_empty() || given == stored {
@@ -68,8 +68,8 @@ pub(super) fn match_uid(request: &Request<'_>, object: &Value, stored: &str) -> 
     Err(Status::conflict(kind, request.name, &reason))
 }
 
-/// The version that the object names is the stored one's. An object that names none overwrites
-/// what is stored, where its kind allows that.
+/// The object's version must be the stored one's. An object without a version overwrites
+/// the stored one, if its kind allows that.
 pub(super) fn match_version(
     request: &Request<'_>,
     object: &Value,
@@ -82,7 +82,7 @@ pub(super) fn match_version(
         0 => {
             let detail = "must be specified for an update";
             let problem = Problem::invalid_bare("metadata.resourceVersion", json!(0), detail);
-            // Upstream puts the resource where the kind belongs.
+            // Upstream has the resource in place of the kind.
             Err(Status::invalid_kind(
                 kind.group,
                 kind.plural,
@@ -100,7 +100,7 @@ pub(super) fn match_version(
     }
 }
 
-/// The number behind a version; 0 where there is none.
+/// The number of a version; 0 if there is none.
 pub(super) fn version(text: &str) -> Result<u64, Status> {
     if text.is_empty() {
         return Ok(0);

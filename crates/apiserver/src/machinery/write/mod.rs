@@ -1,20 +1,20 @@
-//! The way of an object from the wire to the store, without the store.
+//! Writing an object, from the request to what is stored, without the store.
 //!
-//! Decoding, defaults, who manages which field, mutating admission, the kind's strategy,
+//! Decoding, defaulting, field management, mutating admission, the kind's strategy,
 //! validation, validating admission, in upstream's order: an object that is both malformed and
 //! forbidden is malformed.
 //!
 //! Matches v1.36 apiserver/pkg/endpoints/handlers and apiserver/pkg/registry.
 //!
-//! Reading order: this file (what goes in and comes out), `read` (bodies to objects), `identity`
-//! (path and object agree), `owners`, `pass` (what
-//! is collected on the way), `create`, `update`, `patch`, `scale`, `stored` (kinds that
+//! Reading order: this file (arguments and results), `read` (bodies to objects), `identity`
+//! (of path and object), `owners`, `context` (what
+//! is collected during a write), `create`, `update`, `patch`, `scale`, `stored` (kinds that
 //! share their objects).
 
+mod context;
 mod create;
 mod identity;
 mod owners;
-mod pass;
 mod patch;
 mod read;
 mod scale;
@@ -38,74 +38,74 @@ pub use scale::scale_of;
 pub use stored::{from_stored, to_stored};
 pub use update::{replace, update};
 
-/// What is asked for.
+/// A write request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The kind behind the path.
+    /// The kind of the path.
     pub kind: &'static Kind,
-    /// The part of the object.
+    /// The subresource.
     pub part: Part,
-    /// The namespace in the path, empty for kinds without.
+    /// The namespace in the path, empty for cluster-scoped kinds.
     pub namespace: &'a str,
-    /// The name in the path, empty when the object is to bring its own.
+    /// The name in the path, empty if the object has the name.
     pub name: &'a str,
-    /// Who manages the fields that are written.
+    /// The field manager.
     pub manager: &'a str,
     /// The time, RFC 3339 in whole seconds.
     pub now: &'a str,
-    /// What to do about unknown fields.
+    /// The handling of unknown fields.
     pub validation: FieldValidation,
-    /// What the cluster allows.
+    /// The capabilities of the cluster.
     pub rules: Rules,
 }
 
-/// A body and how it is written.
+/// A body and its format.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// How they are written; a PATCH has its own types and does not look at this.
+    /// The format; a PATCH has its own types and does not use this.
     pub format: BodyFormat,
 }
 
-/// What a server invents for a new object.
+/// The generated identity of a new object.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// The uid.
     pub uid: &'a str,
-    /// What `generateName` is followed by.
+    /// The suffix for `generateName`.
     pub name_suffix: &'a str,
 }
 
-/// Who has a say about objects besides their kind. `old` is `None` for new objects.
+/// Admission. `old` is `None` for new objects.
 pub trait Admission {
-    /// Changes the object, or refuses it.
+    /// Mutates the object, or rejects it.
     fn admit(&mut self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 
-    /// Judges the object that would be stored.
+    /// Validates the object to be stored.
     fn check(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status>;
 
-    /// What the caller should be told; asked for once, at the end.
+    /// Warnings for the caller; called once, at the end.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// An object that may be stored.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accepted {
     /// The object, without a resourceVersion.
     pub object: Value,
-    /// What the caller should be told.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
-    /// Whether there was none before.
+    /// Whether the object is new.
     pub is_new: bool,
-    /// The version that the caller's object named; it has been compared with the old object's.
+    /// The version in the caller's object; it has been compared with the old object's.
     pub resource_version: Option<String>,
 }
 
 impl Accepted {
-    /// A change that the server makes itself to an object that is there.
+    /// An update that the server itself makes to an existing object.
     pub fn unchecked(object: Value) -> Accepted {
         Accepted {
             object,
@@ -117,7 +117,7 @@ impl Accepted {
 }
 
 impl Request<'_> {
-    /// What the body is: an object of the kind, or a part of it that is a kind of its own.
+    /// The kind of the body: the object's kind, or a subresource's own.
     fn body_type(&self) -> GroupVersionKind {
         match self.part {
             Part::Scale => scale::SCALE,
@@ -125,7 +125,7 @@ impl Request<'_> {
         }
     }
 
-    /// The namespace that objects are in.
+    /// The namespace of the objects.
     fn expected_namespace(&self) -> &str {
         if self.kind.is_namespaced() {
             self.namespace
@@ -134,7 +134,7 @@ impl Request<'_> {
         }
     }
 
-    /// Who tracks the fields of what is sent; `None` for kinds that no table has.
+    /// The field manager of the request; `None` for kinds that no table has.
     fn field_manager(&self) -> Option<FieldManager> {
         let of = self.body_type();
         FieldManager::new(&of.api_version(), of.kind, self.part.subresource())
@@ -159,7 +159,7 @@ fn remove(object: &mut Value, field: &str) {
     }
 }
 
-/// The object's metadata, made where there is none.
+/// The object's metadata, created if it is missing.
 fn metadata(object: &mut Value) -> &mut Value {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -171,8 +171,8 @@ fn metadata(object: &mut Value) -> &mut Value {
     metadata
 }
 
-/// Runs something on the object that does not care who manages which field. The sets of fields are
-/// often half of an object, and reading them into types takes as long.
+/// Runs a function on the object without its managers. The sets of fields are
+/// often half of an object, and decoding them into types takes as long.
 fn without_field_sets<T>(object: &mut Value, run: impl FnOnce(&Value) -> T) -> T {
     let sets: Vec<Option<Value>> = entries(object)
         .map(|entry| entry.as_object_mut()?.remove(FIELDS))

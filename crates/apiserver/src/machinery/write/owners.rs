@@ -1,17 +1,17 @@
-//! An owner is named once.
+//! Duplicate owner references.
 
 use serde_json::Value;
 
-/// When owners that stand twice were found.
+/// Where duplicate owners were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// In what the caller sent.
+    /// In the request.
     InRequest,
-    /// In what admission left.
+    /// After admission.
     AfterAdmission,
 }
 
-/// Takes out owner references that stand twice, and says so.
+/// Removes duplicate owner references, with a warning.
 pub(super) fn remove_duplicates(object: &mut Value, found: Found, warnings: &mut Vec<String>) {
     let owners = object
         .get_mut("metadata")

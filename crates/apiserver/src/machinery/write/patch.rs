@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::context::{Input, WriteContext};
 use super::identity::{match_name, match_namespace};
-use super::pass::{Given, Pass};
 use super::read::{forget_managers, set_defaults};
 use super::{
     Accepted, Admission, Body, FieldValidation, Identity, Part, PatchType, Request, create, scale,
@@ -14,8 +14,8 @@ use crate::machinery::patch::apply_patch;
 use crate::machinery::schema::schema;
 use crate::status::Status;
 
-/// Prepares what a PATCH makes of `old`, which has its resourceVersion; `None` if there is no such
-/// object, which an apply then creates. `force` takes fields from their managers.
+/// Applies a PATCH to `old`, which has its resourceVersion; `None` if there is no such
+/// object, which an apply then creates. `force` takes fields over from their managers.
 pub fn patch(
     request: &Request<'_>,
     patch: PatchType,
@@ -25,58 +25,58 @@ pub fn patch(
     identity: Identity<'_>,
     admission: &mut dyn Admission,
 ) -> Result<Accepted, Status> {
-    let mut pass = Pass::new(request, admission, Given::Nothing);
+    let mut context = WriteContext::new(request, admission, Input::Nothing);
     let outcome = match old {
-        Some(old) => changed(&mut pass, patch, force, body, old),
+        Some(old) => changed(&mut context, patch, force, body, old),
         // Subresources never create.
         None if patch != PatchType::Apply || request.part != Part::Main => {
             Err(Status::not_found(request.kind, request.name))
         }
-        None => created(&mut pass, force, body, identity),
+        None => created(&mut context, force, body, identity),
     };
-    pass.close(outcome)
+    context.finish(outcome)
 }
 
 fn created(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     force: bool,
     body: Body<'_>,
     identity: Identity<'_>,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    let mut object = applied(pass, force, body, None)?;
+    let request = context.request;
+    let mut object = applied(context, force, body, None)?;
     match_no_uid(request, &object)?;
     match_namespace(request, &mut object)?;
     match_name(request, &object)?;
-    create::finish(pass, object, identity)
+    create::finish(context, object, identity)
 }
 
 fn changed(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     patch: PatchType,
     force: bool,
     body: Body<'_>,
     old: &Value,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
+    let request = context.request;
     let old_scale = match request.part {
         Part::Scale => Some(scale::with_managers(request.kind, old)?),
         _ => None,
     };
     let before = old_scale.as_ref().unwrap_or(old);
     let mut object = match patch {
-        PatchType::Apply => applied(pass, force, body, Some(before))?,
-        _ => computed(pass, patch, body, before)?,
+        PatchType::Apply => applied(context, force, body, Some(before))?,
+        _ => computed(context, patch, body, before)?,
     };
     match_namespace(request, &mut object)?;
     match_name(request, &object)?;
     match &old_scale {
-        Some(before) => scale::finish(pass, object, before, old),
-        None => update::finish(pass, object, old),
+        Some(before) => scale::finish(context, object, before, old),
+        None => update::finish(context, object, old),
     }
 }
 
-/// What is not there has no uid.
+/// An object that does not exist has no uid.
 fn match_no_uid(request: &Request<'_>, object: &Value) -> Result<(), Status> {
     let uid = text(&object["metadata"]["uid"]);
     if uid.is_empty() {
@@ -88,14 +88,14 @@ fn match_no_uid(request: &Request<'_>, object: &Value) -> Result<(), Status> {
     Err(Status::conflict(request.kind, request.name, &reason))
 }
 
-/// One of the three patches that clients compute; the outcome has its defaults and managers.
+/// One of the three patches that clients compute; the result has its defaults and managers.
 fn computed(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     patch: PatchType,
     body: Body<'_>,
     old: &Value,
 ) -> Result<Value, Status> {
-    let request = pass.request;
+    let request = context.request;
     let of = request.body_type();
     let id = schema().of(of).ok_or_else(Status::unrouted_media_type)?;
     let patched = apply_patch(id, patch, old, body.bytes, request.validation)?;
@@ -104,25 +104,25 @@ fn computed(
     if resets_managers(&patched.given) {
         forget_managers(&mut object);
     }
-    pass.warnings.extend(patched.warnings);
-    pass.given = Given::Patched(patched.given);
+    context.warnings.extend(patched.warnings);
+    context.input = Input::Patched(patched.given);
     Ok(request.track(Some(old), object))
 }
 
-/// An empty list, unlike none, is the wish to start over.
+/// An empty list, unlike none, requests a reset.
 fn resets_managers(patched: &Value) -> bool {
     let entries = patched.pointer("/metadata/managedFields");
     entries.and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
-/// Server-side apply; the outcome has its defaults and managers.
+/// Server-side apply; the result has its defaults and managers.
 fn applied(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     force: bool,
     body: Body<'_>,
     old: Option<&Value>,
 ) -> Result<Value, Status> {
-    let request = pass.request;
+    let request = context.request;
     let fields = request
         .field_manager()
         .ok_or_else(Status::unrouted_media_type)?;
@@ -141,7 +141,7 @@ fn applied(
                 duplicates.join("\n  ")
             )));
         }
-        _ => pass.warnings.extend(duplicates),
+        _ => context.warnings.extend(duplicates),
     }
     Ok(object)
 }

@@ -1,15 +1,15 @@
-//! The subresource `scale`: an object's number of replicas as a kind of its own.
+//! The subresource `scale`: an object's number of replicas.
 //!
 //! Matches `ScaleREST` of v1.36 pkg/registry/apps/deployment/storage/storage.go and of the other
-//! kinds that have one. What is stored is the object; `old` and the outcome are the object.
+//! kinds that have one. `old` and the result are the object, not its scale.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use plimsoll_core::object::selector;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::context::WriteContext;
 use super::identity::match_version;
-use super::pass::Pass;
 use super::{Accepted, Part, Request, metadata, name_of, remove, text, update};
 use crate::kinds::{GroupVersionKind, Kind};
 use crate::machinery::apply::scale::{to_parent, to_scale};
@@ -23,7 +23,7 @@ pub(super) const SCALE: GroupVersionKind = GroupVersionKind {
     kind: "Scale",
 };
 
-/// The scale of an object, as it is read and answered.
+/// The scale of an object, as it is returned.
 pub fn scale_of(object: &Value) -> Value {
     let mut meta = Map::new();
     for field in [
@@ -82,15 +82,15 @@ fn managers(object: &Value) -> &[Value] {
     entries.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Prepares the object whose scale is to become `scale`.
+/// Prepares the object whose new scale is `scale`.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut scale: Value,
     old_scale: &Value,
     old: &Value,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    pass.admission.admit(&mut scale, Some(old_scale))?;
+    let request = context.request;
+    context.admission.admit(&mut scale, Some(old_scale))?;
     let problems = validate_scale(&scale);
     if !problems.is_empty() {
         let name = name_of(old);
@@ -115,8 +115,8 @@ pub(super) fn finish(
         scale["metadata"]["resourceVersion"].clone(),
     );
     let resource_version = match_version(request, &object, old)?;
-    update::settle(pass, Part::Main, &mut object, old)?;
-    pass.admit(&scale_of(&object), Some(old_scale))?;
+    update::settle(context, Part::Main, &mut object, old)?;
+    context.admit(&scale_of(&object), Some(old_scale))?;
     remove(metadata(&mut object), "resourceVersion");
     Ok(Accepted {
         object,

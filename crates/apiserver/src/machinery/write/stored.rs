@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::machinery::event_encoding::{to_core, to_events};
 
-/// Turns an object of the kind into the form that is stored.
+/// Converts an object of the kind to the form that is stored.
 pub fn to_stored(kind: &Kind, object: &mut Value) {
     if is_other_event(kind) {
         to_core(object);
     }
 }
 
-/// Turns a stored object into one of the kind.
+/// Converts a stored object to one of the kind.
 pub fn from_stored(kind: &Kind, object: &mut Value) {
     if is_other_event(kind) {
         to_events(object);

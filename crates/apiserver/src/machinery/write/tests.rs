@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::kinds;
 
-/// Lets everything pass.
+/// Admits every object.
 struct Anyone;
 
 impl Admission for Anyone {
@@ -86,7 +86,7 @@ fn a_new_object_has_its_managers() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_is_the_old_object() {
+fn write_without_changes_returns_the_old_object() {
     let old = config_map();
     let mut unversioned = old.clone();
     remove(&mut unversioned["metadata"], "resourceVersion");
@@ -94,7 +94,7 @@ fn a_write_that_changes_nothing_is_the_old_object() {
 }
 
 #[test]
-fn an_empty_list_of_managers_starts_over() {
+fn empty_managed_fields_reset_ownership() {
     let old = config_map();
     for list in [json!([]), json!([{}])] {
         let mut new = old.clone();
@@ -105,7 +105,7 @@ fn an_empty_list_of_managers_starts_over() {
 }
 
 #[test]
-fn another_version_is_a_conflict_and_none_is_the_stored_one() {
+fn wrong_resource_version_conflicts_and_empty_one_matches() {
     let old = config_map();
     let mut new = old.clone();
     new["metadata"]["resourceVersion"] = json!("6");
@@ -122,7 +122,7 @@ fn another_version_is_a_conflict_and_none_is_the_stored_one() {
 }
 
 #[test]
-fn kinds_that_need_a_version_say_so_by_their_resource() {
+fn missing_resource_version_error_names_the_resource() {
     let lease = post(
         "coordination.k8s.io/v1",
         "Lease",
@@ -142,7 +142,7 @@ fn kinds_that_need_a_version_say_so_by_their_resource() {
 }
 
 #[test]
-fn another_uid_is_another_object() {
+fn wrong_uid_conflicts() {
     let old = config_map();
     let mut new = old.clone();
     new["metadata"]["uid"] = json!("u2");
@@ -156,7 +156,7 @@ fn another_uid_is_another_object() {
 }
 
 #[test]
-fn a_post_may_not_name_a_version() {
+fn create_with_resource_version_is_rejected() {
     let map = json!({"metadata": {"name": "c", "resourceVersion": "3"}});
     let status = post("v1", "ConfigMap", &map).unwrap_err();
     assert_eq!((status.code, status.reason), (500, ""));
@@ -165,14 +165,14 @@ fn a_post_may_not_name_a_version() {
 }
 
 #[test]
-fn names_are_made_up_from_their_beginning() {
+fn names_are_generated_from_the_prefix() {
     let map = json!({"metadata": {"generateName": "c-"}});
     let created = post("v1", "ConfigMap", &map).unwrap();
     assert_eq!(created.object["metadata"]["name"], "c-bcdfg");
 }
 
 #[test]
-fn owners_that_stand_twice_are_named_once() {
+fn duplicate_owner_references_are_removed() {
     let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
     let map = json!({"metadata": {"name": "c", "ownerReferences": [owner, owner]}});
     let created = post("v1", "ConfigMap", &map).unwrap();
@@ -184,14 +184,14 @@ fn owners_that_stand_twice_are_named_once() {
 }
 
 #[test]
-fn what_is_odd_is_told_with_refusals_too() {
+fn errors_carry_warnings() {
     let map = json!({"metadata": {"name": "C"}, "colour": 1});
     let status = post("v1", "ConfigMap", &map).unwrap_err();
     assert_eq!(status.warnings, ["unknown field \"colour\""]);
 }
 
 #[test]
-fn an_apply_creates_what_is_not_there_unless_it_has_a_uid() {
+fn apply_creates_a_missing_object_unless_it_has_a_uid() {
     let request = request("v1", "ConfigMap", Part::Main, "c");
     let apply = |text: &str| {
         let (force, old) = (false, None);
@@ -220,7 +220,7 @@ fn an_apply_creates_what_is_not_there_unless_it_has_a_uid() {
 }
 
 #[test]
-fn other_patches_do_not_create() {
+fn other_patch_types_do_not_create() {
     let request = request("v1", "ConfigMap", Part::Main, "c");
     let outcome = patch(
         &request,
@@ -235,7 +235,7 @@ fn other_patches_do_not_create() {
 }
 
 #[test]
-fn a_scale_changes_the_replicas_and_who_manages_them() {
+fn scale_changes_replicas_and_their_manager() {
     let template = json!({"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let deployment = json!({"metadata": {"name": "d"}, "spec": {
@@ -265,7 +265,7 @@ fn a_scale_changes_the_replicas_and_who_manages_them() {
 }
 
 #[test]
-fn the_server_s_own_changes_leave_managers_alone() {
+fn server_changes_keep_managers() {
     let old = config_map();
     let mut new = old.clone();
     new["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
@@ -281,7 +281,7 @@ fn the_server_s_own_changes_leave_managers_alone() {
 }
 
 #[test]
-fn a_service_without_ports_is_refused_and_a_good_one_has_its_families() {
+fn service_without_ports_is_rejected_and_valid_one_gets_families() {
     let bad = json!({"metadata": {"name": "s"}, "spec": {"selector": {"a": "b"}}});
     let status = post("v1", "Service", &bad).unwrap_err();
     assert_eq!(

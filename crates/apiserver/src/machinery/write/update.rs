@@ -1,10 +1,10 @@
-//! Objects that replace others.
+//! Updating objects.
 
 use serde_json::Value;
 
+use super::context::{Input, WriteContext};
 use super::identity::{match_name, match_namespace, match_uid, match_version};
 use super::owners::{Found, remove_duplicates};
-use super::pass::{Given, Pass};
 use super::read::read;
 use super::{
     Accepted, Admission, Body, Part, Request, metadata, remove, scale, text, without_field_sets,
@@ -13,36 +13,40 @@ use crate::machinery::strategy::{complete, prepare_for_update};
 use crate::machinery::validation::{validate_update, warnings_on_update};
 use crate::status::Status;
 
-/// Prepares what a PUT puts in the place of `old`, which has its resourceVersion.
+/// Prepares the update of `old`, which has its resourceVersion, by a PUT.
 pub fn update(
     request: &Request<'_>,
     body: Body<'_>,
     old: &Value,
     admission: &mut dyn Admission,
 ) -> Result<Accepted, Status> {
-    let mut pass = Pass::new(request, admission, Given::Body(body.bytes));
-    let outcome = updated(&mut pass, body, old);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Body(body.bytes));
+    let outcome = updated(&mut context, body, old);
+    context.finish(outcome)
 }
 
-fn updated(pass: &mut Pass<'_>, body: Body<'_>, old: &Value) -> Result<Accepted, Status> {
-    let request = pass.request;
-    let mut object = read(pass, body)?;
+fn updated(
+    context: &mut WriteContext<'_>,
+    body: Body<'_>,
+    old: &Value,
+) -> Result<Accepted, Status> {
+    let request = context.request;
+    let mut object = read(context, body)?;
     match_namespace(request, &mut object)?;
     match_name(request, &object)?;
     match_uid(request, &object, text(&old["metadata"]["uid"]))?;
     if request.part == Part::Scale {
         let old_scale = scale::with_managers(request.kind, old)?;
         let scale = request.track(Some(&old_scale), object);
-        return scale::finish(pass, scale, &old_scale, old);
+        return scale::finish(context, scale, &old_scale, old);
     }
-    remove_duplicates(&mut object, Found::InRequest, &mut pass.warnings);
+    remove_duplicates(&mut object, Found::InRequest, &mut context.warnings);
     let object = request.track(Some(old), object);
-    finish(pass, object, old)
+    finish(context, object, old)
 }
 
 /// Prepares an object that the server itself has changed, such as a pod that is bound or an object
-/// that begins to be deleted. Its managers change only if the request names one.
+/// whose deletion begins. Its managers change only if the request names one.
 pub fn replace(
     request: &Request<'_>,
     mut new: Value,
@@ -53,23 +57,23 @@ pub fn replace(
     if !request.manager.is_empty() {
         new = request.track(Some(old), new);
     }
-    let mut pass = Pass::new(request, admission, Given::Nothing);
-    let outcome = finish(&mut pass, new, old);
-    pass.close(outcome)
+    let mut context = WriteContext::new(request, admission, Input::Nothing);
+    let outcome = finish(&mut context, new, old);
+    context.finish(outcome)
 }
 
 /// Admission, strategy and validation of an object whose fields have their managers.
 pub(super) fn finish(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     mut object: Value,
     old: &Value,
 ) -> Result<Accepted, Status> {
-    let request = pass.request;
-    pass.admission.admit(&mut object, Some(old))?;
-    remove_duplicates(&mut object, Found::AfterAdmission, &mut pass.warnings);
+    let request = context.request;
+    context.admission.admit(&mut object, Some(old))?;
+    remove_duplicates(&mut object, Found::AfterAdmission, &mut context.warnings);
     let resource_version = match_version(request, &object, old)?;
-    settle(pass, request.part, &mut object, old)?;
-    pass.admit(&object, Some(old))?;
+    settle(context, request.part, &mut object, old)?;
+    context.admit(&object, Some(old))?;
     remove(metadata(&mut object), "resourceVersion");
     Ok(Accepted {
         object,
@@ -79,29 +83,29 @@ pub(super) fn finish(
     })
 }
 
-/// The kind's own part in an update.
+/// The strategy's part of an update.
 pub(super) fn settle(
-    pass: &mut Pass<'_>,
+    context: &mut WriteContext<'_>,
     part: Part,
     object: &mut Value,
     old: &Value,
 ) -> Result<(), Status> {
-    let (kind, rules) = (pass.request.kind, pass.request.rules);
+    let (kind, rules) = (context.request.kind, context.request.rules);
     metadata(object)["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    prepare_for_update(kind, part, object, old, pass.request.now);
+    prepare_for_update(kind, part, object, old, context.request.now);
     keep_identity(metadata(object), &old["metadata"]);
     let before = without_managers(old);
     let (problems, warnings) = without_field_sets(object, |object| {
         let problems = validate_update(kind, part, object, &before, rules);
         (problems, warnings_on_update(kind, object, &before))
     });
-    pass.check(object, problems)?;
-    pass.warnings.extend(warnings);
+    context.check(object, problems)?;
+    context.warnings.extend(warnings);
     keep_times_of_managers(object, old);
     Ok(())
 }
 
-/// A copy of the object for the rules, which do not look at who managed it.
+/// A copy of the object for validation, which does not use its managers.
 fn without_managers(object: &Value) -> Value {
     let Some(members) = object.as_object() else {
         return object.clone();
@@ -120,7 +124,7 @@ fn without_managers(object: &Value) -> Value {
     copied.collect()
 }
 
-/// What an update cannot leave out.
+/// Restores fields that an update cannot remove.
 fn keep_identity(meta: &mut Value, old: &Value) {
     if text(&meta["uid"]).is_empty() && !old["uid"].is_null() {
         meta["uid"] = old["uid"].clone();
@@ -139,7 +143,7 @@ fn keep_identity(meta: &mut Value, old: &Value) {
     }
 }
 
-/// A write that changes nothing but the times in `managedFields` changes nothing.
+/// An update that changes nothing but the times in `managedFields` is not a change.
 ///
 /// Matches v1.36 apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
 fn keep_times_of_managers(object: &mut Value, old: &Value) {
@@ -174,7 +178,7 @@ fn restore(object: &mut Value, entries: Value) {
     }
 }
 
-/// Whether two entries differ in their time at most.
+/// Whether two entries differ at most in their time.
 fn is_same_entry(new: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
         return false;

@@ -1,4 +1,4 @@
-//! One event, as `audit.k8s.io/v1` has it.
+//! One audit event, in the form of `audit.k8s.io/v1`.
 
 use std::net::IpAddr;
 
@@ -12,49 +12,49 @@ use crate::auth::identity::User;
 use crate::http::protobuf;
 use crate::kinds;
 use crate::server::call::{header, time_text};
-use crate::server::journey::Journey;
+use crate::server::request_context::RequestContext;
 use crate::server::respond;
 use crate::status::Status;
 
-/// Longer names of clients are cut off, as upstream does.
+/// Longer user agents are truncated, as upstream does.
 const MAX_USER_AGENT: usize = 1024;
 const CUT_OFF: &str = "...TRUNCATED";
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// How a request was answered.
-pub(super) struct Answer<'a> {
+/// The response to a request.
+pub(super) struct ResponseSummary<'a> {
     pub code: u16,
-    /// The refusal, if it is one.
+    /// The Status, if the response is an error.
     pub refusal: Option<&'a Status>,
 }
 
 /// A request at a stage.
 pub(super) fn event(
-    journey: &Journey,
+    context: &RequestContext,
     verdict: &Verdict,
     stage: Stage,
-    answer: Option<&Answer<'_>>,
+    response: Option<&ResponseSummary<'_>>,
 ) -> Value {
     let mut event = json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": verdict.level.as_str(),
-        "auditID": journey.audit_id,
+        "auditID": context.audit_id,
         "stage": stage.as_str(),
-        "requestURI": journey.uri,
-        "verb": journey.verb(),
-        "user": journey.actor.as_ref().map(User::to_api).unwrap_or_default(),
-        "sourceIPs": source_ips(&journey.headers, journey.address),
-        "userAgent": user_agent(&journey.headers),
-        "requestReceivedTimestamp": micro_time(journey.now),
+        "requestURI": context.uri,
+        "verb": context.verb(),
+        "user": context.actor.as_ref().map(User::to_api).unwrap_or_default(),
+        "sourceIPs": source_ips(&context.headers, context.address),
+        "userAgent": user_agent(&context.headers),
+        "requestReceivedTimestamp": micro_time(context.now),
         "stageTimestamp": micro_time(respond::now()),
     });
-    if let Some(user) = &journey.impersonated {
+    if let Some(user) = &context.impersonated {
         event["impersonatedUser"] = json!(user.to_api());
     }
-    if let Some(target) = journey.target() {
+    if let Some(target) = context.target() {
         let fields = [
             ("resource", &target.resource),
             ("namespace", &target.namespace),
@@ -69,33 +69,33 @@ pub(super) fn event(
             .collect();
         event["objectRef"] = reference.into();
     }
-    if let Some(annotations) = journey.annotations.to_json() {
+    if let Some(annotations) = context.annotations.to_json() {
         event["annotations"] = annotations;
     }
-    if let Some((decision, reason)) = &journey.access {
+    if let Some((decision, reason)) = &context.access {
         event["annotations"]["authorization.k8s.io/decision"] = json!(decision);
         event["annotations"]["authorization.k8s.io/reason"] = json!(reason);
     }
-    if let Some(answer) = answer {
-        event["responseStatus"] = response_status(answer);
+    if let Some(response) = response {
+        event["responseStatus"] = response_status(response);
     }
     if verdict.level >= Level::Request
-        && let Some(body) = journey.body.as_ref().filter(|body| !body.is_empty())
+        && let Some(body) = context.body.as_ref().filter(|body| !body.is_empty())
     {
-        event["requestObject"] = request_object(journey, body, verdict);
+        event["requestObject"] = request_object(context, body, verdict);
     }
     event
 }
 
-/// The same request, when its answer is over.
+/// The event of the same request at the end of its response.
 pub(super) fn finish(event: &mut Value) {
     event["stage"] = json!(Stage::ResponseComplete.as_str());
     event["stageTimestamp"] = json!(micro_time(respond::now()));
 }
 
-fn response_status(answer: &Answer<'_>) -> Value {
-    let mut status = json!({"metadata": {}, "code": answer.code});
-    if let Some(refusal) = answer.refusal {
+fn response_status(response: &ResponseSummary<'_>) -> Value {
+    let mut status = json!({"metadata": {}, "code": response.code});
+    if let Some(refusal) = response.refusal {
         let refusal = refusal.to_json();
         for field in ["status", "message", "reason", "details"] {
             if let Some(value) = refusal.get(field) {
@@ -106,12 +106,12 @@ fn response_status(answer: &Answer<'_>) -> Value {
     status
 }
 
-/// The body of a request, whatever it was sent as; null if it cannot be read.
-fn request_object(journey: &Journey, body: &[u8], verdict: &Verdict) -> Value {
-    let media_type = header(&journey.headers, &CONTENT_TYPE);
+/// The body of a request, in any format; null if it cannot be decoded.
+fn request_object(context: &RequestContext, body: &[u8], verdict: &Verdict) -> Value {
+    let media_type = header(&context.headers, &CONTENT_TYPE);
     let read = || {
         if media_type.contains("protobuf") {
-            let target = journey.target()?;
+            let target = context.target()?;
             let kind = kinds::by_resource(&target.group, &target.version, &target.resource)?;
             return protobuf::decode(body, &kind.api_version(), kind.kind).ok();
         }
@@ -125,7 +125,7 @@ fn request_object(journey: &Journey, body: &[u8], verdict: &Verdict) -> Value {
     object
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) fn object(body: &[u8], verdict: &Verdict) -> Value {
     let mut object = serde_json::from_slice(body).unwrap_or_default();
     without_managed_fields(&mut object, verdict);
@@ -153,8 +153,9 @@ fn user_agent(headers: &HeaderMap) -> String {
     }
 }
 
-/// Where a request comes from: what proxies say, and at last what is seen from here. All but the
-/// last are the client's word. A part of this process asks from this machine.
+/// The source addresses of a request: those that proxies report, then the address of the
+/// connection. Only the last one is trustworthy. A component of this process has the address of
+/// this machine.
 ///
 /// Matches v1.36 apimachinery/pkg/util/net/http.go, `SourceIPs`.
 fn source_ips(headers: &HeaderMap, address: Option<IpAddr>) -> Vec<String> {
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_source_address_is_the_one_that_was_seen() {
+    fn last_source_ip_is_the_connection_address() {
         let sources = |forwarded: &'static str, real: &'static str, seen: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(FORWARDED_FOR, forwarded.parse().unwrap());
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_microseconds_and_long_names_are_cut() {
+    fn times_have_microseconds_and_long_user_agents_are_truncated() {
         let time = Timestamp::from_nanos(1_767_225_600_012_345_678);
         assert_eq!(micro_time(time), "2026-01-01T00:00:00.012345Z");
         let mut headers = HeaderMap::new();

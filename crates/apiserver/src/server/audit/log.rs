@@ -1,6 +1,6 @@
-//! The file that events are written to, and the ones before it.
+//! The audit log file and its rotated predecessors.
 //!
-//! A thread of its own writes, so that no request of another client waits for a disk.
+//! A thread of its own writes, so that no other client's request waits for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,32 +13,32 @@ use tokio::sync::{mpsc, oneshot};
 use super::metrics::Counters;
 use crate::server::{call, respond};
 
-/// Lines that may wait to be written; upstream's `--audit-log-batch-buffer-size`.
+/// Lines that may wait in the queue; upstream's `--audit-log-batch-buffer-size`.
 const QUEUE: usize = 10_000;
 
 const MEBIBYTE: u64 = 1 << 20;
 const DAY_NANOS: i64 = 24 * 60 * 60 * 1_000_000_000;
 
-/// What a request waits for.
+/// How long a request waits for its events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// For nothing. What finds no room in the queue is dropped and counted.
+    /// Not at all. An event that finds the queue full is dropped and counted.
     Batch,
-    /// Until its events are written, or that has failed.
+    /// Until its events have been written, or writing has failed.
     #[default]
     Blocking,
-    /// The same, and it is refused where its first event cannot be written.
+    /// As `Blocking`; in addition the request is rejected if its first event cannot be written.
     BlockingStrict,
 }
 
-/// When a file is full and how long it is kept. Zero is without a bound.
+/// When a file is rotated and how long it is kept. Zero means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// Mebibytes after which a new file is begun.
+    /// Size in mebibytes at which the file is rotated.
     pub max_mebibytes: u64,
-    /// Days after which an old file is deleted, by the time in its name.
+    /// Days after which a rotated file is deleted, by the time in its name.
     pub max_age_days: u64,
-    /// Old files that are kept.
+    /// Maximum number of rotated files.
     pub max_backups: usize,
 }
 
@@ -52,14 +52,14 @@ impl Default for Rotation {
     }
 }
 
-/// A line to be written, and the request that waits for it.
+/// A line to write, and the request that waits for it.
 #[derive(Debug)]
 struct Line {
     text: String,
     written: Option<oneshot::Sender<bool>>,
 }
 
-/// The log.
+/// The audit log.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     lines: mpsc::Sender<Line>,
@@ -68,7 +68,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the file, readable by its owner only, and writes at its end.
+    /// Opens the file, readable by its owner only, for appending.
     pub(super) fn open(
         path: &Path,
         mode: Mode,
@@ -87,7 +87,7 @@ impl Log {
         })
     }
 
-    /// Writes a line as far as the mode asks for it; whether that succeeded as far as is known.
+    /// Writes a line as the mode requires; returns whether that succeeded, as far as it is known.
     pub(super) async fn write(&self, text: String) -> bool {
         if self.mode == Mode::Batch {
             return self.write_later(text);
@@ -104,7 +104,7 @@ impl Log {
         outcome.await.unwrap_or(false)
     }
 
-    /// Writes the last line of something that is over. No request waits for it.
+    /// Queues the last line of a finished request. No request waits for it.
     pub(super) fn write_at_end(&self, text: String) {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) if self.mode != Mode::Batch => {
@@ -115,7 +115,7 @@ impl Log {
         }
     }
 
-    /// Has a line written when there is time; false if there is no room for it.
+    /// Queues a line; returns false if the queue is full.
     fn write_later(&self, text: String) -> bool {
         let line = Line {
             text,
@@ -124,7 +124,7 @@ impl Log {
         let is_taken = self.lines.try_send(line).is_ok();
         if !is_taken {
             self.counters.failed();
-            tracing::warn!("the audit log does not keep up; an event was dropped");
+            tracing::warn!("audit log queue is full, dropped event");
         }
         is_taken
     }
@@ -135,16 +135,16 @@ fn write(mut file: LogFile, mut queue: mpsc::Receiver<Line>, counters: &Counters
         let written = file.write(&line.text);
         if let Err(error) = &written {
             counters.failed();
-            tracing::error!(%error, path = %file.path.display(), "the audit log cannot be written");
+            tracing::error!(%error, path = %file.path.display(), "failed to write audit log");
         }
-        // The request may have ended meanwhile.
+        // The request may have been cancelled meanwhile.
         if let Some(outcome) = line.written {
             let _ = outcome.send(written.is_ok());
         }
     }
 }
 
-/// The file of the moment.
+/// The current file.
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,
@@ -164,7 +164,7 @@ impl LogFile {
         })
     }
 
-    /// Whole lines only: what is half written is taken back, so that the next line can be read.
+    /// Whole lines only: a partial line is truncated, so that the next line can be parsed.
     fn write(&mut self, text: &str) -> io::Result<()> {
         let line = [text.as_bytes(), b"\n"].concat();
         let length = u64::try_from(line.len()).unwrap_or(u64::MAX);
@@ -189,7 +189,7 @@ impl LogFile {
         self.file = append_to(&self.path)?;
         self.bytes = self.file.metadata()?.len();
         if let Err(error) = self.remove_old() {
-            tracing::warn!(%error, path = %self.path.display(), "old audit logs are not removed");
+            tracing::warn!(%error, path = %self.path.display(), "failed to remove old audit logs");
         }
         Ok(())
     }
@@ -232,7 +232,7 @@ fn append_to(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// `audit-2026-11-19T15-04-05.678.log` for `audit.log`, as upstream names them: in the order of time.
+/// `audit-2026-11-19T15-04-05.678.log` for `audit.log`, as upstream names them: sorted by time.
 fn backup(path: &Path, time: Timestamp) -> PathBuf {
     let (stem, extension) = parts(path);
     let text = call::time_text(time);
@@ -269,7 +269,7 @@ fn backups(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a text is a time as [`backup`] writes it. Other files are not touched.
+/// Whether a text is a time in the format of [`backup`]. Other files are not touched.
 fn is_time(text: &str) -> bool {
     let shape = "dddd-dd-ddTdd-dd-dd.ddd".bytes();
     text.len() == shape.len()
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_put_aside_and_old_ones_go() {
+    fn full_file_is_rotated_and_old_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for name in [
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bounds_there_is_one_file() {
+    fn unlimited_log_has_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit");
         let rotation = Rotation {

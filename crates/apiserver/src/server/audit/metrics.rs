@@ -1,4 +1,4 @@
-//! What is counted, under upstream's names.
+//! The audit metrics, under upstream's names.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -51,25 +51,25 @@ impl Counters {
         );
     }
 
-    /// An event that is about to be written.
+    /// Counts an event that is about to be written.
     pub(super) fn event(&self) {
         self.events.inc();
     }
 
-    /// An event that is lost.
+    /// Counts an event that is lost.
     pub(super) fn failed(&self) {
         self.errors
             .get_or_create(&PluginLabel { plugin: "log" })
             .inc();
     }
 
-    /// A request of that level.
+    /// Counts a request of that level.
     pub(super) fn level(&self, level: Level) {
         let level = level.as_str();
         self.levels.get_or_create(&LevelLabel { level }).inc();
     }
 
-    /// A request that is refused because it cannot be noted down.
+    /// Counts a request that is rejected because its event cannot be written.
     pub(super) fn rejected(&self) {
         self.rejected.inc();
     }

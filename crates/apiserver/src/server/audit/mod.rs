@@ -1,9 +1,9 @@
-//! Who asked for what, and what came of it, as lines of JSON.
+//! The audit log: each request and its outcome, as lines of JSON.
 //!
 //! The lines are `audit.k8s.io/v1` Events, so that tools which read upstream's log read this one.
 //!
-//! Reading order: [`policy`] (what is noted down), `event` (how it reads), [`log`] (where it is
-//! written), `metrics`. Nothing of it runs where no log is asked for.
+//! Reading order: [`policy`] (which requests are recorded), `event` (the format), [`log`] (the
+//! file), `metrics`. None of this runs unless an audit log is configured.
 
 mod event;
 pub mod log;
@@ -24,36 +24,36 @@ use self::event::{event, finish};
 use self::log::{Log, Mode, Rotation};
 use self::policy::{Level, Policy, Stage, Verdict};
 use super::call::{header, read_body};
-use super::journey::Journey;
+use super::request_context::RequestContext;
 use crate::body::{self, Body};
 use crate::status::Status;
 
 pub(super) use metrics::Counters;
 
-/// Answers beyond this are noted down without their object.
+/// Larger responses are recorded without their object.
 const MAX_OBJECT: u64 = 16 << 20;
 
-/// What an Event without its object says; the annotation of upstream's truncation.
+/// The annotation of an event without its object, as upstream's truncation sets it.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
-/// A body that is noted down has to arrive by then.
+/// A recorded request body has to arrive within this time.
 const BODY_ARRIVAL: Duration = Duration::from_secs(60);
 
-/// How requests are noted down.
+/// How requests are recorded.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The file.
+    /// The log file.
     pub path: PathBuf,
-    /// Which ones, and how much; all of them without their bodies if nothing is said.
+    /// Which requests are recorded, and at which level; by default all, without bodies.
     pub policy: Option<Policy>,
-    /// What requests wait for.
+    /// How long requests wait for their events.
     pub mode: Mode,
-    /// When a new file is begun.
+    /// When the file is rotated.
     pub rotation: Rotation,
 }
 
 impl Options {
-    /// The usual settings.
+    /// The default settings.
     pub fn new(path: impl Into<PathBuf>) -> Options {
         Options {
             path: path.into(),
@@ -64,7 +64,7 @@ impl Options {
     }
 }
 
-/// Notes requests down.
+/// Records requests.
 #[derive(Debug)]
 pub(super) struct Audit {
     policy: Policy,
@@ -77,7 +77,7 @@ impl Audit {
         let is_strict = options.mode == Mode::BlockingStrict;
         let policy = options.policy.clone();
         Ok(Audit {
-            // What is refused for want of a record needs its record before it is answered.
+            // In the strict mode, the event has to be written before the response is sent.
             policy: policy.unwrap_or_else(|| Policy::metadata(is_strict)),
             log: Log::open(
                 &options.path,
@@ -89,22 +89,23 @@ impl Audit {
         })
     }
 
-    fn verdict(&self, journey: &Journey) -> Verdict {
-        let actor = journey.actor.as_ref();
-        let verdict = journey.with_attributes(|attributes| self.policy.verdict(actor, attributes));
+    fn verdict(&self, context: &RequestContext) -> Verdict {
+        let actor = context.actor.as_ref();
+        let verdict = context.with_attributes(|attributes| self.policy.verdict(actor, attributes));
         self.counters.level(verdict.level);
         verdict
     }
 
-    /// The caller is authenticated. The refusal if its event cannot be written and has to be.
-    pub(super) async fn received(&self, journey: &mut Journey) -> Result<(), Status> {
-        let verdict = self.verdict(journey);
-        let is_noted = verdict.notes(Stage::RequestReceived);
+    /// Records that the caller is authenticated. Returns an error if the event is required and
+    /// cannot be written.
+    pub(super) async fn received(&self, context: &mut RequestContext) -> Result<(), Status> {
+        let verdict = self.verdict(context);
+        let is_noted = verdict.records(Stage::RequestReceived);
         let is_written = !is_noted || {
-            let received = event(journey, &verdict, Stage::RequestReceived, None);
+            let received = event(context, &verdict, Stage::RequestReceived, None);
             self.write(&received).await
         };
-        journey.verdict = Some(verdict);
+        context.verdict = Some(verdict);
         if is_written || self.log.mode != Mode::BlockingStrict {
             return Ok(());
         }
@@ -112,45 +113,45 @@ impl Audit {
         Err(Status::internal_error("failed to store audit event"))
     }
 
-    /// Keeps the body of a request that is noted down with it.
+    /// Buffers the body of a request that is recorded with its body.
     pub(super) async fn keep_body(
         &self,
-        journey: &mut Journey,
+        context: &mut RequestContext,
         request: Request<Body>,
     ) -> Result<Request<Body>, Status> {
-        let level = journey.verdict.as_ref().map_or(Level::None, |v| v.level);
-        if level < Level::Request || !journey.is_write() || journey.is_long_running() {
+        let level = context.verdict.as_ref().map_or(Level::None, |v| v.level);
+        if level < Level::Request || !context.is_write() || context.is_long_running() {
             return Ok(request);
         }
         let (parts, body) = request.into_parts();
         let bytes = tokio::time::timeout(BODY_ARRIVAL, read_body(body)).await;
         let late = |_| Status::bad_request("the body of the request did not come");
         let bytes = bytes.map_err(late)??;
-        journey.body = Some(bytes.clone());
+        context.body = Some(bytes.clone());
         Ok(Request::from_parts(parts, body::full(bytes)))
     }
 
-    /// The answer is there. It comes back as it was.
-    pub(super) async fn answered(
+    /// Records the response, and returns it unchanged.
+    pub(super) async fn record_response(
         &self,
-        journey: &mut Journey,
+        context: &mut RequestContext,
         response: Response<Body>,
         refusal: Option<&Status>,
     ) -> Response<Body> {
-        let verdict = match journey.verdict.take() {
+        let verdict = match context.verdict.take() {
             Some(verdict) => verdict,
-            // The caller could not be authenticated.
-            None => self.verdict(journey),
+            // Records a request whose caller could not be authenticated.
+            None => self.verdict(context),
         };
         let code = response.status().as_u16();
-        let goes_on = journey.is_long_running() && code < 400;
-        let answer = event::Answer { code, refusal };
+        let goes_on = context.is_long_running() && code < 400;
+        let summary = event::ResponseSummary { code, refusal };
         if goes_on {
-            let started = event(journey, &verdict, Stage::ResponseStarted, Some(&answer));
-            if verdict.notes(Stage::ResponseStarted) {
+            let started = event(context, &verdict, Stage::ResponseStarted, Some(&summary));
+            if verdict.records(Stage::ResponseStarted) {
                 self.write(&started).await;
             }
-            if !verdict.notes(Stage::ResponseComplete) {
+            if !verdict.records(Stage::ResponseComplete) {
                 return response;
             }
             let ending = Ending {
@@ -160,10 +161,10 @@ impl Audit {
             };
             return response.map(|body| body::with(body, ending));
         }
-        if !verdict.notes(Stage::ResponseComplete) {
+        if !verdict.records(Stage::ResponseComplete) {
             return response;
         }
-        let mut complete = event(journey, &verdict, Stage::ResponseComplete, Some(&answer));
+        let mut complete = event(context, &verdict, Stage::ResponseComplete, Some(&summary));
         let response = match verdict.level {
             Level::RequestResponse => self.with_object(response, &verdict, &mut complete).await,
             _ => response,
@@ -172,7 +173,7 @@ impl Audit {
         response
     }
 
-    /// Puts the object of the answer into its event.
+    /// Adds the object of the response to the event.
     async fn with_object(
         &self,
         response: Response<Body>,
@@ -183,7 +184,7 @@ impl Audit {
         if !media_type.starts_with("application/json") {
             return response;
         }
-        // Answers are made whole in memory; one that is not is made while it is sent.
+        // Most responses are complete in memory; a streamed one is generated while it is sent.
         let length = response.body().size_hint().exact();
         if length.is_none_or(|length| length > MAX_OBJECT) {
             event["annotations"][TRUNCATED] = "true".into();
@@ -193,7 +194,7 @@ impl Audit {
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
             Err(error) => {
-                let broken = format!("the answer broke off: {error}");
+                let broken = format!("the response stream failed: {error}");
                 return super::respond::status(&Status::internal_error(&broken));
             }
         };
@@ -207,7 +208,7 @@ impl Audit {
     }
 }
 
-/// The last word on a watch or a stream, when its answer has been sent or dropped.
+/// Records the end of a watch or a stream, when its response has been sent or dropped.
 struct Ending {
     event: Value,
     log: Log,

@@ -1,4 +1,4 @@
-//! Which requests are noted down, and how much of them: `audit.k8s.io/v1` Policy.
+//! Which requests are recorded, and at which level: `audit.k8s.io/v1` Policy.
 //!
 //! Matches v1.36 apiserver/pkg/audit/policy/checker.go and apiserver/pkg/apis/audit/validation.
 
@@ -8,16 +8,16 @@ use serde::Deserialize;
 use crate::auth::attributes::{Attributes, Resource, Target};
 use crate::auth::identity::User;
 
-/// How much is noted down.
+/// How much of a request is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing.
     None,
-    /// Who asked for what.
+    /// Metadata: user, verb, object and outcome.
     Metadata,
-    /// The body of the request, too.
+    /// Also the body of the request.
     Request,
-    /// The body of the answer, too.
+    /// Also the body of the response.
     RequestResponse,
 }
 
@@ -39,18 +39,18 @@ impl Level {
     }
 }
 
-/// Where a request stands when it is noted down.
+/// The stage of a request at which an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The caller is authenticated, and nothing is decided.
+    /// The caller is authenticated; nothing has been decided yet.
     RequestReceived,
-    /// The answer of a watch or a stream begins.
+    /// The response of a watch or a stream begins.
     ResponseStarted,
-    /// The answer is there, or over.
+    /// The response is complete.
     ResponseComplete,
 }
 
-/// What policies may name; nothing is noted down about panics, which do not reach a request.
+/// The stages that policies may name; there is no event for panics, which do not reach a request.
 const STAGES: [&str; 4] = [
     "RequestReceived",
     "ResponseStarted",
@@ -68,7 +68,7 @@ impl Stage {
     }
 }
 
-/// A policy that has been checked.
+/// A validated policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
     rules: Vec<(Level, Rule)>,
@@ -76,7 +76,7 @@ pub struct Policy {
     omit_managed_fields: bool,
 }
 
-/// What a policy says about one request.
+/// The decision of a policy for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) struct Verdict {
     pub level: Level,
@@ -85,7 +85,7 @@ pub(in crate::server) struct Verdict {
 }
 
 impl Verdict {
-    pub(super) fn notes(&self, stage: Stage) -> bool {
+    pub(super) fn records(&self, stage: Stage) -> bool {
         let is_omitted = self
             .omit_stages
             .iter()
@@ -135,7 +135,7 @@ struct GroupResources {
 }
 
 impl Policy {
-    /// Everything, without bodies, when it is over. `notes_received` adds what has just begun.
+    /// Every request at the end, without its body. `notes_received` adds an event at the beginning.
     pub fn metadata(notes_received: bool) -> Policy {
         let omitted = STAGES[..2].iter().skip(usize::from(notes_received));
         Policy {
@@ -145,7 +145,7 @@ impl Policy {
         }
     }
 
-    /// Reads a policy in YAML or JSON; all mistakes that it has otherwise.
+    /// Parses a policy in YAML or JSON; returns all of its errors otherwise.
     pub fn from_yaml(text: &str) -> Result<Policy, Vec<Problem>> {
         let document: Document = serde_saphyr::from_str(text)
             .map_err(|error| vec![Problem::refused("", error.to_string())])?;
@@ -182,8 +182,8 @@ impl Policy {
         }
     }
 
-    /// What is noted down about a request: the first rule that matches says. `user` is who asks,
-    /// not the user they act for.
+    /// The decision for a request: the first rule that matches. `user` is the authenticated user,
+    /// not the impersonated one.
     pub(super) fn verdict(&self, user: Option<&User>, attributes: &Attributes<'_>) -> Verdict {
         let mut rules = self.rules.iter();
         let found = rules.find(|(_, rule)| rule.matches(user, attributes));
@@ -265,7 +265,7 @@ fn check_rule(path: &str, rule: &Rule, problems: &mut Vec<Problem>) -> Option<Le
     level
 }
 
-/// An empty list says nothing.
+/// An empty list matches everything.
 fn allows(list: &[String], value: &str) -> bool {
     list.is_empty() || list.iter().any(|allowed| allowed == value)
 }
@@ -367,7 +367,7 @@ rules:
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn first_matching_rule_decides() {
         let (bob, dev) = (User::new("bob", &["ops"]), User::new("eve", &["dev"]));
         let scheduler = User::new("system:kube-scheduler", &[]);
         for (user, verb, resource, expected) in [
@@ -417,7 +417,7 @@ rules:
                 resource("secrets", "", ""),
                 Level::Metadata,
             ),
-            // As upstream's, a rule for all parts of an object is one for the object, too.
+            // As upstream, a rule for all subresources of an object also matches the object.
             (
                 &bob,
                 "get",
@@ -436,7 +436,7 @@ rules:
             level(&bob, &Attributes::path("delete", "/metrics")),
             Level::Metadata
         );
-        // A caller that is not known matches no rule about users.
+        // An unauthenticated caller matches no rule about users.
         let policy = Policy::from_yaml(POLICY).unwrap();
         let get = resource("pods", "", "p");
         let verdict = policy.verdict(None, &Attributes::resource("get", get));
@@ -452,20 +452,20 @@ rules:
             policy.verdict(Some(&bob), &attributes)
         };
         let exec = verdict(resource("pods", "exec", "web"));
-        assert!(!exec.omits_managed_fields && !exec.notes(Stage::ResponseStarted));
+        assert!(!exec.omits_managed_fields && !exec.records(Stage::ResponseStarted));
         let secret = verdict(resource("secrets", "", "s"));
-        assert!(secret.omits_managed_fields && secret.notes(Stage::ResponseStarted));
-        assert!(!secret.notes(Stage::RequestReceived) && secret.notes(Stage::ResponseComplete));
+        assert!(secret.omits_managed_fields && secret.records(Stage::ResponseStarted));
+        assert!(!secret.records(Stage::RequestReceived) && secret.records(Stage::ResponseComplete));
         for notes_received in [false, true] {
             let all = Policy::metadata(notes_received);
             let all = all.verdict(None, &Attributes::path("get", "/"));
-            assert_eq!(all.notes(Stage::RequestReceived), notes_received);
-            assert!(!all.notes(Stage::ResponseStarted) && all.notes(Stage::ResponseComplete));
+            assert_eq!(all.records(Stage::RequestReceived), notes_received);
+            assert!(!all.records(Stage::ResponseStarted) && all.records(Stage::ResponseComplete));
         }
     }
 
     #[test]
-    fn every_mistake_of_a_policy_is_named() {
+    fn all_policy_errors_are_reported() {
         let text = "
 apiVersion: audit.k8s.io/v2
 kind: Policy

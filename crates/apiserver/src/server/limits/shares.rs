@@ -1,34 +1,34 @@
-//! Who gets the next place: a pure state machine.
+//! Fair scheduling of seats among users: a pure state machine.
 //!
-//! Places are shared among users. Nobody has more than a share of them, and a place that becomes
-//! free goes to the user who has the fewest, of equals to the one who has waited longest. A user
-//! who sends many requests at once queues behind themselves, not in front of others.
+//! No user has more than a share of the seats, and a seat that becomes free goes to the user that
+//! has the fewest, among equals to the one that has waited longest. A user that sends many requests
+//! at once waits behind its own requests, not in front of others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How many places there are, and how many requests may wait.
+/// The number of seats, and how many requests may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// All places.
-    pub places: usize,
-    /// The most that one user has.
+    /// All seats.
+    pub seats: usize,
+    /// Maximum of seats per user.
     pub each: usize,
-    /// The most requests that wait.
+    /// Maximum of waiting requests.
     pub waiting: usize,
-    /// The most of one user that wait.
+    /// Maximum of waiting requests per user.
     pub waiting_each: usize,
 }
 
-/// What becomes of a request that asks for a place.
+/// The outcome of a request for a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// It has one.
-    Enters,
-    /// It waits under this number.
-    Waits(u64),
-    /// Too many wait already.
-    Refused,
+pub(super) enum Dispatch {
+    /// The request has a seat.
+    Now,
+    /// The request waits with this number.
+    Queued(u64),
+    /// The queue is full.
+    Rejected,
 }
 
 #[derive(Debug)]
@@ -38,16 +38,16 @@ struct Flow<T> {
     waiting: BTreeMap<u64, T>,
 }
 
-/// The places, and who has and wants them. `T` is how a request that waits is told.
+/// The seats, with their holders and waiting requests. `T` notifies a waiting request.
 #[derive(Debug)]
 pub(super) struct Shares<T> {
     size: Size,
     taken: usize,
     waiting: usize,
     next_number: u64,
-    /// Users that have or want places.
+    /// Users that hold or wait for seats.
     flows: BTreeMap<Arc<str>, Flow<T>>,
-    /// Those who may have another and wait for it: places taken, oldest number, user.
+    /// Users that may have another seat and wait for one: seats taken, oldest number, user.
     ready: BTreeSet<(usize, u64, Arc<str>)>,
 }
 
@@ -75,8 +75,8 @@ impl<T> Shares<T> {
         self.size
     }
 
-    /// A request of a user asks for a place. `ticket` is kept if it has to wait.
-    pub(super) fn ask(&mut self, user: &str, ticket: impl FnOnce() -> T) -> (Arc<str>, Asked) {
+    /// Requests a seat for a user. `ticket` is kept if the request has to wait.
+    pub(super) fn ask(&mut self, user: &str, ticket: impl FnOnce() -> T) -> (Arc<str>, Dispatch) {
         let known = self
             .flows
             .get_key_value(user)
@@ -84,51 +84,51 @@ impl<T> Shares<T> {
         let user = known.unwrap_or_else(|| user.into());
         let flow = self.flows.get(&user);
         let (taken, waiting) = flow.map_or((0, 0), |flow| (flow.taken, flow.waiting.len()));
-        // Where places are free, everybody who waits has their share.
-        let asked = if self.taken < self.size.places && taken < self.size.each {
+        // If seats are free, every user that waits already has its share.
+        let dispatch = if self.taken < self.size.seats && taken < self.size.each {
             self.taken += 1;
             self.flow(&user).taken += 1;
-            Asked::Enters
+            Dispatch::Now
         } else if self.waiting < self.size.waiting && waiting < self.size.waiting_each {
             let number = self.next_number;
             self.next_number += 1;
             self.waiting += 1;
-            self.forget_ready(&user);
+            self.remove_ready(&user);
             self.flow(&user).waiting.insert(number, ticket());
-            self.note_ready(&user);
-            Asked::Waits(number)
+            self.insert_ready(&user);
+            Dispatch::Queued(number)
         } else {
-            Asked::Refused
+            Dispatch::Rejected
         };
-        (user, asked)
+        (user, dispatch)
     }
 
-    /// A request gives its place back; the tickets of those that got one.
-    pub(super) fn leave(&mut self, user: &Arc<str>) -> Vec<T> {
-        self.forget_ready(user);
+    /// Releases a seat; returns the tickets of the requests that get one.
+    pub(super) fn release(&mut self, user: &Arc<str>) -> Vec<T> {
+        self.remove_ready(user);
         self.taken = self.taken.saturating_sub(1);
         if let Some(flow) = self.flows.get_mut(user) {
             flow.taken = flow.taken.saturating_sub(1);
         }
-        self.note_ready(user);
-        self.let_in()
+        self.insert_ready(user);
+        self.dispatch()
     }
 
-    /// A request does not wait any more. False if it got a place meanwhile.
-    pub(super) fn give_up(&mut self, user: &Arc<str>, number: u64) -> bool {
-        self.forget_ready(user);
+    /// Cancels a waiting request. Returns false if it got a seat meanwhile.
+    pub(super) fn cancel(&mut self, user: &Arc<str>, number: u64) -> bool {
+        self.remove_ready(user);
         let flow = self.flows.get_mut(user);
         let was_waiting = flow.is_some_and(|flow| flow.waiting.remove(&number).is_some());
         if was_waiting {
             self.waiting -= 1;
         }
-        self.note_ready(user);
+        self.insert_ready(user);
         was_waiting
     }
 
-    fn let_in(&mut self) -> Vec<T> {
+    fn dispatch(&mut self) -> Vec<T> {
         let mut tickets = Vec::new();
-        while self.taken < self.size.places {
+        while self.taken < self.size.seats {
             let Some((_, _, user)) = self.ready.pop_first() else {
                 break;
             };
@@ -141,7 +141,7 @@ impl<T> Shares<T> {
                 self.waiting -= 1;
                 tickets.push(ticket);
             }
-            self.note_ready(&user);
+            self.insert_ready(&user);
         }
         tickets
     }
@@ -160,15 +160,15 @@ impl<T> Shares<T> {
         (flow.taken < self.size.each).then(|| (flow.taken, *number, Arc::clone(user)))
     }
 
-    /// To be called before a flow changes.
-    fn forget_ready(&mut self, user: &Arc<str>) {
+    /// Call before a flow changes.
+    fn remove_ready(&mut self, user: &Arc<str>) {
         if let Some(key) = self.ready_key(user) {
             self.ready.remove(&key);
         }
     }
 
-    /// To be called after a flow has changed.
-    fn note_ready(&mut self, user: &Arc<str>) {
+    /// Call after a flow has changed.
+    fn insert_ready(&mut self, user: &Arc<str>) {
         if let Some(key) = self.ready_key(user) {
             self.ready.insert(key);
         }
@@ -183,44 +183,44 @@ impl<T> Shares<T> {
 mod tests {
     use super::*;
 
-    fn shares(places: usize, each: usize) -> Shares<&'static str> {
+    fn shares(seats: usize, each: usize) -> Shares<&'static str> {
         Shares::new(Size {
-            places,
+            seats,
             each,
             waiting: 8,
             waiting_each: 4,
         })
     }
 
-    fn ask(shares: &mut Shares<&'static str>, user: &str, ticket: &'static str) -> Asked {
+    fn ask(shares: &mut Shares<&'static str>, user: &str, ticket: &'static str) -> Dispatch {
         shares.ask(user, || ticket).1
     }
 
     #[test]
-    fn nobody_has_more_than_a_share() {
+    fn user_cannot_exceed_its_share() {
         let mut shares = shares(4, 2);
-        assert_eq!(ask(&mut shares, "a", "a1"), Asked::Enters);
-        assert_eq!(ask(&mut shares, "a", "a2"), Asked::Enters);
-        assert_eq!(ask(&mut shares, "a", "a3"), Asked::Waits(0));
-        assert_eq!(ask(&mut shares, "b", "b1"), Asked::Enters);
-        assert_eq!(shares.leave(&"b".into()), [""; 0]);
-        assert_eq!(shares.leave(&"a".into()), ["a3"]);
+        assert_eq!(ask(&mut shares, "a", "a1"), Dispatch::Now);
+        assert_eq!(ask(&mut shares, "a", "a2"), Dispatch::Now);
+        assert_eq!(ask(&mut shares, "a", "a3"), Dispatch::Queued(0));
+        assert_eq!(ask(&mut shares, "b", "b1"), Dispatch::Now);
+        assert_eq!(shares.release(&"b".into()), [""; 0]);
+        assert_eq!(shares.release(&"a".into()), ["a3"]);
         assert_eq!(shares.taken(), 2);
     }
 
     #[test]
-    fn the_next_place_goes_to_the_user_who_has_the_fewest() {
+    fn next_seat_goes_to_the_user_with_the_fewest() {
         let mut shares = shares(2, 2);
         for ticket in ["a1", "a2", "a3", "a4"] {
             ask(&mut shares, "a", ticket);
         }
-        assert_eq!(ask(&mut shares, "b", "b1"), Asked::Waits(2));
-        assert_eq!(ask(&mut shares, "c", "c1"), Asked::Waits(3));
-        assert_eq!(shares.leave(&"a".into()), ["b1"]);
-        // Both have none, and this one has waited longer.
-        assert_eq!(shares.leave(&"a".into()), ["a3"]);
-        assert_eq!(shares.leave(&"b".into()), ["c1"]);
-        assert_eq!(shares.leave(&"c".into()), ["a4"]);
+        assert_eq!(ask(&mut shares, "b", "b1"), Dispatch::Queued(2));
+        assert_eq!(ask(&mut shares, "c", "c1"), Dispatch::Queued(3));
+        assert_eq!(shares.release(&"a".into()), ["b1"]);
+        // Both users have none, and this one has waited longer.
+        assert_eq!(shares.release(&"a".into()), ["a3"]);
+        assert_eq!(shares.release(&"b".into()), ["c1"]);
+        assert_eq!(shares.release(&"c".into()), ["a4"]);
     }
 
     #[test]
@@ -228,23 +228,23 @@ mod tests {
         let mut shares = shares(1, 1);
         ask(&mut shares, "a", "a0");
         for _ in 0..4 {
-            assert!(matches!(ask(&mut shares, "a", "a"), Asked::Waits(_)));
+            assert!(matches!(ask(&mut shares, "a", "a"), Dispatch::Queued(_)));
         }
-        assert_eq!(ask(&mut shares, "a", "a"), Asked::Refused);
-        assert!(matches!(ask(&mut shares, "b", "b"), Asked::Waits(_)));
-        assert_eq!(shares.leave(&"a".into()), ["a"]);
+        assert_eq!(ask(&mut shares, "a", "a"), Dispatch::Rejected);
+        assert!(matches!(ask(&mut shares, "b", "b"), Dispatch::Queued(_)));
+        assert_eq!(shares.release(&"a".into()), ["a"]);
     }
 
     #[test]
-    fn a_request_that_gives_up_leaves_nothing_behind() {
+    fn cancelled_request_leaves_no_state() {
         let mut shares = shares(1, 1);
         ask(&mut shares, "a", "a1");
-        let Asked::Waits(number) = ask(&mut shares, "b", "b1") else {
-            panic!("the only place is taken");
+        let Dispatch::Queued(number) = ask(&mut shares, "b", "b1") else {
+            panic!("the only seat is taken");
         };
-        assert!(shares.give_up(&"b".into(), number));
-        assert!(!shares.give_up(&"b".into(), number));
-        assert_eq!(shares.leave(&"a".into()), [""; 0]);
+        assert!(shares.cancel(&"b".into(), number));
+        assert!(!shares.cancel(&"b".into(), number));
+        assert_eq!(shares.release(&"a".into()), [""; 0]);
         assert_eq!((shares.taken(), shares.waiting()), (0, 0));
         assert!(shares.flows.is_empty() && shares.ready.is_empty());
     }

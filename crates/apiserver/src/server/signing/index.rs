@@ -1,4 +1,4 @@
-//! What has to be known of all requests and nodes in order to decide about one.
+//! Indexes of all signing requests and nodes, for the decision about one request.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,26 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::Value;
 
-use crate::auth::signer::{self, Taken};
+use crate::auth::signer::{self, NodeNameConflict};
 
-/// The requests that say something about nodes, by the nodes' names.
+/// The signing requests of kubelets, by node name.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     nodes: BTreeMap<String, BTreeMap<String, Claim>>,
     node_of: BTreeMap<String, String>,
 }
 
-/// What a request has to do with a node.
+/// How a request refers to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// It was approved; its requester is the node until then, in seconds since 1970.
+    /// Approved; its requester is the node until then, in seconds since 1970.
     Granted(Option<i64>),
-    /// It may be approved when the node changes.
+    /// Pending; it may be approved when the node changes.
     Waits,
 }
 
 impl Claims {
-    pub(super) fn note(&mut self, request: &str, csr: &Value) {
+    pub(super) fn record(&mut self, request: &str, csr: &Value) {
         self.forget(request);
         let granted = signer::claim(csr).map(|(node, end)| (node, Claim::Granted(end)));
         let waits = || Some((signer::waits_for_node(csr)?.to_owned(), Claim::Waits));
@@ -63,8 +63,8 @@ impl Claims {
         granted.map(|(request, _)| request.clone()).collect()
     }
 
-    /// Another request than `own` that was given the name, and is good still.
-    pub(super) fn taken(&self, node: &str, own: &str, now: Timestamp) -> Option<Taken> {
+    /// Another request than `own` with the same node name that was approved and is still valid.
+    pub(super) fn taken(&self, node: &str, own: &str, now: Timestamp) -> Option<NodeNameConflict> {
         let now = now.as_nanos().div_euclid(1_000_000_000);
         let is_good = |claim| match claim {
             Claim::Granted(end) => end.is_none_or(|end| now < end),
@@ -72,14 +72,14 @@ impl Claims {
         };
         let mut others = self.of_node(node).filter(|(request, _)| *request != own);
         let (request, _) = others.find(|(_, claim)| is_good(*claim))?;
-        Some(Taken::ByRequest {
+        Some(NodeNameConflict::ByRequest {
             node: node.to_owned(),
             request: request.clone(),
         })
     }
 }
 
-/// Which nodes say that they have an address or a name.
+/// The nodes that report an address or a name.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     nodes: BTreeMap<String, BTreeSet<String>>,
@@ -87,7 +87,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn note(&mut self, node: &str, object: &Value) {
+    pub(super) fn record(&mut self, node: &str, object: &Value) {
         let addresses = object["status"]["addresses"].as_array();
         let addresses = addresses.into_iter().flatten();
         let addresses = addresses.filter_map(|entry| entry["address"].as_str());
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_held_as_long_as_a_node_says_so() {
+    fn address_is_held_while_the_node_reports_it() {
         let mut addresses = Addresses::default();
-        addresses.note("n1", &node(&["10.0.0.1", "Host"]));
-        addresses.note("n2", &node(&["10.0.0.1"]));
+        addresses.record("n1", &node(&["10.0.0.1", "Host"]));
+        addresses.record("n2", &node(&["10.0.0.1"]));
         assert_eq!(addresses.holder("10.0.0.1", "n1").as_deref(), Some("n2"));
         assert_eq!(addresses.holder("host", "n2").as_deref(), Some("n1"));
         assert_eq!(addresses.holder("host", "n1"), None);
-        addresses.note("n2", &node(&["10.0.0.2"]));
+        addresses.record("n2", &node(&["10.0.0.2"]));
         assert_eq!(addresses.holder("10.0.0.1", "n1"), None);
         addresses.forget("n1");
         assert_eq!(addresses.holder("10.0.0.1", "n3"), None);

@@ -1,7 +1,7 @@
-//! Signing requests: which are approved without a person, and what the authority signs.
+//! Signing requests: automatic approval, and signing by the authority.
 //!
-//! Nodes that join ask for their certificates this way. Upstream has controllers for it; they need
-//! the authority's key, which this server does not give away.
+//! Joining nodes request their certificates this way. Upstream has controllers for it; they need
+//! the authority's key, which does not leave this server.
 
 mod index;
 
@@ -20,7 +20,7 @@ use crate::auth::Objects;
 use crate::auth::attributes::{Attributes, Resource};
 use crate::auth::authorize::Decision as Access;
 use crate::auth::identity::User;
-use crate::auth::signer::{self, Decision, Signature, Taken};
+use crate::auth::signer::{self, Decision, NodeNameConflict, Signature};
 use crate::auth::signing_request::SigningRequest;
 use crate::cache::{self, Object};
 use crate::kinds;
@@ -31,7 +31,7 @@ use crate::store::Txn;
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
 
-/// Whether a user may do something with signers or with a part of requests.
+/// Whether a user has a permission on signers or on subresources of requests.
 fn may(server: &Server, user: &User, verb: &str, resource: Resource<'_>) -> bool {
     let attributes = Attributes::resource(verb, resource);
     let decided = server
@@ -40,7 +40,7 @@ fn may(server: &Server, user: &User, verb: &str, resource: Resource<'_>) -> bool
     matches!(decided, Access::Allow(_))
 }
 
-/// The admission of signing requests: who asks, who may approve, who may sign.
+/// The admission of signing requests: the requester, the approver, the signer.
 pub(crate) fn admit(
     call: &Call<'_>,
     part: Part,
@@ -72,11 +72,11 @@ pub(crate) fn admit(
     }
 }
 
-/// Notes down which addresses the caller has been seen to have, where no client can: a serving
-/// certificate is good for nothing else.
+/// Records the addresses that the caller connects from, in a field that no client can set: a
+/// serving certificate is valid for no others.
 ///
 /// An impersonated node has no addresses: the caller is not on its machine.
-pub(crate) fn note_proven_addresses(call: &Call<'_>, csr: &mut Value) {
+pub(crate) fn record_proven_addresses(call: &Call<'_>, csr: &mut Value) {
     if csr["spec"]["signerName"] != signer::KUBELET_SERVING {
         return;
     }
@@ -85,8 +85,8 @@ pub(crate) fn note_proven_addresses(call: &Call<'_>, csr: &mut Value) {
         Origin::Elsewhere(address) => vec![address],
         Origin::ThisMachine => {
             let request = csr["spec"]["request"].as_str().unwrap_or_default();
-            let asked = SigningRequest::from_api(request).unwrap_or_default();
-            let own = asked
+            let parsed = SigningRequest::from_api(request).unwrap_or_default();
+            let own = parsed
                 .ip_addresses
                 .into_iter()
                 .filter(|a| is_of_this_machine(*a));
@@ -107,13 +107,13 @@ pub(crate) fn note_proven_addresses(call: &Call<'_>, csr: &mut Value) {
     extra[signer::PROVEN_ADDRESSES] = json!(proven);
 }
 
-/// Nothing can be bound to another machine's address.
+/// An address that can be bound here is not another machine's.
 fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Looks at every request as it appears and changes, and again when the node appears or changes
-/// that asks for a serving certificate, until the server stops.
+/// Processes every request when it appears and changes, and again when the node of a serving
+/// certificate appears or changes, until the server stops.
 pub(super) fn follow(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
     let name = "certificatesigningrequest-signing-controller";
@@ -135,22 +135,20 @@ async fn run(server: Weak<Server>) {
         else {
             return;
         };
-        // From before the requests are read: a node that appears meanwhile is seen afterwards.
+        // From before the requests are read: a node that appears meanwhile is processed afterwards.
         let (known_nodes, mut node_watcher) = nodes.list_and_watch("");
         let (objects, mut watcher) = requests.list_and_watch("");
         let mut stop = strong.stopping();
         let mut addresses = Addresses::default();
         for node in known_nodes {
-            addresses.note(node.name(), &node.value().unwrap_or_default());
+            addresses.record(node.name(), &node.value().unwrap_or_default());
         }
         let mut claims = Claims::default();
         for object in &objects {
-            claims.note(object.name(), &object.value().unwrap_or_default());
+            claims.record(object.name(), &object.value().unwrap_or_default());
         }
         for object in &objects {
-            strong
-                .look_at_request(object, &mut claims, &addresses)
-                .await;
+            strong.sync_request(object, &mut claims, &addresses).await;
         }
         drop(strong);
         loop {
@@ -164,30 +162,26 @@ async fn run(server: Weak<Server>) {
                 return;
             };
             for event in batch {
-                let Some((sort, object)) = event.seen(|_| true) else {
+                let Some((event_type, object)) = event.seen(|_| true) else {
                     continue;
                 };
-                match (is_of_nodes, sort) {
-                    (false, cache::Sort::Deleted) => claims.forget(object.name()),
+                match (is_of_nodes, event_type) {
+                    (false, cache::EventType::Deleted) => claims.forget(object.name()),
                     (false, _) => {
-                        claims.note(object.name(), &object.value().unwrap_or_default());
-                        server
-                            .look_at_request(object, &mut claims, &addresses)
-                            .await;
+                        claims.record(object.name(), &object.value().unwrap_or_default());
+                        server.sync_request(object, &mut claims, &addresses).await;
                     }
-                    (true, cache::Sort::Deleted) => {
+                    (true, cache::EventType::Deleted) => {
                         addresses.forget(object.name());
                         for request in claims.granted_to(object.name()) {
                             server.drop_request(&request).await;
                         }
                     }
                     (true, _) => {
-                        addresses.note(object.name(), &object.value().unwrap_or_default());
+                        addresses.record(object.name(), &object.value().unwrap_or_default());
                         for request in claims.waiting_for(object.name()) {
                             if let Some(request) = requests.get(&request) {
-                                server
-                                    .look_at_request(&request, &mut claims, &addresses)
-                                    .await;
+                                server.sync_request(&request, &mut claims, &addresses).await;
                             }
                         }
                     }
@@ -198,11 +192,14 @@ async fn run(server: Weak<Server>) {
 }
 
 impl Server {
-    async fn look_at_request(&self, object: &Object, claims: &mut Claims, addresses: &Addresses) {
+    async fn sync_request(&self, object: &Object, claims: &mut Claims, addresses: &Addresses) {
         let csr = match object.value() {
             Ok(csr) if matches!(csr["status"], Value::Null | Value::Object(_)) => csr,
             _ => {
-                tracing::warn!(name = object.name(), "unreadable request not looked at");
+                tracing::warn!(
+                    csr = object.name(),
+                    "ignoring certificate signing request that cannot be decoded"
+                );
                 return;
             }
         };
@@ -218,7 +215,7 @@ impl Server {
         };
         let node = |name: &str| self.object("", "nodes", "", name);
         let taken = |name: &str| match node(name) {
-            Some(_) => Some(Taken::ByNode {
+            Some(_) => Some(NodeNameConflict::ByNode {
                 node: name.to_owned(),
             }),
             None => claims.taken(name, object.name(), respond::now()),
@@ -232,13 +229,24 @@ impl Server {
         };
         let changed = match decision {
             Decision::Approve(message) => Some(with_condition(&csr, signer::approval(message))),
-            Decision::Leave(message) if signer::says(&csr, &message) => None,
+            Decision::Leave(message) if signer::has_auto_approval_refused(&csr, &message) => None,
             Decision::Leave(message) => {
-                tracing::warn!(request = object.name(), message, "left to an administrator");
-                Some(with_condition(&csr, signer::reservation(&message)))
+                tracing::warn!(
+                    csr = object.name(),
+                    reason = message,
+                    "certificate signing request needs manual approval"
+                );
+                Some(with_condition(
+                    &csr,
+                    signer::auto_approval_refused(&message),
+                ))
             }
             Decision::Deny(message) => {
-                tracing::warn!(request = object.name(), message, "signing request denied");
+                tracing::warn!(
+                    csr = object.name(),
+                    reason = message,
+                    "denied certificate signing request"
+                );
                 Some(with_condition(&csr, signer::denial(&message)))
             }
             Decision::Ignore => match signer::sign(&self.authority, &csr, respond::now()) {
@@ -253,27 +261,27 @@ impl Server {
                 }
                 Ok(Signature::NotDue) => None,
                 Err(error) => {
-                    tracing::warn!(name = object.name(), %error, "request not signed");
+                    tracing::warn!(csr = object.name(), %error, "failed to sign certificate signing request");
                     None
                 }
             },
         };
         if let Some(changed) = changed {
             // At once: the cache is a moment behind, and another request may be next.
-            claims.note(object.name(), &changed);
+            claims.record(object.name(), &changed);
             self.store_request(object, changed).await;
         }
     }
 
-    /// Forgets what a machine was given that is no node any more.
+    /// Deletes requests that were approved for a node that no longer exists.
     async fn drop_request(&self, name: &str) {
         let txn = Txn::new().delete(format!("{}{PLURAL}/{name}", cache::ROOT));
         if let Err(error) = self.store.txn(txn).await {
-            tracing::warn!(name, %error, "request not deleted");
+            tracing::warn!(csr = name, %error, "failed to delete certificate signing request");
         }
     }
 
-    /// A change meanwhile brings the request here again.
+    /// After a conflict, the change event processes the request again.
     async fn store_request(&self, object: &Object, mut csr: Value) {
         if let Some(meta) = csr["metadata"].as_object_mut() {
             meta.remove("resourceVersion");
@@ -281,12 +289,12 @@ impl Server {
         let key = format!("{}{PLURAL}/{}", cache::ROOT, object.key());
         let txn = Txn::update(key, object.revision(), cache::encode(&csr));
         if let Err(error) = self.store.txn(txn).await {
-            tracing::warn!(name = object.name(), %error, "request not stored");
+            tracing::warn!(csr = object.name(), %error, "failed to update certificate signing request");
         }
     }
 }
 
-/// Who made a request, as it was noted down then.
+/// The requester, as recorded at creation.
 fn requester_of(csr: &Value) -> User {
     let spec = &csr["spec"];
     let texts = |list: &Value| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Bodies that ask for something to be done rather than to be stored.
+//! Bodies that request an action and are not stored.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::server::call::Call;
 use crate::status::Status;
 
 impl Call<'_> {
-    /// Reads a body of that kind.
+    /// Parses a body of that kind.
     pub(super) fn action(&self, bytes: &[u8], kind: GroupVersionKind) -> Result<Value, Status> {
         let decoded = decode(bytes, self.body_format()?, kind, FieldValidation::Ignore);
         let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
@@ -18,14 +18,14 @@ impl Call<'_> {
     }
 }
 
-/// The text at a JSON pointer, or nothing.
+/// The text at a JSON pointer, or an empty one.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     let value = at(object, pointer).and_then(Value::as_str);
     value.unwrap_or_default()
 }
 
-/// A part of a stored object that is about to be changed, made where there is none or something
-/// else.
+/// A member of a stored object that is about to be changed, created if it is missing or has another
+/// type.
 pub(in crate::server) fn part<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
     let part = &mut object[name];
     if !part.is_object() {
@@ -34,8 +34,8 @@ pub(in crate::server) fn part<'a>(object: &'a mut Value, name: &str) -> &'a mut 
     part
 }
 
-/// Sets one of a pod's conditions as upstream's `UpdatePodCondition`: the time changes with the
-/// status.
+/// Sets one of a pod's conditions as upstream's `UpdatePodCondition`: the transition time changes
+/// with the status.
 pub(super) fn set_condition(conditions: &mut Value, now: &str, mut condition: Value) {
     if !conditions.is_array() {
         *conditions = Value::Array(Vec::new());

@@ -1,7 +1,7 @@
-//! `pods/binding`: a pod gets its node.
+//! `pods/binding`: assigns a pod to a node.
 //!
-//! Matches v1.36 pkg/registry/core/pod/storage/storage.go, `BindingREST`. It is the scheduler's hot
-//! path: the pod is not validated again, as upstream does not.
+//! Matches v1.36 pkg/registry/core/pod/storage/storage.go, `BindingREST`. This is the scheduler's
+//! hot path: as in upstream, the pod is not validated again.
 
 use bytes::Bytes;
 use http::Response;
@@ -24,7 +24,7 @@ const BINDING: GroupVersionKind = GroupVersionKind {
 };
 
 impl Call<'_> {
-    /// Answers a POST of a Binding.
+    /// Handles a POST of a Binding.
     pub(crate) async fn bind(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let options = WriteOptions::for_create(self.query)?;
         let binding = self.action(bytes, BINDING)?;
@@ -36,7 +36,7 @@ impl Call<'_> {
         self.bind_as(&binding, options.is_dry_run).await
     }
 
-    /// Answers a POST to the collection of bindings, where the pod is named by the body alone.
+    /// Handles a POST to the collection of bindings, where only the body names the pod.
     pub(crate) async fn bind_by_body(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let options = WriteOptions::for_create(self.query)?;
         let binding = self.action(bytes, BINDING)?;
@@ -129,8 +129,7 @@ fn check_target(binding: &Value) -> Result<(), Status> {
     }
 }
 
-/// A pod as it is encoded, opened where a binding changes it. Most of a pod is of no concern to its
-/// binding and is carried over as it stands.
+/// An encoded pod, parsed only where a binding changes it. The other members are copied unparsed.
 struct Outline<'a> {
     pod: Members<'a>,
     metadata: Members<'a>,
@@ -195,7 +194,7 @@ mod tests {
     use super::*;
     use crate::cache;
 
-    /// The same change made to the decoded pod.
+    /// The same change of the decoded pod.
     fn bound(mut pod: Value, binding: &Value, now: &str) -> Value {
         if let Some(meta) = pod["metadata"].as_object_mut() {
             meta.remove("resourceVersion");
@@ -241,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pod_is_bound_as_if_it_were_decoded(
+        fn binding_encoded_pod_equals_binding_decoded_pod(
             own in labels(), given in labels(), conditions in conditions(),
             nominated: bool, has_status: bool, node in "[a-z\"é]{1,8}",
         ) {

@@ -1,4 +1,4 @@
-//! `pods/eviction`: a pod is asked to leave, as far as its disruption budget allows.
+//! `pods/eviction`: deletes a pod if its disruption budget allows it.
 //!
 //! Matches v1.36 pkg/registry/core/pod/storage/eviction.go.
 
@@ -19,10 +19,10 @@ use crate::server::write::Change;
 use crate::status::{Cause, Details, Status};
 use crate::store::{Outcome, Txn};
 
-/// More pods on their way out than this, and the budget's controller is not keeping up.
+/// If more pods are being disrupted than this, the disruption controller is lagging behind.
 const MAX_DISRUPTED_PODS: usize = 2000;
 
-/// How often a budget that others change at the same time is tried.
+/// How often an update of a budget is tried after conflicts.
 const ATTEMPTS: usize = 20;
 
 const EVICTION: GroupVersionKind = GroupVersionKind {
@@ -34,7 +34,7 @@ const EVICTION: GroupVersionKind = GroupVersionKind {
 const VIOLATION: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 impl Call<'_> {
-    /// Answers a POST of an Eviction.
+    /// Handles a POST of an Eviction.
     pub(crate) async fn evict(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let write = WriteOptions::for_create(self.query)?;
         let eviction = self.action(bytes, EVICTION)?;
@@ -51,7 +51,8 @@ impl Call<'_> {
         self.admit_action(&eviction)?;
         for _ in 0..ATTEMPTS {
             match self.evict_once(&options).await {
-                // Without a version of the caller's own, a change meanwhile is no reason to fail.
+                // Without a resource version from the caller, a concurrent change is no reason to
+                // fail.
                 Err(status)
                     if status.reason == "Conflict"
                         && options.preconditions.resource_version.is_none()
@@ -95,7 +96,7 @@ impl Call<'_> {
                         _ => status,
                     });
                 }
-                // A budget must not pay for an eviction that is refused afterwards.
+                // A budget must not be charged for an eviction that is rejected afterwards.
                 self.check_preconditions(&options.preconditions, &value)?;
                 self.take_from(budget, options.is_dry_run).await?;
             }
@@ -111,7 +112,7 @@ impl Call<'_> {
         self.mark_and_delete(&options).await
     }
 
-    /// The budgets that count the pod.
+    /// The budgets that select the pod.
     fn budgets(&self, pod: &Object) -> Result<Vec<std::sync::Arc<Object>>, Status> {
         let row = kinds::by_resource("policy", "v1", "poddisruptionbudgets");
         let collection = row.and_then(|row| self.server.cache.collection(row));
@@ -119,7 +120,7 @@ impl Call<'_> {
             return Ok(Vec::new());
         };
         let unreadable = |key: &str| Status::unreadable(&format!("{}{key}", collection.prefix()));
-        // A budget that cannot be read may count any pod.
+        // A budget that cannot be decoded may select any pod.
         if let Some(key) = collection.unreadable_keys(&self.list_prefix()).first() {
             return Err(unreadable(key));
         }
@@ -186,7 +187,7 @@ impl Call<'_> {
         Err(Status::timeout(&text, 10))
     }
 
-    /// Says in the pod's status why it goes, then deletes it.
+    /// Sets the DisruptionTarget condition of the pod, then deletes it.
     async fn mark_and_delete(&self, options: &DeleteOptions) -> Result<(), Status> {
         let mut options = options.clone();
         if !options.is_dry_run {
@@ -211,7 +212,7 @@ impl Call<'_> {
                 })
                 .await?;
             if options.preconditions.resource_version.is_some() {
-                // The change above was our own.
+                // The update above changed the version.
                 let pod = respond::converted(self.kind, &done.json)?;
                 let version = text(&pod, "/metadata/resourceVersion").to_owned();
                 options.preconditions.resource_version = Some(version);
@@ -265,16 +266,16 @@ fn check_budget(budget: &Value, row: &'static kinds::Kind) -> Result<(), Status>
     Err(too_many(0, exhausted(name, status)))
 }
 
-/// Why a budget has nothing left, for people.
+/// The message for a budget without disruptions left.
 fn exhausted(name: &str, status: &Value) -> String {
     let count = |field: &str| status[field].as_i64().unwrap_or_default();
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let mut conditions = conditions.filter(|c| c["type"] == "DisruptionAllowed");
-    let told = conditions
+    let condition = conditions
         .next()
         .filter(|c| c["status"] == "False" && !text(c, "/message").is_empty());
-    let reason = told.map(|c| text(c, "/reason"));
-    let message = told.map(|c| text(c, "/message")).unwrap_or_default();
+    let reason = condition.map(|c| text(c, "/reason"));
+    let message = condition.map(|c| text(c, "/message")).unwrap_or_default();
     let (desired, current) = (count("desiredHealthy"), count("currentHealthy"));
     match reason {
         Some("SyncFailed") => format!(
@@ -309,7 +310,7 @@ fn too_many(retry_after_seconds: u32, message: String) -> Status {
     })
 }
 
-/// Nothing is left: the budget's condition says so at once.
+/// No disruptions are left: the budget's condition is updated at once.
 fn set_disruption_condition(budget: &mut Value, now: &str) {
     let generation = budget["status"]["observedGeneration"].clone();
     let conditions = &mut budget["status"]["conditions"];

@@ -1,6 +1,6 @@
-//! Parts of objects that have paths of their own, and what is answered without being stored.
+//! Subresources, and requests that are answered without storing anything.
 //!
-//! Each file is one of them. `route` finds the one that a request is about.
+//! One file each. `route` finds the one of a request.
 
 mod action;
 mod binding;

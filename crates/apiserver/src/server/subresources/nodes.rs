@@ -1,4 +1,4 @@
-//! What only a node can answer: logs, commands, ports, its own endpoints, and what pods use.
+//! Requests that nodes answer: logs, commands, ports, kubelet endpoints, and resource usage.
 
 use http::{Request, Response};
 use plimsoll_core::object::selector::{FieldSelector, LabelSelector};
@@ -13,11 +13,11 @@ use crate::node_proxy::{NodeTarget, node_metrics, pod_metrics};
 use crate::server::call::Call;
 use crate::status::Status;
 
-/// Nodes that are asked at once.
-const ASKED_AT_ONCE: usize = 16;
+/// Nodes that are queried at once.
+const CONCURRENT_NODES: usize = 16;
 
 impl Call<'_> {
-    /// The pod that the path names, and its node if it has one that exists.
+    /// The pod that the path names, and its node if that exists.
     async fn pod_and_node(&self) -> Result<(Value, Option<Value>), Status> {
         let pod = self.stored("").await?.value()?;
         let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();
@@ -25,13 +25,13 @@ impl Call<'_> {
         Ok((pod, node))
     }
 
-    /// Answers a GET of a pod's log.
+    /// Handles a GET of a pod's log.
     pub(crate) async fn log(&self, query: &str) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
         Ok(self.server.nodes().log(query, &pod, node.as_ref()).await)
     }
 
-    /// Joins the client with a process or a port of a pod.
+    /// Connects the client to a process or a port of a pod.
     pub(crate) async fn stream(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
         let (nodes, node) = (self.server.nodes(), node.as_ref());
@@ -42,10 +42,10 @@ impl Call<'_> {
         })
     }
 
-    /// Hands a request on to a node.
+    /// Forwards a request to a node.
     pub(crate) async fn proxy(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let target = NodeTarget::parse(&self.target.name).map_err(|refusal| *refusal)?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let node = self.server.object("", "nodes", "", target.name);
         let node = node.ok_or_else(|| Status::not_found(self.kind, target.name))?;
         let nodes = self.server.nodes();
@@ -54,10 +54,10 @@ impl Call<'_> {
             .await)
     }
 
-    /// Answers a GET of what nodes or pods use (`metrics.k8s.io`).
+    /// Handles a GET of resource usage of nodes or pods (`metrics.k8s.io`).
     pub(crate) async fn usage(&self) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
-        self.freshen("").await?;
+        self.wait_until_fresh("").await?;
         let name = self.target.name.as_str();
         let options = ListOptions::from_query(self.query, self.kind, None)?;
         let mut items = match self.kind.kind {
@@ -82,20 +82,20 @@ impl Call<'_> {
         self.value_as(200, &item, output)
     }
 
-    /// Nodes that do not answer are left out, as metrics-server leaves them out.
+    /// Nodes that do not respond are left out, as metrics-server does.
     async fn node_usage(&self, options: &ListOptions) -> Vec<Value> {
         let nodes = self.nodes(&options.label_selector, |name| {
             self.target.name.is_empty() || self.target.name == name
         });
-        let asked = nodes.into_iter().map(|node| async move {
+        let requests = nodes.into_iter().map(|node| async move {
             let summary = self.server.nodes().summary(&node).await.ok()?;
             node_metrics(&summary, &node)
         });
-        gathered(asked).await
+        buffered_results(requests).await
     }
 
     async fn pod_usage(&self, options: &ListOptions) -> Vec<Value> {
-        // Only the nodes that have such pods are asked.
+        // Only the nodes with selected pods are queried.
         let pods = kinds::by_resource("", "v1", "pods");
         let pods = pods.and_then(|kind| self.server.cache.collection(kind));
         let Some(pods) = pods else {
@@ -115,11 +115,11 @@ impl Call<'_> {
         hosts.dedup();
         let all = LabelSelector::everything();
         let nodes = self.nodes(&all, |name| hosts.iter().any(|host| host == name));
-        let asked = nodes.into_iter().map(|node| async move {
+        let requests = nodes.into_iter().map(|node| async move {
             let summary = self.server.nodes().summary(&node).await.ok()?;
             Some(pod_metrics(&summary))
         });
-        let used: Vec<Vec<Value>> = gathered(asked).await;
+        let used: Vec<Vec<Value>> = buffered_results(requests).await;
         let mut used: Vec<Value> = used.into_iter().flatten().collect();
         for item in &mut used {
             let key = |field: &str| item["metadata"][field].as_str().unwrap_or_default();
@@ -154,9 +154,11 @@ impl Call<'_> {
     }
 }
 
-/// Asks some at a time, and keeps what was answered in order.
-async fn gathered<T>(asked: impl Iterator<Item = impl Future<Output = Option<T>>>) -> Vec<T> {
+/// Runs a few queries at a time, and keeps the results in order.
+async fn buffered_results<T>(
+    requests: impl Iterator<Item = impl Future<Output = Option<T>>>,
+) -> Vec<T> {
     use futures::StreamExt;
-    let answers = futures::stream::iter(asked).buffered(ASKED_AT_ONCE);
-    answers.filter_map(std::future::ready).collect().await
+    let results = futures::stream::iter(requests).buffered(CONCURRENT_NODES);
+    results.filter_map(std::future::ready).collect().await
 }

@@ -1,4 +1,4 @@
-//! Questions about users: who am I, may I, what may I.
+//! Access reviews: `kubectl auth whoami`, `kubectl auth can-i`.
 
 use http::Response;
 use k8s_openapi::api::authorization::v1::{
@@ -17,11 +17,11 @@ use crate::server::respond;
 use crate::status::Status;
 
 impl Call<'_> {
-    /// Answers a POST of a review.
+    /// Handles a POST of a review.
     pub(crate) async fn review(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let mut body = self.action(bytes, self.kind.group_version_kind())?;
-        self.freshen("").await?;
-        let status = self.answer(&body)?;
+        self.wait_until_fresh("").await?;
+        let status = self.respond(&body)?;
         body["kind"] = json!(self.kind.kind);
         body["apiVersion"] = json!(self.kind.api_version());
         if !body["metadata"].is_object() {
@@ -34,7 +34,7 @@ impl Call<'_> {
         Ok(respond::json(201, &body))
     }
 
-    fn answer(&self, body: &Value) -> Result<Value, Status> {
+    fn respond(&self, body: &Value) -> Result<Value, Status> {
         let server = self.server;
         match self.kind.kind {
             "SelfSubjectReview" => Ok(json!({"userInfo": json_of(&self.user.to_api())?})),
@@ -85,7 +85,7 @@ impl Call<'_> {
         ) -> Result<SubjectAccessReviewStatus, ReviewProblems>,
     ) -> Result<Value, Status> {
         let server = self.server;
-        // A review may be about a node, whoever asks.
+        // A review may be about a node, whoever the caller is.
         let status = server.access.with_everything(&server.cache, ask);
         let status = status.map_err(|problems| Status::invalid(self.kind, "", &problems))?;
         json_of(&status)

@@ -1,4 +1,4 @@
-//! `…/scale`: the number of replicas, the same for all kinds that have one.
+//! `…/scale`: the number of replicas, in the same form for all scalable kinds.
 
 use http::Response;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::server::call::Call;
 use crate::status::Status;
 
 impl Call<'_> {
-    /// Answers a GET of a Scale.
+    /// Handles a GET of a Scale.
     pub(crate) async fn get_scale(&self) -> Result<Response<Body>, Status> {
         let output = self.output(Endpoint::Objects)?;
         let parent = self.stored("").await?;

@@ -18,11 +18,11 @@ const TOKEN_REQUEST: GroupVersionKind = GroupVersionKind {
 };
 
 impl Call<'_> {
-    /// Answers a POST of a TokenRequest.
+    /// Handles a POST of a TokenRequest.
     pub(crate) async fn issue_token(&self, bytes: &[u8]) -> Result<Response<Body>, Status> {
         let body = self.action(bytes, TOKEN_REQUEST)?;
-        // A fresh view: tokens are asked for as soon as the account or the pod is there.
-        self.freshen("").await?;
+        // A consistent read: tokens are requested right after the account or the pod is created.
+        self.wait_until_fresh("").await?;
         self.admit_action(&body)?;
         let request: TokenRequest = serde_json::from_value(body)
             .map_err(|error| Status::bad_request(format!("TokenRequest: {error}")))?;
@@ -36,7 +36,7 @@ impl Call<'_> {
             .server
             .tokens
             .issue(request, context, self.server, self.now);
-        let issued = issued.map_err(|error| refusal(&error))?;
+        let issued = issued.map_err(|error| error_status(&error))?;
         let mut issued: Value = serde_json::to_value(issued)
             .map_err(|error| Status::internal_error(&error.to_string()))?;
         issued["kind"] = "TokenRequest".into();
@@ -45,7 +45,7 @@ impl Call<'_> {
     }
 }
 
-fn refusal(error: &RequestError) -> Status {
+fn error_status(error: &RequestError) -> Status {
     let text = error.to_string();
     match error {
         RequestError::Invalid { name, problems } => {

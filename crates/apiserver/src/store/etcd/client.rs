@@ -1,4 +1,4 @@
-//! Calls to etcd, and its answers as this store's errors.
+//! Calls to etcd, and its errors as this store's errors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,15 +24,15 @@ use super::{EtcdOptions, EtcdTls};
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A read is asked again while etcd elects a leader, as etcd's own client does. A write is not: it may
-/// have happened.
+/// A read is retried while etcd elects a leader, as etcd's own client does. A write is not: it may
+/// have been applied.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// As upstream's server asks of etcd: a dead connection is noticed within 40 seconds.
+/// As upstream's server configures etcd's client: a dead connection is noticed within 40 seconds.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A list has no limit of its own.
+/// A list has no size limit of its own.
 const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024 * 1024 - 1;
 
 /// A connection to one etcd cluster; clones share it.
@@ -130,7 +130,7 @@ impl Client {
         Ok(lease.id)
     }
 
-    /// How many seconds a lease still lasts; none if it is over.
+    /// How many seconds a lease still lasts; none if it has expired.
     pub(super) async fn lease_lasts(&self, id: i64) -> Result<u64, Error> {
         let request = LeaseTimeToLiveRequest { id };
         let answer = self.call("/etcdserverpb.Lease/LeaseTimeToLive", request);
@@ -139,7 +139,7 @@ impl Client {
         Ok(unsigned(lease.ttl_secs))
     }
 
-    /// Fails if a member says that its quota is used up.
+    /// Fails if a member reports that its quota is used up.
     pub(super) async fn check_space(&self) -> Result<(), Error> {
         let answer = self.call("/etcdserverpb.Maintenance/Alarm", AlarmRequest {});
         let answer: Result<AlarmResponse, Status> = answer.await;
@@ -206,7 +206,7 @@ impl Client {
         .await
     }
 
-    /// An answer of etcd as an error of the store; `revision` is what was asked for.
+    /// An etcd error as an error of the store; `revision` is the requested one.
     fn error(&self, status: Status, revision: i64) -> Error {
         let store = self.name.to_string();
         let requested = unsigned(revision);
@@ -245,7 +245,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// The next answer that is not an end. Dropping the future loses nothing.
+    /// The next response that does not end the watch. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Result<WatchResponse, Error> {
         let message = self.stream.message().await;
         let response = message.map_err(|status| self.client.error(status, self.from))?;

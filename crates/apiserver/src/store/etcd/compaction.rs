@@ -1,4 +1,4 @@
-//! Forgets history in etcd, together with other servers on the same etcd.
+//! Compacts etcd, together with other servers on the same etcd.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::super::{Error, Revision};
 use super::client::{Client, signed, unsigned};
 use super::wire::{Compare, Operation, PutRequest, RangeRequest, TxnRequest};
 
-/// Where servers agree who compacts; upstream's name
+/// The key by which servers agree on the one that compacts; upstream's name
 /// (staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go).
 pub(super) const AGREEMENT_KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
@@ -36,14 +36,14 @@ async fn run(client: Client, keep_for: Duration) {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "compacting etcd failed"
+                    "failed to compact etcd"
                 );
             }
         }
     }
 }
 
-/// What was seen when the last turn ended.
+/// The state at the end of the last interval.
 #[derive(Debug, Default)]
 struct Turn {
     /// When the agreement key was written last.

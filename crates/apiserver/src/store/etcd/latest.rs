@@ -1,8 +1,8 @@
-//! One question for many who ask: which revision is the latest?
+//! Coalesces concurrent queries for the latest revision.
 //!
-//! Every fresh read asks it, and etcd's members have to agree on each answer. An answer is good for
-//! everybody who asked before the question was put, so those who come while one is under way share
-//! the next.
+//! Every consistent read needs it, and etcd's members have to agree on each response. A response is
+//! valid for every caller that asked before the query was sent, so callers that arrive during a
+//! query share the next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,17 +10,17 @@ use tokio::sync::Mutex;
 
 use super::{Error, Revision};
 
-/// Hands one answer to all who may have it.
+/// Shares one response among all callers that may use it.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
-    /// How many have asked.
+    /// How many callers have asked.
     asked: AtomicU64,
-    /// How many of them the last answer is good for, and the answer.
+    /// For how many of them the last response is valid, and the response.
     answered: Mutex<(u64, Revision)>,
 }
 
 impl Latest {
-    /// The latest revision as of this call or later; `ask` puts the question.
+    /// The latest revision as of this call or later; `ask` sends the query.
     pub(super) async fn get(
         &self,
         ask: impl AsyncFnOnce() -> Result<Revision, Error>,
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_asks_gets_no_older_answer_and_most_share_one() {
+    async fn callers_share_queries_and_never_get_an_older_revision() {
         let latest = Arc::new(Latest::default());
         let (clock, questions) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicU64::new(0)));
         let asking = (0..100).map(|_| {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_only_for_who_asked() {
+    async fn failure_affects_only_the_querying_caller() {
         let latest = Latest::default();
         let failed = latest.get(async || Err(Error::Closed)).await;
         assert!(failed.is_err());

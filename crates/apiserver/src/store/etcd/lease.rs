@@ -1,8 +1,8 @@
 //! Leases for keys that expire.
 //!
 //! One lease serves many keys, as upstream's server does it (matches v1.36
-//! staging/src/k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go): a lease lives longer than asked
-//! by the time for which it is given out, so no key expires early.
+//! staging/src/k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go): a lease lives longer than
+//! requested by the time for which it is reused, so no key expires early.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::super::Error;
 use super::client::Client;
 
-/// A lease is given out for at most so long.
+/// A lease is reused for at most this long.
 const MAX_REUSE: Duration = Duration::from_secs(60);
 
 /// ... and for at most this part of its time.
@@ -28,7 +28,7 @@ struct Lease {
     keys: u32,
 }
 
-/// The leases given out last, by their time to live in seconds.
+/// The most recent leases, by their time to live in seconds.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     current: Mutex<BTreeMap<u64, Lease>>,

@@ -3,7 +3,7 @@
 //! - [`wire`]: the messages. [`client`]: the calls.
 //! - [`watch`]: one watch of everything, fanned out to all watchers.
 //! - [`snapshot`]: everything at one revision.
-//! - [`latest`]: how fresh reads share a question. [`lease`]: expiry. [`compaction`]: forgetting.
+//! - [`latest`]: how consistent reads share a query. [`lease`]: expiry. [`compaction`]: compaction.
 
 mod client;
 mod compaction;
@@ -34,16 +34,16 @@ use lease::Leases;
 use watch::{PastChanges, entry};
 use wire::{Compare, Operation, RequestOp, TxnRequest, TxnResponse};
 
-/// Which etcd, and how.
+/// How to connect to etcd.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
     /// `http://` or `https://` addresses of members of one cluster.
     pub endpoints: Vec<String>,
     /// Certificates, for `https://`.
     pub tls: Option<EtcdTls>,
-    /// History younger than this stays readable; `None` leaves compaction to somebody else.
+    /// Younger history stays readable; `None` leaves compaction to another process.
     pub keep_history_for: Option<Duration>,
-    /// Changes kept for a watcher that does not read them.
+    /// Changes buffered for a slow watcher.
     pub watch_buffer: usize,
 }
 
@@ -61,7 +61,7 @@ impl Default for EtcdOptions {
 /// Certificates in PEM form.
 #[derive(Clone)]
 pub struct EtcdTls {
-    /// Who signs etcd's certificate.
+    /// The CA of etcd's certificate.
     pub ca_pem: String,
     /// This client's certificate and key.
     pub client_pem: Option<(String, String)>,
@@ -69,7 +69,7 @@ pub struct EtcdTls {
 
 impl std::fmt::Debug for EtcdTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key must not get into a log.
+        // The key must not be logged.
         f.debug_struct("EtcdTls").finish_non_exhaustive()
     }
 }

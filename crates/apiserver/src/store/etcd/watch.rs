@@ -1,12 +1,12 @@
 //! Changes from etcd: one watch of everything feeds all watchers of this process.
 //!
 //! Every revision changes at least one key, so a watch of the whole keyspace sees every revision
-//! and always knows how far it has come. That is what lets a watcher of a quiet prefix be told of
-//! progress, which etcd before 3.5 has no request for.
+//! and always knows its current revision. Therefore a watcher of a quiet prefix gets progress
+//! notifications, which etcd before 3.5 does not support.
 //!
 //! etcd lets a watch begin at the very revision that was compacted, and then leaves out deletes of
-//! that revision. So after past changes have arrived it is asked whether the revision before them
-//! can still be read; if not, something may be missing.
+//! that revision. So after past changes have arrived, the watch checks whether the revision before
+//! them can still be read; if not, something may be missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use super::super::{Change, Entry, Error, Revision};
 use super::client::{Changes, Client, unsigned};
 use super::wire::{Event, KeyValue, WatchResponse};
 
-/// What the watch is called in health checks and errors.
+/// The name of the watch in health checks and errors.
 const WATCH: &str = "etcd-watch";
 
-/// Between two attempts to reach etcd again.
+/// The interval between two attempts to reconnect to etcd.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// Publishes all changes for as long as the store is open.
@@ -58,7 +58,7 @@ async fn feed(client: Client, hub: Hub, mut seen: Revision) {
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             seen,
-            "the watch of etcd broke off"
+            "etcd watch failed, reconnecting"
         );
         if let Error::Compacted { .. } = error {
             // Changes were missed. Watchers have to list again.
@@ -69,7 +69,7 @@ async fn feed(client: Client, hub: Hub, mut seen: Revision) {
                 }
                 Err(error) => tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "etcd does not answer"
+                    "failed to get current revision from etcd"
                 ),
             }
         }
@@ -77,7 +77,7 @@ async fn feed(client: Client, hub: Hub, mut seen: Revision) {
     }
 }
 
-/// Publishes until something breaks.
+/// Publishes until an error.
 async fn publish(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
     let mut stream = match client.watch_everything(*seen + 1).await {
         Ok(stream) => stream,
@@ -97,7 +97,7 @@ async fn publish(client: &Client, hub: &Hub, seen: &mut Revision) -> Error {
             unchecked = false;
         }
         changes.extend(response.events.into_iter().filter_map(change));
-        // A revision must not be published in two halves.
+        // A revision must not be published in two parts.
         if response.fragment {
             continue;
         }
@@ -115,17 +115,17 @@ pub(super) struct PastChanges {
     pub(super) client: Client,
     pub(super) prefix: Bytes,
     pub(super) with_previous: bool,
-    /// The last revision that was looked at.
+    /// The last revision that was read.
     pub(super) seen: Revision,
     /// The last revision that is not delivered live.
     pub(super) through: Revision,
     pub(super) stream: Option<Changes>,
-    /// What has arrived and may be incomplete.
+    /// Changes that have arrived and may be incomplete.
     pub(super) unchecked: Option<WatchResponse>,
 }
 
 impl PastChanges {
-    /// What arrives next; the stream is opened when it is first needed.
+    /// The incoming changes; the stream is opened when it is first needed.
     async fn receive(&mut self) -> Result<WatchResponse, Error> {
         let stream = match &mut self.stream {
             Some(stream) => stream,

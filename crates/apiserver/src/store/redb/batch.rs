@@ -1,4 +1,4 @@
-//! Transactions on their way to a commit.
+//! Transactions that wait for a commit.
 //!
 //! Conditions are checked against the index plus what the batch has staged so far, so transactions
 //! in one batch see each other exactly as if they had come one after the other.
@@ -12,7 +12,7 @@ use super::clock::millis;
 use super::index::{Index, Put, Version};
 use super::row::{Row, RowId};
 
-/// How a transaction ended. The current entry of a conflict is read by who asked.
+/// The result of a transaction. The caller reads the current entry of a conflict.
 #[derive(Debug)]
 pub(super) enum Reply {
     Committed { revision: Revision },
@@ -61,12 +61,12 @@ impl Staged {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) staged: Vec<Staged>,
-    /// Where each staged key stands.
+    /// The position of each staged key.
     latest: HashMap<Bytes, Option<Version>>,
     /// Of the last change.
     pub(super) revision: Revision,
     pub(super) bytes: usize,
-    /// By how much the staged changes make what is stored larger.
+    /// By how many bytes the staged changes grow the stored data.
     pub(super) growth: i64,
     /// When the batch was begun, in milliseconds since 1970.
     pub(super) now: u64,
@@ -88,7 +88,7 @@ impl Batch {
         }
     }
 
-    /// By how much a transaction would make what is stored larger.
+    /// By how many bytes a transaction would grow the stored data.
     pub(super) fn growth_of(&self, index: &Index, txn: &Txn) -> i64 {
         let growths = txn.writes.iter().map(|write| {
             let before = self.latest(index, write.key());
@@ -165,7 +165,7 @@ impl Batch {
     }
 }
 
-/// By how much a key grows that had a version and has `after` bytes then.
+/// By how many bytes a key grows that had a version and has `after` bytes then.
 fn growth(before: Option<Version>, after: usize) -> i64 {
     let before = before.map_or(0, |version| i64::from(version.size));
     i64::try_from(after).unwrap_or(i64::MAX) - before

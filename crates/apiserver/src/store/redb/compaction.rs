@@ -1,4 +1,4 @@
-//! How much history is kept.
+//! When to compact.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use super::super::Revision;
 use super::RedbOptions;
 use super::index::Index;
 
-/// Samples of the revision within the time that is kept.
+/// Samples of the revision within the retention time.
 const SAMPLES: u32 = 30;
 
-/// Decides up to which revision to compact: what is older than a time, and what is beyond a size.
+/// Decides the revision to compact to, by the retention time and by a size limit.
 #[derive(Debug)]
 pub(super) struct Compactor {
     keep_for: Duration,
@@ -28,8 +28,8 @@ impl Compactor {
         }
     }
 
-    /// The revision to compact to because of time or size, if any is due. `room` is how many bytes of
-    /// history there is room for.
+    /// The revision to compact to because of time or size, if any is due. `room` is how many bytes
+    /// of history there is room for.
     pub(super) fn target(&mut self, index: &Index, room: u64) -> Option<Revision> {
         let now = Instant::now();
         let last = self.samples.back().map(|(taken, _)| *taken);

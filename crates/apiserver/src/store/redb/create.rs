@@ -1,4 +1,4 @@
-//! A new file with the content of a snapshot or of another store.
+//! Creates a file with the content of a snapshot or of another store.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,9 +13,9 @@ use super::log::{LOG, guarded};
 use super::row::{Row, RowId};
 
 impl RedbStore {
-    /// Writes a new file. Keys keep their revisions; the store goes on
-    /// [far behind](RESTORED_REVISION_GAP) `revision`, and what is before that counts as compacted.
-    /// Keys that cannot be read are left out. Gives how many keys were written, and the revision.
+    /// Writes a new file. Keys keep their revisions; the store continues
+    /// [far behind](RESTORED_REVISION_GAP) `revision`, and earlier revisions count as compacted.
+    /// Keys that cannot be read are left out. Returns how many keys were written, and the revision.
     ///
     /// Blocks. The file is only complete if this succeeds.
     pub fn create_with(
@@ -79,7 +79,7 @@ fn too_many() -> ::redb::Error {
 }
 
 impl Error {
-    /// A failure to read what a store is to be made of.
+    /// A failure to read the source of a new store.
     pub fn reading(
         store: impl Into<String>,
         source: impl std::error::Error + Send + Sync + 'static,

@@ -18,7 +18,7 @@ use super::index::{Index, Put, Version};
 use super::log::{self, LogReader, guarded};
 use super::row::{BAD_HEADER, BAD_VALUE, Row, RowId};
 
-/// Gives the storage to open, on every opening anew.
+/// Opens the storage, each time the database is opened.
 pub(super) type Opener = dyn Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync;
 
 pub(super) struct Shared {
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) name: String,
     cache_bytes: usize,
     pub(super) flush_failed: Arc<AtomicBool>,
-    /// Why not everything that is asked of the store can be done, if so.
+    /// Why the store is not fully operational, if so.
     condition: Mutex<Option<Error>>,
     /// A read that failed; the database refuses everything until it is opened again.
     read_failure: Mutex<Option<Error>>,
@@ -110,7 +110,7 @@ impl Shared {
         }
     }
 
-    /// Remembers that the database has to be opened again, unless that would not help.
+    /// Records that the database has to be reopened, unless that would not help.
     pub(super) fn read_error(&self, error: ::redb::Error) -> Error {
         if let ::redb::Error::Corrupted(problem) = error {
             return self.corrupt(problem);
@@ -123,7 +123,7 @@ impl Shared {
         error
     }
 
-    /// Why not everything that is asked of the store can be done, if so.
+    /// Why the store is not fully operational, if so.
     pub(super) fn condition(&self) -> Option<Error> {
         let down = self.read().database.as_ref().err().cloned();
         down.or_else(|| {
@@ -140,8 +140,8 @@ impl Shared {
         *place = condition;
     }
 
-    /// Takes note that the writer has failed: of what it was about, nothing is known but what the file
-    /// has, and some watchers may have got a change that others did not.
+    /// Records that the writer has failed: of its last batch, only the content of the file is known,
+    /// and some watchers may have got a change that others did not.
     pub(super) fn writer_failed(&self, error: &Error, unwell_until: Instant) {
         let until = self.writer_unwell_until.lock();
         *until.unwrap_or_else(PoisonError::into_inner) = Some(unwell_until);
@@ -156,10 +156,10 @@ impl Shared {
         until.is_none_or(|until| Instant::now() >= until)
     }
 
-    /// The error of a file whose structure is damaged.
+    /// The error of a file whose structure is corrupt.
     pub(super) fn corrupt(&self, problem: String) -> Error {
         let store = self.name.clone();
-        tracing::error!(store, problem, "the store's file is damaged");
+        tracing::error!(store, problem, "store file is damaged");
         Error::Corrupt { store, problem }
     }
 
@@ -169,8 +169,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the database has to be opened again before it can be used, if it has to and that may
-    /// help.
+    /// The error after which the database has to be reopened before it can be used, if reopening
+    /// may help.
     pub(super) fn trouble(&self) -> Option<Error> {
         let down = self.read().database.as_ref().err().cloned();
         let down = match down {
@@ -180,11 +180,11 @@ impl Shared {
         down.or_else(|| self.read_failure().clone())
     }
 
-    /// Closes the database and opens it again, since it refuses everything after a failed
+    /// Closes the database and reopens it, since it refuses everything after a failed
     /// operation.
     ///
     /// With `reload` the file's content counts: commits that failed and took place all the same
-    /// become visible, and are returned for publishing. Otherwise what was visible stays so.
+    /// become visible, and are returned for publishing. Otherwise the visible state stays.
     pub(super) fn reopen(&self, because: &Error, reload: bool) -> Result<Vec<Change>, Error> {
         let mut state = self.write();
         // The file's lock has to be released before it can be taken again.
@@ -270,15 +270,15 @@ fn open_database(
             .set_cache_size(cache_bytes)
             .set_repair_callback(|session| {
                 let percent = session.progress() * 100.0;
-                tracing::info!(percent, "checking the store after an unclean stop");
+                tracing::info!(percent, "checking store after unclean shutdown");
             })
             .create_with_backend(guard)?;
-        format::bring_up_to_date(&database, name)?;
+        format::migrate(&database, name)?;
         Ok(database)
     })
 }
 
-/// Why a file does not open, as far as somebody can do something about it.
+/// Why a file cannot be opened, if a user can do something about it.
 pub(super) fn open_error(name: &str, error: ::redb::Error) -> Error {
     let store = name.to_owned();
     let is_full = is_full(&error);
@@ -294,7 +294,7 @@ pub(super) fn open_error(name: &str, error: ::redb::Error) -> Error {
     }
 }
 
-/// Whether the content is not what a store writes.
+/// Whether the content was not written by a store.
 fn is_no_store(error: &::redb::Error) -> bool {
     match error {
         ::redb::Error::Corrupted(_) | ::redb::Error::UpgradeRequired(_) => true,
@@ -312,8 +312,8 @@ pub(super) fn is_full(error: &::redb::Error) -> bool {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-/// Rebuilds the index from the log. Rows that are damaged are logged, and kept as what their keys
-/// have, so that nothing older appears in their place.
+/// Rebuilds the index from the log. Corrupt rows are logged, and kept with the numbers in their
+/// keys, so that nothing older appears in their place.
 pub(super) fn load_index(database: &Database, name: &str) -> Result<Index, ::redb::Error> {
     guarded(|| {
         let txn = database.begin_read()?;
@@ -332,10 +332,10 @@ pub(super) fn load_index(database: &Database, name: &str) -> Result<Index, ::red
     })
 }
 
-/// Revisions between two rows of a store; a number that is further ahead is itself damaged.
+/// The largest gap between two rows of a store; a number further ahead is itself corrupt.
 const MAX_GAP: u64 = 1 << 32;
 
-/// What the index keeps of a row; `None` if it is unknown to which key it belongs.
+/// The index entry of a row; `None` if its key is unknown.
 pub(super) fn indexed(
     name: &str,
     row_id: RowId,
@@ -362,7 +362,7 @@ pub(super) fn indexed(
     if let Some(problem) = problem {
         let key = row.map(|row| String::from_utf8_lossy(row.key).into_owned());
         let (row, key) = (row_id.0, key.as_deref().unwrap_or("unknown"));
-        tracing::error!(store = name, row, key, problem, "a stored row is damaged");
+        tracing::error!(store = name, row, key, problem, "stored row is damaged");
     }
     let row = row?;
     let version = Version {

@@ -1,4 +1,4 @@
-//! The database file: who may read it, and whether its data reached the disk.
+//! The database file: its permissions, and whether its data reached the disk.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, Permissions};
@@ -42,7 +42,7 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// A file that is read, and changes to it that stay in memory: a database can be opened, repaired and
+/// A file with an in-memory overlay for changes: a database can be opened, repaired and
 /// checked without touching the file.
 #[derive(Debug)]
 pub(super) struct Overlay {
@@ -154,7 +154,7 @@ impl StorageBackend for Overlay {
     }
 }
 
-/// Passes everything on and remembers a failed flush.
+/// Forwards all calls and remembers a failed flush.
 ///
 /// After one the system may have dropped the data while later flushes succeed, so the failure must
 /// not be forgotten.

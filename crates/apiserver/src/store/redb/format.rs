@@ -1,7 +1,7 @@
-//! How the file is laid out, and how files of earlier layouts become files of this one.
+//! The layout of the file, and migration from earlier layouts.
 //!
 //! Format 1 had rows without checksums in the table `log`. Format 2 has them in the table `rows`. A
-//! file of another format is refused, never guessed at.
+//! file of another format is rejected.
 
 use std::io;
 
@@ -22,9 +22,9 @@ const CURRENT: u64 = 2;
 /// The log of format 1.
 const LOG_1: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
-/// Makes the tables of a new file, or brings those of an earlier format up to date. Both take place
+/// Creates the tables of a new file, or migrates those of an earlier format. Both take place
 /// in one transaction: whatever happens, the file has one format or the other.
-pub(super) fn bring_up_to_date(database: &Database, name: &str) -> Result<(), ::redb::Error> {
+pub(super) fn migrate(database: &Database, name: &str) -> Result<(), ::redb::Error> {
     let txn = database.begin_write()?;
     let format = (txn.open_table(META)?.get(FORMAT)?).map(|format| format.value());
     match format {
@@ -37,7 +37,7 @@ pub(super) fn bring_up_to_date(database: &Database, name: &str) -> Result<(), ::
                 from = 1,
                 to = CURRENT,
                 rows,
-                "migrated the store"
+                "migrated store to current format"
             );
         }
         Some(other) => return Err(unknown(other)),
@@ -64,7 +64,7 @@ fn migrate_1(txn: &WriteTransaction) -> Result<u64, ::redb::Error> {
                     let mut place = new.insert_reserve(row_id.0, row.size())?;
                     row.write_to(row_id, place.as_mut());
                 }
-                // Kept as it is, for people to look at; it reads as damaged.
+                // Kept unchanged for inspection; it reads as corrupt.
                 Err(_) => {
                     new.insert(row_id.0, bytes.value())?;
                 }

@@ -1,4 +1,4 @@
-//! Past changes, read from the log in pieces.
+//! Past changes, read from the log in batches.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::blocking;
 use super::database::Shared;
 use super::row::RowId;
 
-/// Rows looked at between two hand-outs.
+/// Rows read per batch.
 const CHUNK_ROWS: usize = 500;
 
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct LogHistory {
     pub(super) shared: Arc<Shared>,
     pub(super) prefix: Bytes,
     pub(super) with_previous: bool,
-    /// The next row to look at.
+    /// The next row to read.
     pub(super) from: RowId,
     /// The first row that is delivered live.
     pub(super) to: RowId,

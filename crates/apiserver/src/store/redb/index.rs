@@ -42,10 +42,10 @@ struct Superseded {
 /// What a superseded row costs in memory, beside its bytes on disk.
 const ROW_OVERHEAD: u64 = 128;
 
-/// Where a key stands at a revision.
+/// The state of a key at a revision.
 pub(super) type Located = (Bytes, RowId);
 
-/// The index. See the module's words.
+/// The index. See the module documentation.
 #[derive(Debug)]
 pub(super) struct Index {
     /// Versions of each key, oldest first, never empty.
@@ -176,7 +176,8 @@ impl Index {
             self.live_bytes -= u64::from(before.size);
             self.supersede(revision, key.clone(), before);
         }
-        // A delete shows nothing to reads at its revision, so it can go with what it deleted.
+        // A delete is not visible to reads at its revision, so it can be removed with what it
+        // deleted.
         if version.put.is_none() {
             self.supersede(revision, key, version);
         }
@@ -243,7 +244,7 @@ impl Index {
         }
     }
 
-    /// Up to `limit` keys whose time is over, with the revision of their last put.
+    /// Up to `limit` expired keys, with the revision of their last put.
     pub(super) fn expired(&self, now: u64, limit: usize) -> Vec<(Bytes, Revision)> {
         (self.expiries.iter())
             .take_while(|(expires_at, _)| *expires_at <= now)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::redb::{ReadOnlyTable, ReadTransaction, TableDefinition};
 use bytes::Bytes;
 
-use super::super::caught::caught;
+use super::super::panics::catch_panic;
 use super::super::{Change, Entry, Error};
 use super::database::Shared;
 use super::row::{BAD_HEADER, Row, RowId};
@@ -20,14 +20,14 @@ pub(super) fn open(txn: ReadTransaction) -> Result<LogTable, ::redb::Error> {
     Ok(txn.open_table(LOG)?)
 }
 
-/// Runs a call of the database; a panic is damage of the file.
+/// Runs a call of the database; a panic means that the file is corrupt.
 pub(super) fn guarded<T>(
     call: impl FnOnce() -> Result<T, ::redb::Error>,
 ) -> Result<T, ::redb::Error> {
-    caught(call).unwrap_or_else(|panic| Err(::redb::Error::Corrupted(panic)))
+    catch_panic(call).unwrap_or_else(|panic| Err(::redb::Error::Corrupted(panic)))
 }
 
-/// The entry that the row made, marked if it is damaged; `None` for a delete.
+/// The entry that the row wrote, marked if it is corrupt; `None` for a delete.
 fn entry_of(key: Bytes, row_id: RowId, bytes: &[u8]) -> Option<Entry> {
     match Row::parse(row_id, bytes) {
         Ok((row, is_intact)) => row.entry(key, row_id, is_intact),
@@ -54,7 +54,7 @@ pub(super) struct LogReader<'a> {
 }
 
 impl LogReader<'_> {
-    /// The entry that a put has made, marked if it is damaged.
+    /// The entry that a put wrote, marked if it is corrupt.
     pub(super) fn entry(&self, key: Bytes, row: RowId) -> Result<Entry, Error> {
         let found = guarded(|| {
             let bytes = self.log.get(row.0)?;
@@ -67,8 +67,8 @@ impl LogReader<'_> {
         Ok(found.unwrap_or_else(|| damaged(key, row, "its row is a delete")))
     }
 
-    /// The changes of a prefix from row `from` to row `to`, looking at no more than `limit` rows;
-    /// and the row to go on from, if there may be more.
+    /// The changes of a prefix from row `from` to row `to`, reading no more than `limit` rows;
+    /// and the row to continue from, if there may be more.
     pub(super) fn changes(
         &self,
         range: (RowId, RowId),
@@ -113,7 +113,7 @@ impl LogReader<'_> {
     }
 }
 
-/// A change and the row it supersedes; the number of a row that belongs to no known key.
+/// A change and the row it supersedes; the number of a row without a known key.
 type FoundChange = Result<(Change, Option<RowId>), RowId>;
 
 /// A row as a change, its previous entry left out; `None` if it is of another prefix.

@@ -6,9 +6,9 @@
 //! - [`batch`]: transactions checked and staged. [`writer`]: the thread that commits many of them
 //!   with one flush.
 //! - [`format`]: the tables, and how earlier layouts become this one.
-//! - [`clock`]: when keys expire. [`history`]: past changes for a watch. [`compaction`]: how much past there is.
-//! - [`space`]: a full disk, the quota, and what goes on then.
-//! - [`snapshot`], [`create`], [`verify`], [`shrink`]: what `plimsoll store` does.
+//! - [`clock`]: when keys expire. [`history`]: past changes for a watch. [`compaction`]: how much history is kept.
+//! - [`space`]: a full disk, the quota, and which writes they allow.
+//! - [`snapshot`], [`create`], [`verify`], [`shrink`]: for `plimsoll store`.
 //! - [`file`]: permissions and failed flushes.
 //!
 //! Memory is the index (about 200 bytes for a key) and the page cache of the options; values stay
@@ -56,28 +56,28 @@ use row::RowId;
 use space::Reserve;
 use writer::{Job, WRITER, Writer};
 
-/// How an embedded store behaves.
+/// The settings of an embedded store.
 #[derive(Clone, Debug)]
 pub struct RedbOptions {
-    /// History younger than this stays readable.
+    /// Younger history stays readable.
     pub keep_history_for: Duration,
-    /// History beyond this size is forgotten even if it is younger.
+    /// History beyond this size is compacted even if it is younger.
     pub keep_history_bytes: u64,
     /// Memory for pages of the file.
     pub cache_bytes: usize,
-    /// Changes kept for a watcher that does not read them.
+    /// Changes buffered for a slow watcher.
     pub watch_buffer: usize,
-    /// How many bytes objects and history may take; `None` for as many as the disk has. Objects count
-    /// first: history is forgotten to make room for them.
+    /// The quota of objects and history in bytes; `None` for as many as the disk has. Objects take
+    /// precedence: history is compacted to make room for them.
     pub quota_bytes: Option<u64>,
-    /// Room on the disk that is kept for deletes; zero for none.
+    /// Disk space that is reserved for deletes; zero for none.
     pub reserve_bytes: u64,
 }
 
 impl Default for RedbOptions {
     fn default() -> Self {
         Self {
-            // What upstream's server keeps in etcd.
+            // The default quota of upstream's etcd.
             keep_history_for: Duration::from_secs(5 * 60),
             keep_history_bytes: 512 * 1024 * 1024,
             cache_bytes: 16 * 1024 * 1024,
@@ -124,7 +124,7 @@ impl RedbStore {
         Self::start(shared?, reserve, options)
     }
 
-    /// Opens whatever storage `opener` gives, which is asked again after failures.
+    /// Opens the storage that `opener` returns, which is called again after failures.
     pub fn open_with(
         name: String,
         opener: impl Fn() -> io::Result<Box<dyn StorageBackend>> + Send + Sync + 'static,
@@ -156,7 +156,7 @@ impl RedbStore {
         })
     }
 
-    /// Hands a job to the writer and waits for its answer.
+    /// Sends a job to the writer and waits for its result.
     async fn ask<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Job,
@@ -183,7 +183,7 @@ impl RedbStore {
         let _ = self.jobs.send(Job::Fail);
     }
 
-    /// Tells the writer to stop; the thread to wait for, unless somebody else does.
+    /// Stops the writer; returns the thread to join, unless another caller does.
     fn stop(&self) -> Option<JoinHandle<()>> {
         // A writer that has stopped already no longer takes jobs.
         let _ = self.jobs.send(Job::Close);
@@ -203,7 +203,7 @@ impl Drop for RedbStore {
 
 fn wait_for(writer: JoinHandle<()>) {
     if writer.join().is_err() {
-        tracing::error!("the store's writer has panicked");
+        tracing::error!("store writer panicked");
     }
 }
 
@@ -320,7 +320,7 @@ impl Store for RedbStore {
     }
 }
 
-/// Runs what may read much of the file where it does not hold up other tasks.
+/// Runs a read of much of the file without blocking other tasks.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! One change as it lies in the log.
+//! The encoding of one change in the log.
 //!
 //! The log is the only large table: row number to change, in the order of history. Appending
 //! touches only its last pages, so a commit writes little more than the new values.
@@ -41,7 +41,7 @@ pub(super) struct Row<'a> {
     pub(super) key: &'a [u8],
     /// `None` for a delete.
     pub(super) value: Option<&'a [u8]>,
-    /// When the key came into being; zero for a delete.
+    /// When the key was created; zero for a delete.
     pub(super) create_revision: Revision,
     /// Milliseconds since 1970 after which the key is deleted; zero for never.
     pub(super) expires_at: u64,
@@ -56,15 +56,15 @@ const NUMBERS: usize = 1 + 3 * 8 + 4;
 const HEADER: usize = NUMBERS + 2 * SUM;
 const SUM: usize = 4;
 
-/// No key is longer, as far as putting rows right is concerned.
+/// Longer keys are not considered when rows are repaired.
 const MAX_KEY: usize = 4096;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
 
-/// What is wrong with a row's header: nothing in the row can be trusted.
+/// A corrupt header: nothing in the row can be trusted.
 pub(super) const BAD_HEADER: &str = "the checksum of the row's header does not match";
-/// What is wrong with a row's value.
+/// A corrupt value.
 pub(super) const BAD_VALUE: &str = "the checksum of the value does not match";
 const CUT_OFF: &str = "the row is cut off";
 
@@ -95,8 +95,8 @@ impl<'a> Row<'a> {
         fill(out, &parts);
     }
 
-    /// Reads a row, or returns what is wrong with its header. Whether its value is intact comes
-    /// with it.
+    /// Parses a row, or returns what is wrong with its header. The result says whether its value is
+    /// intact.
     pub(super) fn parse(row_id: RowId, bytes: &'a [u8]) -> Result<(Self, bool), &'static str> {
         let parts = Parts::split(bytes)?;
         if header_sum(row_id, parts.numbers, parts.value_sum, parts.key) != parts.header_sum {
@@ -111,11 +111,11 @@ impl<'a> Row<'a> {
         Parts::split(bytes)?.row()
     }
 
-    /// The bytes of a row whose header differs from what was written in one bit, put right.
+    /// The bytes of a row whose header has a single flipped bit, repaired.
     pub(super) fn repaired(row_id: RowId, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = bytes.to_vec();
         let key_len = Parts::split(&bytes).map_or(0, |parts| parts.key.len());
-        // A length this large is what is wrong.
+        // Such a large length is itself the corrupt number.
         let key_len = if key_len > MAX_KEY { 0 } else { key_len };
         for bit in 0..(HEADER + key_len) * 8 {
             let flip = 1 << (bit % 8);
@@ -135,7 +135,7 @@ impl<'a> Row<'a> {
         numbers_and(numbers, key, value)
     }
 
-    /// The entry that the row made; `None` for a delete.
+    /// The entry that the row wrote; `None` for a delete.
     pub(super) fn entry(&self, key: Bytes, row: RowId, is_intact: bool) -> Option<Entry> {
         let value = self.value?;
         Some(Entry {
@@ -151,7 +151,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A row's bytes, taken apart.
+/// A parsed row.
 struct Parts<'a> {
     numbers: &'a [u8; NUMBERS],
     header_sum: u32,
@@ -180,7 +180,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A row of its numbers, key and value.
+/// A row with these numbers, key and value.
 fn numbers_and<'a>(
     numbers: &[u8; NUMBERS],
     key: &'a [u8],
@@ -210,7 +210,7 @@ fn key_len(numbers: &[u8; NUMBERS]) -> Result<usize, &'static str> {
     usize::try_from(u32::from_le_bytes(*len)).map_err(|_| CUT_OFF)
 }
 
-/// The place is part of the sum, so that a row at another place is found out.
+/// The position is part of the checksum, so that a misplaced row is detected.
 fn header_sum(row_id: RowId, numbers: &[u8; NUMBERS], value_sum: [u8; SUM], key: &[u8]) -> u32 {
     let mut sum = Hasher::new();
     sum.update(&row_id.0.to_le_bytes());
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_is_found_and_the_key_still_known(
+        fn flipped_bit_is_detected_and_the_key_recovered(
             key in prop::collection::vec(any::<u8>(), 0..60),
             value in prop::collection::vec(any::<u8>(), 0..60),
             at: prop::sample::Index,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_at_another_place_is_damaged() {
+    fn misplaced_row_is_damaged() {
         let row = Row {
             key: b"/a",
             value: None,

@@ -1,4 +1,4 @@
-//! Giving space back: history forgotten, and the file made smaller.
+//! Shrinking a file: compacts history, and truncates the file.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use super::log::{LOG, guarded};
 const ROWS_PER_COMMIT: usize = 10_000;
 
 impl RedbStore {
-    /// Forgets all history of a file and makes it as small as it can be. Gives its size before and
-    /// after.
+    /// Compacts all history of a file and makes it as small as possible. Returns its size before
+    /// and after.
     ///
     /// Blocks. Fails if another process has the file open.
     pub fn compact_file(path: &Path) -> Result<(u64, u64), Error> {
@@ -54,7 +54,7 @@ fn forget_history(database: &Database, name: &str) -> Result<(), ::redb::Error> 
     }
 }
 
-/// Moves pages to the front of the file until nothing can be cut off any more.
+/// Moves pages to the front of the file until nothing more can be truncated.
 pub(super) fn shrink(database: &mut Database) -> Result<(), ::redb::Error> {
     while database.compact()? {}
     Ok(())

@@ -13,7 +13,7 @@ use super::database::Shared;
 use super::index::Version;
 use super::log::{LogReader, LogTable};
 
-/// Keys read between two hand-outs.
+/// Keys per batch.
 const CHUNK: usize = 500;
 
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::index::Index;
 use super::log::{LOG, guarded};
 use super::row::{BAD_VALUE, Row, RowId};
 
-/// What a check of a file has found.
+/// The result of checking a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The revision of the last change.
@@ -29,22 +29,22 @@ pub struct Report {
     pub rows: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
 }
 
-/// Something that is wrong with a file.
+/// A problem of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key, if it is known; otherwise this is about the file.
     pub key: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// Whether a read of the key shows it. Otherwise it is about history.
+    /// Whether a read of the key shows it. Otherwise it concerns history.
     pub is_current: bool,
 }
 
-/// Says what is wrong with the value of a key, if anything.
+/// Returns what is wrong with the value of a key, if anything.
 pub type CheckValue<'a> = dyn Fn(&[u8], &[u8]) -> Result<(), String> + 'a;
 
 impl RedbStore {
@@ -66,7 +66,7 @@ impl RedbStore {
             let overlay = Overlay::new(file::open_to_read(path)?);
             Ok(Database::builder().create_with_backend(overlay)?)
         };
-        // A database that has found damage is good for nothing else, so rows are read with another.
+        // A database that has found damage refuses further calls, so rows are read with another.
         let mut database = guarded(open).map_err(failed)?;
         match guarded(|| Ok(database.check_integrity()?)) {
             Ok(true) => {}
@@ -76,7 +76,7 @@ impl RedbStore {
         drop_guarded(database);
         let database = guarded(open).map_err(failed)?;
         let read = guarded(|| {
-            format::bring_up_to_date(&database, &name)?;
+            format::migrate(&database, &name)?;
             read_rows(&database, &name, check_value, &mut report)
         });
         drop_guarded(database);
@@ -91,7 +91,7 @@ impl RedbStore {
     }
 }
 
-/// What panicked once may panic again when it is dropped.
+/// A database that panicked may panic again when it is dropped.
 fn drop_guarded(database: Database) {
     let _ = guarded(|| {
         drop(database);

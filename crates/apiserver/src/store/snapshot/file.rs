@@ -2,8 +2,8 @@
 //!
 //! Magic, version and revision; then for each key a mark, the two lengths, three numbers, key and
 //! value; at the end another mark, how many keys there are and how many could not be read, and the
-//! SHA-256 of everything before it. Numbers are little-endian. A file without its end is refused, so
-//! a transfer that broke off is never taken for a backup.
+//! SHA-256 of everything before it. Numbers are little-endian. A file without its end is rejected,
+//! so an interrupted transfer is never mistaken for a backup.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -23,7 +23,7 @@ const HASH_BYTES: usize = 32;
 /// No value is longer; encryption makes them a little longer than a transaction may be.
 const MAX_VALUE: usize = 2 * MAX_TXN_BYTES;
 
-/// What a snapshot holds.
+/// The summary of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The revision that was read.
@@ -38,27 +38,27 @@ pub struct Summary {
     pub hash: String,
 }
 
-/// Why a file is not taken for a snapshot.
+/// Why a file is not a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// It cannot be read.
     #[error("the snapshot cannot be read")]
     Read(#[source] io::Error),
-    /// It is something else.
+    /// It is not a snapshot.
     #[error("the file is not a snapshot of Plimsoll")]
     NotASnapshot,
-    /// It is of a later version.
+    /// It has a newer version.
     #[error("the snapshot has format {0}, this program reads format {VERSION}")]
     Version(u32),
-    /// It has no end.
-    #[error("the snapshot is cut off: it was not written to its end")]
+    /// It is truncated.
+    #[error("the snapshot is truncated")]
     CutOff,
-    /// It is not what was written.
-    #[error("the snapshot is damaged: its content does not have the hash at its end")]
+    /// It is corrupt.
+    #[error("the snapshot is damaged: its checksum does not match")]
     Damaged,
 }
 
-/// Writes a snapshot.
+/// Encodes a snapshot.
 #[derive(Clone)]
 pub struct SnapshotEncoder {
     hash: Context,
@@ -75,7 +75,7 @@ impl std::fmt::Debug for SnapshotEncoder {
 }
 
 impl SnapshotEncoder {
-    /// Begins a snapshot; its first bytes.
+    /// Begins a snapshot; returns its first bytes.
     pub fn begin(revision: Revision) -> (Self, Bytes) {
         let mut out = BytesMut::with_capacity(20);
         out.put_slice(MAGIC);
@@ -90,7 +90,7 @@ impl SnapshotEncoder {
         (encoder, out.freeze())
     }
 
-    /// The bytes of more keys. Those that cannot be read are left out and counted.
+    /// The bytes of more keys. Keys that cannot be read are left out and counted.
     pub fn encode(&mut self, entries: &[SnapshotEntry]) -> Bytes {
         let mut out = BytesMut::new();
         for SnapshotEntry { entry, expires_at } in entries {
@@ -128,7 +128,8 @@ fn length(bytes: &Bytes) -> u32 {
     u32::try_from(bytes.len()).expect("transactions are far below 4 GiB")
 }
 
-/// Reads a snapshot key by key. What was read counts once [`Self::finish`] has found the end.
+/// Reads a snapshot key by key. The keys are valid only after [`Self::finish`] has verified the
+/// end.
 pub struct SnapshotReader<R> {
     input: R,
     hash: Context,
@@ -211,7 +212,7 @@ impl<R: Read> SnapshotReader<R> {
         }))
     }
 
-    /// Reads what is left, and checks the whole.
+    /// Reads the rest, and verifies the whole.
     pub fn finish(mut self) -> Result<Summary, SnapshotError> {
         while self.next_entry()?.is_some() {}
         let (keys, unreadable) = self.end.ok_or(SnapshotError::CutOff)?;
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_is_cut_off_or_changed_is_refused() {
+    fn truncated_or_changed_snapshot_is_rejected() {
         let file = file();
         let read = |bytes: &[u8]| SnapshotReader::open(bytes).and_then(SnapshotReader::finish);
         for end in 0..file.len() {

@@ -10,8 +10,8 @@ use super::{Entry, Error, Revision};
 
 pub use file::{SnapshotEncoder, SnapshotError, SnapshotReader, Summary};
 
-/// A restored store goes on this far behind the snapshot, so that no revision means two things:
-/// clients that have seen later ones, or any, have to list again. etcd's own advice is the same.
+/// A restored store continues this far behind the snapshot, so that no revision is used twice:
+/// clients that have seen any later one have to list again. etcd's documentation advises the same.
 pub const RESTORED_REVISION_GAP: Revision = 1_000_000_000;
 
 /// A key in a snapshot.
@@ -43,7 +43,7 @@ impl Snapshot {
     }
 }
 
-/// Where a snapshot is read from.
+/// The source of a snapshot.
 #[async_trait]
 pub(super) trait Rows: std::fmt::Debug + Send {
     async fn next_chunk(&mut self) -> Result<Option<Vec<SnapshotEntry>>, Error>;

@@ -1,6 +1,6 @@
-//! The roles and bindings that every cluster has.
+//! The default roles and bindings of every cluster.
 //!
-//! They are what upstream's v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy makes with its
+//! They are those of upstream's v1.36 plugin/pkg/auth/authorizer/rbac/bootstrappolicy with its
 //! default feature gates, kept as three small tables.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding};
@@ -11,10 +11,10 @@ const CLUSTER: &str = include_str!("cluster.policy");
 const CONTROLLERS: &str = include_str!("controllers.policy");
 const NAMESPACED: &str = include_str!("namespaced.policy");
 
-/// What a controller's role is called, before the controller's name.
+/// The prefix of controllers' roles.
 const CONTROLLER_PREFIX: &str = "system:controller:";
 
-/// The standard roles and bindings.
+/// The default roles and bindings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standard {
     /// Roles of the whole cluster.
@@ -38,7 +38,7 @@ impl Standard {
         standard
     }
 
-    /// Each controller's role is bound to the service account of the controller's name.
+    /// Each controller's role is bound to the service account of the same name.
     fn bind_controllers(&mut self) {
         for role in &self.cluster_roles {
             let name = role.metadata.name.as_deref().unwrap_or_default();
@@ -52,7 +52,8 @@ impl Standard {
     }
 }
 
-/// What every kubelet may do; the node authorizer narrows some of it down to the node's own.
+/// The permissions of every kubelet; the node authorizer restricts some of them to the node's own
+/// objects.
 pub fn node_rules() -> Vec<PolicyRule> {
     let roles = Standard::new().cluster_roles.into_iter();
     let mut node = roles.filter(|role| role.metadata.name.as_deref() == Some("system:node"));

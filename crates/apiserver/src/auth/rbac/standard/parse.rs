@@ -30,7 +30,7 @@ const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "upda
 
 /// A line of a table that does not follow the grammar.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line} of a standard policy table is wrong")]
+#[error("line {line} of a default policy table is invalid")]
 pub(super) struct WrongLine {
     line: usize,
 }
@@ -45,7 +45,7 @@ struct Heading<'a> {
     gathers: Vec<&'a str>,
 }
 
-/// Adds what the table says.
+/// Adds the contents of a table.
 pub(super) fn parse(table: &str, standard: &mut Standard) -> Result<(), WrongLine> {
     let mut lines = table.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
@@ -203,7 +203,7 @@ pub(super) fn account(namespace: &str, name: &str) -> Subject {
     }
 }
 
-/// A standard binding of a cluster role.
+/// A default binding of a cluster role.
 pub(super) fn cluster_role_binding(
     name: &str,
     role: &str,
@@ -238,7 +238,7 @@ fn metadata(name: &str, namespace: Option<&str>, part_of: &[&str]) -> ObjectMeta
     }
 }
 
-/// The label by which roles are put together into the one called `name`.
+/// The label that aggregates roles into the one called `name`.
 fn gathering_label(name: &str) -> (String, String) {
     (format!("{GROUP}/aggregate-to-{name}"), "true".to_owned())
 }

@@ -1,8 +1,8 @@
-//! The OpenAPI v2 document: everything in one, in protobuf.
+//! The OpenAPI v2 document: all kinds in one document, in protobuf.
 //!
-//! kubectl before 1.27 reads nothing else, and later ones still ask for it when v3 does not know a
+//! kubectl before 1.27 reads nothing else, and later ones fall back to it when v3 does not have a
 //! kind. They look up schemas by kind to check and merge manifests, and the PATCH operations to
-//! learn what the server can do without storing. That much is said here, and no more.
+//! detect support for dry runs. Only these are included.
 
 mod message;
 mod schema;
@@ -21,7 +21,7 @@ use message::{
     PathItem, QueryParameter, Schemas, extension,
 };
 
-/// What clients call the form of the document, today and before.
+/// The media types of the document, current and deprecated.
 pub const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",

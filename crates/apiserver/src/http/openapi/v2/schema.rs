@@ -42,7 +42,7 @@ pub(super) fn schema(of: &Value) -> Schema {
     }
 }
 
-/// Version 2 lets descriptions stand beside a reference, so nothing is wrapped there.
+/// Version 2 allows descriptions next to a reference, so nothing is wrapped there.
 fn reference(of: &Value) -> String {
     let wrapped = &of["allOf"][0]["$ref"];
     let target = of["$ref"].as_str().or(wrapped.as_str());
@@ -50,7 +50,7 @@ fn reference(of: &Value) -> String {
     name.map_or_else(String::new, |name| format!("#/definitions/{name}"))
 }
 
-/// Version 2 has no alternatives: what is a number or a text is called a text.
+/// Version 2 has no alternatives: a number or string is declared as a string.
 fn type_of(of: &Value) -> Option<String> {
     match of.get("oneOf") {
         Some(_) => Some("string".to_owned()),

@@ -21,7 +21,7 @@ fn property(schema: &Schema, name: &str) -> Schema {
 }
 
 #[test]
-fn kinds_are_found_by_their_tag() {
+fn schemas_are_tagged_with_their_kind() {
     let pod = definition("io.k8s.api.core.v1.Pod");
     let tag = pod
         .extensions
@@ -35,7 +35,7 @@ fn kinds_are_found_by_their_tag() {
 }
 
 #[test]
-fn lists_say_how_they_are_merged() {
+fn lists_have_merge_strategies() {
     let spec = definition("io.k8s.api.core.v1.PodSpec");
     let containers = property(&spec, "containers");
     let key = containers
@@ -58,7 +58,7 @@ fn quantities_are_texts() {
 }
 
 #[test]
-fn patches_may_be_tried_without_storing() {
+fn patches_support_dry_run() {
     let paths = read().paths.unwrap().path;
     let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
     let found = paths.into_iter().find(|item| item.name == path);

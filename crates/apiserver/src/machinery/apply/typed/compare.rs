@@ -1,4 +1,4 @@
-//! What changes from one object to another.
+//! Comparing two objects.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(in super::super) struct Comparison {
     pub(in super::super) added: FieldSet,
 }
 
-/// What happens to a field itself, whatever happens within.
+/// The change of a field itself, regardless of changes within.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     None,
@@ -31,7 +31,7 @@ pub(in super::super) fn compare(atom: Atom, left: &Value, right: &Value) -> Comp
     compare_at(atom, Some(left), Some(right)).1
 }
 
-/// What was found at a place: a change of the field itself, and those within.
+/// The result at a path: the change of the field itself, and those within.
 type Found = (Change, Comparison);
 
 fn is_nothing((change, within): &Found) -> bool {
@@ -72,7 +72,7 @@ fn compare_at(atom: Atom, left: Option<&Value>, right: Option<&Value>) -> Found 
 }
 
 impl Comparison {
-    /// Adds what was found at `element`.
+    /// Adds the result of `element`.
     fn put(&mut self, element: PathElement, (change, within): Found) {
         self.removed.put_within(&element, within.removed);
         self.modified.put_within(&element, within.modified);
@@ -86,7 +86,7 @@ impl Comparison {
     }
 }
 
-/// Items that share a key are compared as one: their number and all they hold.
+/// Items that share a key are compared as one: their number and contents.
 fn compare_items(atom: Atom, left: &[Value], right: &[Value], out: &mut Comparison) {
     let Some(inner) = atom.item() else { return };
     let (_, left) = group(atom, left);
@@ -100,7 +100,7 @@ fn compare_items(atom: Atom, left: &[Value], right: &[Value], out: &mut Comparis
             ([] | [_], [] | [_]) => compare_at(inner, first_left, first_right),
             ([] | [_], _) => {
                 let within = first_left.map(|left| compare_at(inner, Some(left), None).1);
-                // The single item is lost and many take its place.
+                // The single item is removed and several are added.
                 if first_left.is_some() {
                     out.removed.members.insert(element.clone());
                 }

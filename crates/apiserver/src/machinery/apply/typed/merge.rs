@@ -1,4 +1,4 @@
-//! Putting one object over another.
+//! Merging one object into another.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::atom::Atom;
 use super::super::path::PathElement;
 use super::{group, is_hollow, items_of, member_of, names_of};
 
-/// Puts `right` over `left`; nothing is removed. `None` where nothing is left.
+/// Merges `right` into `left`; nothing is removed. `None` if the result is empty.
 pub(in super::super) fn merge(
     atom: Atom,
     left: Option<&Value>,
@@ -34,7 +34,8 @@ pub(in super::super) fn merge(
     (!out.is_empty()).then_some(Value::Object(out))
 }
 
-/// Shared items stand in the right list's order; what only the left has keeps its place among them.
+/// Shared items are in the right list's order; those only in the left one keep their place among
+/// them.
 fn merge_items(atom: Atom, left: &[Value], right: &[Value]) -> Option<Value> {
     let inner = atom.item()?;
     let (left_order, left_groups) = group(atom, left);

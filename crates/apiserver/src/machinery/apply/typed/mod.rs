@@ -1,7 +1,7 @@
-//! Walking objects by their type: which fields they have, comparing, merging, removing.
+//! Walking objects by their type: listing fields, comparing, merging, removing.
 //!
-//! Matches v1.36 vendor/sigs.k8s.io/structured-merge-diff/v6/typed. The objects have been validated,
-//! so nothing here fails.
+//! Matches v1.36 vendor/sigs.k8s.io/structured-merge-diff/v6/typed. The objects have been
+//! validated, so nothing here fails.
 
 mod compare;
 mod merge;
@@ -19,7 +19,7 @@ pub(super) use compare::{Comparison, compare};
 pub(super) use merge::merge;
 pub(super) use remove::remove;
 
-/// The leaves and items that an object mentions.
+/// The leaves and items of an object.
 pub(super) fn fields_of(atom: Atom, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     if atom.is_leaf() {
@@ -74,7 +74,7 @@ pub(super) fn group(
     (order, groups)
 }
 
-/// Nothing, null, or a list or object that is empty.
+/// Absent, null, or an empty list or object.
 pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
@@ -95,7 +95,7 @@ pub(super) fn member_of<'a>(value: Option<&'a Value>, name: &str) -> Option<&'a 
     value.and_then(|value| value.get(name))
 }
 
-/// The names of both, each once: those on the left, then what only the right has.
+/// The names of both, each once: those of the left, then those only in the right.
 pub(super) fn names_of<'a>(
     left: Option<&'a Value>,
     right: Option<&'a Value>,
@@ -108,7 +108,7 @@ pub(super) fn names_of<'a>(
     left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
-/// A set made for an older table: what has become one owner's whole is owned as a whole.
+/// Adapts a set from an older table: what now has one owner is owned as a whole.
 pub(super) fn reconcile(atom: Atom, set: FieldSet) -> FieldSet {
     let mut out = FieldSet {
         members: set.members,

@@ -1,4 +1,4 @@
-//! Taking fields and items out of an object.
+//! Removing fields and items from an object.
 
 use serde_json::{Map, Value};
 
@@ -6,13 +6,13 @@ use super::super::atom::Atom;
 use super::super::path::PathElement;
 use super::super::set::FieldSet;
 
-/// The object without these fields and items; null where nothing is left.
+/// The object without these fields and items; null if the result is empty.
 pub(in super::super) fn remove(atom: Atom, value: &Value, gone: &FieldSet) -> Value {
     if let Atom::Scalar(_) = atom {
         return value.clone();
     }
     if atom.is_leaf() {
-        // Only called for what has members to be removed within; a leaf goes as a whole.
+        // Called only if there are members to remove within; a leaf is removed as a whole.
         return Value::Null;
     }
     match value {

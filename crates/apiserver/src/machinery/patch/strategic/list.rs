@@ -7,7 +7,7 @@ use super::map::is_same_type;
 use super::{DIRECTIVE, StrategicError, map, order};
 use crate::machinery::go::print;
 
-/// `$deleteFromPrimitiveList`: the items of `current` that `gone` does not name.
+/// `$deleteFromPrimitiveList`: the items of `current` that are not in `gone`.
 pub(super) fn delete_scalars(
     current: &[Value],
     gone: &[Value],
@@ -29,9 +29,9 @@ pub(super) fn delete_scalars(
 
 /// Merges `patch` into `original`.
 ///
-/// `original` is left as Go leaves the array behind it: items that `$patch: delete` takes out are
-/// shifted over, and new items land in the places this frees. `$setElementOrder` looks at that
-/// array afterwards, so its answer depends on it.
+/// `original` is left as Go leaves the array behind it: the items after one that `$patch: delete`
+/// removes are shifted over it, and new items are put into the places this frees.
+/// `$setElementOrder` uses that array afterwards, so its result depends on it.
 pub(super) fn merge(
     original: &mut [Value],
     patch: Vec<Value>,
@@ -59,7 +59,7 @@ pub(super) fn merge(
     }
     let patch = split_directives(patch, key)?;
     if patch.replaces {
-        // The patch's plain items are the list; there is nothing to merge into them.
+        // The patch's plain items are the result; there is nothing to merge into them.
         let items = patch.items;
         let (patched, others) = order::partition_objects(items.clone(), &[], key)?;
         return order::arrange(patched, others, &[], &items, key, true);
@@ -74,11 +74,11 @@ pub(super) fn merge(
     order::arrange(patched, others, &patch.items, &rest, key, true)
 }
 
-/// A patch list with its directives read.
+/// A patch list with its directives parsed.
 struct Split {
     /// Items without directives.
     items: Vec<Value>,
-    /// Merge key values that are to go.
+    /// Merge key values to delete.
     deletions: Vec<Value>,
     replaces: bool,
 }
@@ -114,7 +114,7 @@ fn split_directives(patch: Vec<Value>, key: &str) -> Result<Split, StrategicErro
     Ok(split)
 }
 
-/// `element_type` has made sure that all items are objects.
+/// `element_type` has verified that all items are objects.
 fn as_object(item: &Value) -> &Map<String, Value> {
     item.as_object()
         .expect("all items are of one type, objects")
@@ -136,7 +136,7 @@ fn delete_matching(
     Ok(())
 }
 
-/// Merges each item into its namesake, or appends it.
+/// Merges each item into the one with the same key, or appends it.
 fn merge_objects(
     array: &mut [Value],
     live: usize,
@@ -211,7 +211,7 @@ pub(super) fn element_type<'a>(
     )))
 }
 
-/// Drops what stands twice. The last item moves into the gap, which the ordering afterwards mends.
+/// Removes duplicates. The last item moves into the gap, which the later ordering corrects.
 fn deduplicate(mut items: Vec<Value>) -> Vec<Value> {
     let mut index = 0;
     while index < items.len() {

@@ -1,18 +1,18 @@
-//! What the table says of a field in the patch.
+//! Looking up a patch's fields in the table.
 
 use plimsoll_core::problem::quoted;
 
 use super::StrategicError;
 use crate::machinery::schema::{Patch, Shape, StructId, Type, schema};
 
-/// Where in the object a merge is: a struct, or a type that has no fields.
+/// The type at a merge's location: a struct, or a type that has no fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
     Struct(StructId),
     Other(&'a Type),
 }
 
-/// A field found: where merging goes on, and how.
+/// A field: the location where merging continues, and the strategy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) place: Place<'static>,
@@ -31,7 +31,7 @@ impl Place<'static> {
         }
     }
 
-    /// Go's word for the type of place.
+    /// Go's word for the kind of type.
     pub(super) fn go_kind(self) -> &'static str {
         match self {
             Place::Struct(_) => "struct",
@@ -61,7 +61,7 @@ impl Place<'static> {
         Ok((&field.ty, &field.patch))
     }
 
-    /// The field `key` that both sides give an object for.
+    /// The field `key` that is an object on both sides.
     pub(super) fn object_field(self, key: &str) -> Result<Found, StrategicError> {
         let (ty, patch) = self.field(key)?;
         Ok(Found {
@@ -70,7 +70,7 @@ impl Place<'static> {
         })
     }
 
-    /// The field `key` that both sides give a list for; the place is that of an item.
+    /// The field `key` that is a list on both sides; the location is that of an item.
     pub(super) fn list_field(self, key: &str) -> Result<Found, StrategicError> {
         let (ty, patch) = self.field(key)?;
         let place = match &ty.shape {
@@ -80,7 +80,7 @@ impl Place<'static> {
                 _ => Place::of_type(inner),
             },
             _ => {
-                // Upstream prints the kind of what holds the field.
+                // Upstream prints the kind of the parent.
                 return Err(StrategicError::Other(format!(
                     "expected slice or array type, but got: {}",
                     self.go_kind()

@@ -1,11 +1,11 @@
 //! Strategic merge patches: merge patches that know which lists are merged, and by which key.
 //!
 //! Matches v1.36 apimachinery/pkg/util/strategicpatch. A patch may carry directives: `$patch`
-//! (`delete`, `replace`) in an object or list item, `$retainKeys`, `$deleteFromPrimitiveList/<list>`
-//! and `$setElementOrder/<list>`.
+//! (`delete`, `replace`) in an object or list item, `$retainKeys`,
+//! `$deleteFromPrimitiveList/<list>` and `$setElementOrder/<list>`.
 //!
 //! Reading order: `map` (objects), `list` (lists), `order` (where each item of a merged list goes),
-//! `lookup` (what the table says of a field).
+//! `lookup` (fields in the table).
 
 mod list;
 mod lookup;
@@ -25,13 +25,13 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 
-/// Why a patch cannot be merged. Upstream answers differently by variant.
+/// Why a patch cannot be merged. Upstream responds differently by variant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StrategicError {
     /// `$deleteFromPrimitiveList` without the list's name.
     #[error("invalid patch format of primitive list")]
     PrimitiveList,
-    /// `$retainKeys` is no list or leaves out a key that the patch sets.
+    /// `$retainKeys` is not a list or leaves out a key that the patch sets.
     #[error("invalid patch format of retainKeys")]
     RetainKeys,
     /// `$setElementOrder` without the list's name.
@@ -40,7 +40,7 @@ pub enum StrategicError {
     /// A list to be merged holds lists.
     #[error("lists of lists are not supported")]
     ListOfLists,
-    /// Anything that upstream has no name for.
+    /// An error without a name in upstream.
     #[error("{0}")]
     Other(String),
 }
@@ -61,7 +61,7 @@ impl StrategicError {
     fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> StrategicError {
         let directive = match directive {
             Value::String(text) => text.clone(),
-            // Go's %s of something that is no text.
+            // Go's %s of something other than a string.
             other => format!("%!s({}={})", print::type_of(other), print::sprint(other)),
         };
         let patch = print::sprint(&Value::Object(patch.clone()));
@@ -83,7 +83,7 @@ const MAP_TYPE: &str = "map[string]interface {}";
 /// The same for a list.
 const LIST_TYPE: &str = "[]interface {}";
 
-/// Takes out what carries a `$patch`; `None` if that is the value itself.
+/// Removes values with a `$patch`; `None` if that is the value itself.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -99,7 +99,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// Takes null members out of all objects within.
+/// Removes null members of all objects within.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

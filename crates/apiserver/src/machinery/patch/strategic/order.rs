@@ -1,8 +1,8 @@
-//! Where each item of a merged list goes.
+//! The order of items in a merged list.
 //!
 //! Items that the patch (or `$setElementOrder`) names keep that order; items that only the server
 //! has keep theirs. The server's are put between the patch's by the order of the live list: each
-//! before the first of the patch's that the live list has behind it.
+//! before the first of the patch's that comes after it in the live list.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use crate::machinery::go::print;
 type Object = Map<String, Value>;
 type Items = Vec<Value>;
 
-/// Merges the lists that have a `$setElementOrder` and takes them out of the patch.
+/// Merges the lists that have a `$setElementOrder` and removes the directives from the patch.
 pub(super) fn merge_ordered_lists(
     original: &mut Object,
     patch: &mut Object,
@@ -82,7 +82,7 @@ fn merge_ordered(
     arrange(named, others, order, &live, key, holds_objects).map(Some)
 }
 
-/// The patch's items must stand in the order list, in its order.
+/// The patch's items must be in the order list, in its order.
 fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), StrategicError> {
     if order.is_empty() || patch.is_empty() {
         return Ok(());
@@ -133,12 +133,12 @@ fn merge_key_of<'a>(item: &'a Value, key: &str) -> Result<&'a Value, StrategicEr
     }
 }
 
-/// Splits into what `by` has and what it has not.
+/// Splits into values that `by` contains and others.
 pub(super) fn partition_scalars(items: Items, by: &[Value]) -> (Items, Items) {
     items.into_iter().partition(|item| by.contains(item))
 }
 
-/// The same for objects that are told apart by `key`.
+/// The same for objects that `key` identifies.
 pub(super) fn partition_objects(
     items: Items,
     by: &[Value],
@@ -185,8 +185,8 @@ pub(super) fn arrange(
     Ok(out)
 }
 
-/// Items with `$patch: delete` go last. What the order does not name goes first, as in Go, whose
-/// comparison says "less" for those.
+/// Items with `$patch: delete` go last. Items that the order does not name go first, as in Go,
+/// whose comparison says "less" for those.
 fn sort_by_order(
     items: Items,
     order: &[Value],

@@ -27,18 +27,18 @@ fn new_items_go_before_existing_ones() {
 }
 
 #[test]
-fn places_freed_by_deletions_count_in_the_order() {
+fn slots_freed_by_deletions_affect_the_order() {
     let patch = json!({"spec": {
         "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
         "containers": [{"name": "c"}, {"name": "b", "$patch": "delete"}],
     }});
-    // Go's array is x, a, c after the deletion and the addition, so x stands before c.
+    // Go's array is x, a, c after the deletion and the addition, so x comes before c.
     let merged = merge("Pod", containers(&["x", "b", "a"]), patch);
     assert_eq!(merged, Ok(containers(&["x", "c", "a"])));
 }
 
 #[test]
-fn the_order_list_must_name_what_the_patch_has() {
+fn order_list_must_contain_the_items_of_the_patch() {
     let patch = json!({"metadata": {"$setElementOrder/finalizers": ["a"], "finalizers": ["b"]}});
     let merged = merge("Pod", json!({}), json!({"metadata": {}}));
     assert_eq!(merged, Ok(json!({"metadata": {}})));
@@ -89,7 +89,7 @@ fn lists_in_merged_lists_are_refused() {
 }
 
 #[test]
-fn unknown_objects_on_both_sides_are_refused() {
+fn untyped_objects_on_both_sides_are_rejected() {
     let original = json!({"spec": {"colour": {"a": 1}}});
     let patch = json!({"spec": {"colour": {"b": 2}}});
     assert_eq!(
@@ -99,7 +99,7 @@ fn unknown_objects_on_both_sides_are_refused() {
 }
 
 #[test]
-fn an_order_that_is_no_list_is_refused() {
+fn order_that_is_not_a_list_is_rejected() {
     let patch = json!({"spec": {"$setElementOrder/containers": "a"}});
     assert_eq!(
         merge("Pod", containers(&["a"]), patch),
@@ -108,7 +108,7 @@ fn an_order_that_is_no_list_is_refused() {
 }
 
 #[test]
-fn lists_without_a_strategy_are_replaced_with_all_they_hold() {
+fn lists_without_a_strategy_are_replaced() {
     let original = json!({"spec": {"tolerations": [{"key": "a"}]}});
     let patch = json!({"spec": {"tolerations": [{"key": "b", "$patch": "delete", "value": null}]}});
     assert_eq!(merge("Pod", original, patch.clone()), Ok(patch));

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Roles, bindings and service accounts.
 
 use super::super::column::{AGE, Column, NAME};
 use super::super::printer::{Printer, Row, row};

@@ -1,4 +1,4 @@
-//! Jobs, and what starts them.
+//! Jobs and CronJobs.
 
 use super::super::age::human_duration;
 use super::super::column::{AGE, CONTAINERS, Column, IMAGES, NAME};

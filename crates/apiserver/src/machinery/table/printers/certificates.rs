@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_shows_what_became_of_it() {
+    fn csr_row_shows_its_condition() {
         let mut csr = json!({
             "metadata": {"name": "csr-1", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"username": "alice", "expirationSeconds": 3600},

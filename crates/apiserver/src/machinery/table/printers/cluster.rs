@@ -1,4 +1,4 @@
-//! What governs the cluster: namespaces, quotas, priorities, budgets, leases.
+//! Cluster policies: namespaces, quotas, priorities, budgets, leases.
 
 use super::super::column::{AGE, Column, NAME};
 use super::super::printer::{Printer, Row, row};

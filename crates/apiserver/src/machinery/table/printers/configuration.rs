@@ -1,4 +1,4 @@
-//! What pods are configured with.
+//! ConfigMaps and Secrets.
 
 use super::super::column::{AGE, Column, NAME};
 use super::super::printer::{Printer, row};

@@ -30,7 +30,7 @@ fn event(event: View<'_>) -> Row {
     let count = event
         .integer("/count")
         .max(event.integer("/deprecatedCount"));
-    // Events of today are counted in a series, or stand for one occurrence.
+    // Current events are counted in a series, or mean one occurrence.
     let mut count = if count == 0 { 1 } else { count };
     if let Some(series) = event.at("/series") {
         last = series.time("/lastObservedTime");

@@ -1,4 +1,4 @@
-//! The printers, by topic. Where upstream's defaults would have filled a field, its absence is
+//! The printers, by topic. A missing field that upstream would have defaulted is
 //! printed as the default.
 
 mod access;

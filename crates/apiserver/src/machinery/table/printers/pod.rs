@@ -70,7 +70,7 @@ fn pod(pod: View<'_>) -> Row {
     row
 }
 
-/// Containers, and init containers that keep running beside them.
+/// Containers and sidecars.
 fn total_containers(pod: View<'_>) -> usize {
     let sidecars = pod.items("/spec/initContainers").filter(|c| is_sidecar(*c));
     pod.items("/spec/containers").len() + sidecars.count()
@@ -90,7 +90,7 @@ fn readiness_gates(pod: View<'_>) -> String {
     format!("{}/{total}", open.count())
 }
 
-/// Restarts, and when the last of them ended what was running before.
+/// Restarts, and when the last restarted container had terminated.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -115,12 +115,12 @@ impl Restarts {
     }
 }
 
-/// What is known of a pod after some of its containers have been looked at.
+/// The state of a pod while its containers are visited.
 struct Summary {
     ready: usize,
     reason: String,
     restarts: Restarts,
-    /// The part of the restarts that init containers beside the others have.
+    /// The restarts of sidecars.
     sidecar_restarts: Restarts,
 }
 
@@ -145,7 +145,7 @@ impl Summary {
         }
     }
 
-    /// Looks at init containers up to the first that has not come through; whether there is one.
+    /// Visits init containers up to the first unfinished one; returns whether there is one.
     fn add_init_containers(&mut self, pod: View<'_>) -> bool {
         for (index, status) in pod.items("/status/initContainerStatuses").enumerate() {
             self.restarts.add(status);
@@ -176,7 +176,7 @@ impl Summary {
         false
     }
 
-    /// Looks at the containers proper; the restarts of finished init containers no longer count.
+    /// Visits the regular containers; the restarts of finished init containers no longer count.
     fn add_containers(&mut self, pod: View<'_>) {
         self.restarts = self.sidecar_restarts;
         let mut has_running = false;
@@ -199,7 +199,7 @@ impl Summary {
         if self.reason != "Completed" {
             return;
         }
-        // One container is done, but the pod is not while others still run.
+        // One container has completed, but the pod has not while others still run.
         let is_ready = pod
             .items("/status/conditions")
             .any(|c| c.text("/type") == "Ready" && c.text("/status") == "True");
@@ -213,7 +213,7 @@ impl Summary {
     }
 }
 
-/// Why a container ended.
+/// Why a container terminated.
 fn termination(state: View<'_>) -> String {
     match (state.text("/reason"), state.integer("/signal")) {
         ("", 0) => format!("ExitCode:{}", state.integer("/exitCode")),

@@ -1,4 +1,4 @@
-//! Devices and claims on them.
+//! Devices and resource claims.
 
 use super::super::column::{AGE, Column, NAME};
 use super::super::printer::{Printer, row};

@@ -1,4 +1,4 @@
-//! Volumes, and what provides them.
+//! Volumes, claims and storage classes.
 
 use super::super::column::{AGE, Column, NAME};
 use super::super::printer::{Printer, Row, row};
@@ -66,7 +66,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Printer = Printer {
 
 fn persistent_volume_claim(claim: View<'_>) -> Row {
     let volume = claim.text("/spec/volumeName");
-    // What an unbound claim would get is not known.
+    // The capacity of an unbound claim is unknown.
     let (capacity, modes) = match volume {
         "" => Default::default(),
         _ => (
@@ -95,7 +95,7 @@ fn phase<'a>(object: View<'a>) -> &'a str {
     }
 }
 
-/// The annotation is older than the field and counts more, even when it is empty.
+/// The annotation is older than the field and wins, even when it is empty.
 fn storage_class<'a>(object: View<'a>) -> &'a str {
     let annotation = object.at("/metadata/annotations/volume.beta.kubernetes.io~1storage-class");
     annotation.map_or_else(

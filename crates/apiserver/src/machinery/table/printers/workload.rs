@@ -1,4 +1,4 @@
-//! What keeps pods running: sets and deployments.
+//! Workloads: sets and deployments.
 
 use plimsoll_core::object::selector::LabelSelector;
 
@@ -149,7 +149,7 @@ pub(super) const DEPLOYMENT: Printer = Printer {
 
 fn deployment(object: View<'_>) -> Row {
     let (names, images) = object.containers(TEMPLATE);
-    // Unlike elsewhere, an empty selector is shown as nothing and a bad one as invalid.
+    // Unlike elsewhere, an empty selector is shown as nothing and an invalid one as invalid.
     let selector = match object.api_selector("/spec/selector") {
         Ok(selector) => LabelSelector::from_api(selector.as_ref()).ok(),
         Err(_) => None,

@@ -38,7 +38,7 @@ fn created(csr: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_request_needs_a_signature_a_signer_and_usages() {
+fn csr_needs_a_signature_a_signer_and_usages() {
     assert_eq!(created(&csr()), NOTHING);
     let mut wrong = csr();
     wrong["spec"] = json!({
@@ -85,7 +85,7 @@ fn updated(new: &Value, old: &Value, part: Part) -> Vec<String> {
 }
 
 #[test]
-fn approval_and_certificate_are_set_on_their_own_paths_only() {
+fn approval_and_certificate_are_set_through_their_subresources() {
     let mut old = csr();
     old["metadata"]["resourceVersion"] = json!("1");
     let mut approved = old.clone();
@@ -121,7 +121,7 @@ fn approval_and_certificate_are_set_on_their_own_paths_only() {
 }
 
 #[test]
-fn a_request_is_not_both_approved_and_denied() {
+fn csr_cannot_be_approved_and_denied() {
     let old = csr();
     let mut new = old.clone();
     new["status"]["conditions"] = json!([

@@ -1,4 +1,4 @@
-//! Claims of devices.
+//! ResourceClaims.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ pub(in super::super) fn validate_claim_update(
     }
 }
 
-/// What is allocated stays; the rest of a status is its controllers' to get right.
+/// An allocation is immutable; the controllers are responsible for the rest of a status.
 pub(in super::super) fn validate_claim_status_update(
     new: &ResourceClaim,
     old: &ResourceClaim,

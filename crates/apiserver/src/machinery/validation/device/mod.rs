@@ -1,6 +1,6 @@
-//! Kinds of the resource group: claims of devices, classes of them, and what nodes offer.
+//! Kinds of the resource group: ResourceClaims, DeviceClasses and ResourceSlices.
 //!
-//! CEL expressions are checked for their length only; whoever evaluates them finds out whether they
+//! CEL expressions are checked for their length only; the scheduler finds out whether they
 //! compile. Matches v1.36 pkg/apis/resource/validation/validation.go for the rest.
 
 mod claim;
@@ -60,7 +60,7 @@ fn check_class(spec: &DeviceClassSpec, problems: &mut Problems) {
     );
 }
 
-/// Checks each item, or none if there are too many.
+/// Validates each item, or none if there are too many.
 fn check_each<T>(
     items: &[T],
     most: usize,
@@ -76,7 +76,7 @@ fn check_each<T>(
     }
 }
 
-/// Refuses names that stand twice, unless there are so many that nobody looks.
+/// Rejects duplicate names, unless there are too many items.
 fn check_unique<'a>(
     names: impl ExactSizeIterator<Item = &'a str>,
     most: usize,
@@ -134,7 +134,7 @@ fn check_configuration(
     }
 }
 
-/// A name that may have a domain before it.
+/// A name with an optional domain.
 fn check_qualified_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {

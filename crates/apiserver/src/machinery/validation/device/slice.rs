@@ -1,4 +1,4 @@
-//! What nodes offer.
+//! ResourceSlices.
 
 use k8s_openapi::api::resource::v1::{Device, ResourceSlice, ResourceSliceSpec};
 
@@ -103,7 +103,7 @@ fn check_pool(spec: &ResourceSliceSpec, path: &Path<'_>, problems: &mut Problems
     }
 }
 
-/// The nodes that can use the devices, said in one of four ways.
+/// The nodes that can use the devices, in one of four forms.
 fn check_place(spec: &ResourceSliceSpec, path: &Path<'_>, problems: &mut Problems) {
     let mut given = Vec::new();
     let name_path = path.child("nodeName");

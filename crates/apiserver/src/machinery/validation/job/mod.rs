@@ -59,7 +59,7 @@ fn is_indexed(spec: &JobSpec) -> bool {
     text(&spec.completion_mode) == "Indexed"
 }
 
-/// Unless the selector is the caller's, it has been made from the job's identity.
+/// Unless the selector is manual, it was generated from the job's uid.
 fn check_generated_selector(job: &Job, spec: &JobSpec, problems: &mut Problems) {
     let Some(labels) = spec
         .selector

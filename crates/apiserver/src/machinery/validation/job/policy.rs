@@ -1,4 +1,4 @@
-//! When pods of a job count as failed, and when enough have succeeded.
+//! Pod failure policies and success policies of jobs.
 
 use std::collections::BTreeSet;
 
@@ -205,7 +205,7 @@ fn check_success_rule(
     }
 }
 
-/// How many indexes a text such as `0,2-4` names.
+/// The number of indexes in a text such as `0,2-4`.
 pub(super) fn count_indexes(text: &str, completions: i32) -> Result<i64, String> {
     let mut last: Option<i64> = None;
     let mut total = 0;

@@ -1,4 +1,4 @@
-//! What a controller may say about a job.
+//! Job status updates.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn is_true(status: &JobStatus, condition: &str) -> bool {
         .any(|c| c.type_ == condition && c.status == "True")
 }
 
-/// What a controller may say about a job.
+/// Validates a job's status.
 pub(super) fn check_status(new: &Job, old: &Job, problems: &mut Problems) {
     let spec = new.spec.clone().unwrap_or_default();
     let (status, old) = (

@@ -1,4 +1,4 @@
-//! What an update may change about a job.
+//! Job updates.
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Affinity, PodSpec, PodTemplateSpec};
@@ -75,7 +75,7 @@ fn check_completions(spec: &JobSpec, old: &JobSpec, path: &Path<'_>, problems: &
     }
 }
 
-/// A job that is suspended may still be told where its pods go and what they need.
+/// The scheduling constraints and resources of a suspended job may still change.
 fn check_template_update(
     spec: &JobSpec,
     old_spec: &JobSpec,

@@ -1,4 +1,4 @@
-//! Where a pod wants to be: node selectors, affinity, spread.
+//! Scheduling constraints of a pod: node selectors, affinity, spread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,7 @@ fn check_node_affinity(affinity: &NodeAffinity, path: &Path<'_>, problems: &mut 
     }
 }
 
-/// Whether the values of a node selector must be such as labels have.
+/// Whether the values of a node selector must be valid label values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     Labels,
@@ -208,10 +208,10 @@ fn check_pod_term(term: &PodAffinityTerm, path: &Path<'_>, problems: &mut Proble
     check_key(&term.topology_key, &topology, problems);
 }
 
-/// Keys whose values are taken from the pod must not also stand in the selector by hand.
+/// Keys whose values are taken from the pod must not also be in the selector explicitly.
 ///
-/// They have been merged into the selector by then, so a key counts as doubled when an expression
-/// is the second thing said about it.
+/// They have been merged into the selector by then, so a key counts as duplicate if an expression
+/// is the second one with it.
 fn check_label_keys(
     keys: &[String],
     mismatch: &[String],
@@ -315,7 +315,7 @@ fn check_min_domains(
     }
 }
 
-/// What an update of a gated pod may do to its node selector: add to it.
+/// An update of a gated pod may only add to its node selector.
 pub(super) fn check_node_selector_additions(
     new: Option<&BTreeMap<String, String>>,
     old: Option<&BTreeMap<String, String>>,
@@ -330,7 +330,7 @@ pub(super) fn check_node_selector_additions(
     }
 }
 
-/// What an update of a gated pod may do to its node affinity: narrow the terms it has.
+/// An update of a gated pod may only narrow the terms of its node affinity.
 pub(super) fn check_node_affinity_additions(
     new: Option<&NodeAffinity>,
     old: Option<&NodeAffinity>,

@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods.
+//! Annotations of pods that the API defines.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const APP_ARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/"
 
 type Annotations = BTreeMap<String, String>;
 
-/// `path` is where the annotations stand.
+/// `path` is that of the annotations.
 pub(super) fn check(
     annotations: Option<&Annotations>,
     spec: &PodSpec,
@@ -67,7 +67,7 @@ pub(super) fn check(
     }
 }
 
-/// A number as upstream insists on it: no plus, no leading zeros.
+/// A number in upstream's strict format: no plus, no leading zeros.
 fn is_deletion_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let has_odd_start = text.starts_with('+') || (digits.len() > 1 && digits.starts_with('0'));
@@ -106,7 +106,7 @@ fn check_app_armor(
     }
 }
 
-/// Some annotations cannot change once the pod exists.
+/// Some annotations are immutable.
 pub(super) fn check_update(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
     let empty = Annotations::new();
     let before = old.metadata.annotations.as_ref().unwrap_or(&empty);
@@ -142,7 +142,7 @@ pub(super) fn check_update(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut
     }
 }
 
-/// What annotations and fields say about seccomp and AppArmor must agree.
+/// Annotations and fields for seccomp and AppArmor must agree.
 pub(super) fn check_against_fields(
     meta: Option<&ObjectMeta>,
     spec: &PodSpec,

@@ -1,4 +1,4 @@
-//! Containers of all three sorts.
+//! Containers, init containers and ephemeral containers.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const ONLY_FOR_SIDECARS: &str = "may not be set for init containers without restartPolicy=Always";
 const NOT_FOR_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
 
-/// The most rules of a container, and the most exit codes of one of them.
+/// The maximum of a container's restart rules, and of the exit codes of one of them.
 const MAX_RESTART_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
@@ -133,7 +133,7 @@ impl SpecCheck<'_> {
         }
     }
 
-    /// What holds for every sort of container.
+    /// The rules for every type of container.
     fn check_common(
         &self,
         container: &Container,
@@ -352,7 +352,7 @@ fn check_port_number(port: i32, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// No two containers of the list may want the same port of the node.
+/// No two containers of the list may use the same host port.
 fn check_host_ports(containers: &[Container], path: &Path<'_>, problems: &mut Problems) {
     let mut taken = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
@@ -371,7 +371,7 @@ fn check_host_ports(containers: &[Container], path: &Path<'_>, problems: &mut Pr
     }
 }
 
-/// What holds in pods and not in templates of pods.
+/// The rules for pods that templates of pods do not have.
 pub(super) fn check_only_for_pod(container: &Container, path: &Path<'_>, problems: &mut Problems) {
     let image = text(&container.image);
     if image.trim() != image {
@@ -380,7 +380,7 @@ pub(super) fn check_only_for_pod(container: &Container, path: &Path<'_>, problem
     }
 }
 
-/// An ephemeral container only helps to look around.
+/// Ephemeral containers are for debugging only.
 fn check_ephemeral_fields(container: &Container, path: &Path<'_>, problems: &mut Problems) {
     let resources = container.resources.clone().unwrap_or_default();
     for (field, is_set) in [

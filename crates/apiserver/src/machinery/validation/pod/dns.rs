@@ -1,4 +1,4 @@
-//! Names and addresses of a pod.
+//! DNS settings and host aliases of a pod.
 
 use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSpec};
 

@@ -64,7 +64,7 @@ fn check_value_from(variable: &EnvVar, path: &Path<'_>, problems: &mut Problems)
     if let Some(resource) = &from.resource_field_ref {
         sources += 1;
         let path = path.child("resourceFieldRef");
-        check_resource_field_ref(resource, Whose::Own, &path, problems);
+        check_resource_field_ref(resource, ContainerScope::Own, &path, problems);
     }
     if let Some(key) = &from.config_map_key_ref {
         sources += 1;
@@ -118,7 +118,7 @@ fn check_file_key_ref(key: &FileKeySelector, path: &Path<'_>, problems: &mut Pro
     }
 }
 
-/// Both sources of one entry are checked, and what is wrong with their number is said about the
+/// Both sources of one entry are checked, and errors about their number are reported for the
 /// list as a whole.
 fn check_env_from(source: &EnvFromSource, list: &Path<'_>, index: usize, problems: &mut Problems) {
     let path = list.index(index);
@@ -225,25 +225,25 @@ fn split_subscript(label: &str) -> Option<(&str, &str)> {
     (!field.is_empty()).then_some((field, key))
 }
 
-/// Whose resources a reference means.
+/// The container whose resources a reference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// The container's own.
+pub(super) enum ContainerScope {
+    /// The container itself.
     Own,
-    /// Those of a container that has to be named.
+    /// A container that has to be named.
     Named,
 }
 
 pub(super) fn check_resource_field_ref(
     field: &ResourceFieldSelector,
-    whose: Whose,
+    whose: ContainerScope,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
     let resource = field.resource.as_str();
     let is_huge_pages =
         resource.starts_with("requests.hugepages-") || resource.starts_with("limits.hugepages-");
-    if whose == Whose::Named && text(&field.container_name).is_empty() {
+    if whose == ContainerScope::Named && text(&field.container_name).is_empty() {
         problems.required(&path.child("containerName"), "");
     } else if resource.is_empty() {
         problems.required(&path.child("resource"), "");

@@ -1,5 +1,5 @@
-//! Volumes of particular storage systems, most of which no kubelet mounts any more. The API still
-//! takes them, so it still checks them.
+//! Volumes of specific storage systems, most of which kubelets no longer mount. The API still
+//! accepts them, so it still validates them.
 
 use k8s_openapi::api::core::v1::{
     AzureDiskVolumeSource, FCVolumeSource, ISCSIVolumeSource, QuobyteVolumeSource, Volume,

@@ -1,8 +1,8 @@
 //! Pods, and the pod specs in templates.
 //!
-//! Matches v1.36 pkg/apis/core/validation/validation.go, `ValidatePodSpec` and what is around it,
-//! in its order. Reading order: this file (the spec as a whole), `containers` and what they consist
-//! of (`env`, `mounts`, `probes`, `security`, `windows`), `volumes` (`projected`, `legacy_volumes`),
+//! Matches v1.36 pkg/apis/core/validation/validation.go, `ValidatePodSpec` and the functions around
+//! it, in its order. Reading order: this file (the spec as a whole), `containers` and their parts
+//! (`env`, `mounts`, `probes`, `security`, `windows`), `volumes` (`projected`, `legacy_volumes`),
 //! `affinity`, `tolerations`, `dns`, `annotations`, then `update`, `resize` and `status`.
 
 mod affinity;
@@ -73,7 +73,7 @@ pub(super) fn validate(pod: &Pod, rules: Rules, problems: &mut Problems) {
     annotations::check_against_fields(Some(&pod.metadata), spec, &path, problems);
 }
 
-/// What new and changed pods have in common.
+/// The rules for new and updated pods.
 fn check_metadata_and_spec(pod: &Pod, rules: Rules, problems: &mut Problems) {
     metadata::check(
         &pod.metadata,
@@ -102,7 +102,7 @@ fn check_metadata_and_spec(pod: &Pod, rules: Rules, problems: &mut Problems) {
     }
 }
 
-/// A pod without a service account has nobody's token.
+/// A pod without a service account has no token.
 fn check_no_tokens(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     let volumes = path.child("volumes");
     for (index, volume) in spec.volumes.iter().flatten().enumerate() {
@@ -122,7 +122,7 @@ fn check_no_tokens(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// The template of a workload's pods; `path` is where it stands.
+/// The template of a workload's pods, at `path`.
 pub(super) fn check_template(
     template: &PodTemplateSpec,
     rules: Rules,
@@ -168,7 +168,7 @@ pub(super) fn check_template_annotations(
     annotations::check(given, spec, &path, problems);
 }
 
-/// A spec under check, with what several of its parts need to know.
+/// A spec under validation, with values that several parts need.
 struct SpecCheck<'a> {
     spec: &'a PodSpec,
     /// The parsed form of the spec.
@@ -201,7 +201,7 @@ fn check_spec(
     let claims = spec.resource_claims.as_deref().unwrap_or_default();
     let check = SpecCheck {
         spec,
-        // Malformed quantities have been refused by the decoder.
+        // Malformed quantities have been rejected by the decoder.
         view: PodView::from_spec(spec).unwrap_or_default(),
         volumes,
         claim_names: claims
@@ -243,7 +243,7 @@ fn check_spec(
     check_env_files(spec, path, problems);
 }
 
-/// Policies and everything that decides where the pod runs.
+/// Policies and scheduling constraints.
 fn check_placement(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     problems.required_one_of(
         &path.child("restartPolicy"),
@@ -362,7 +362,7 @@ fn check_scheduling_group(spec: &PodSpec, path: &Path<'_>, problems: &mut Proble
     }
 }
 
-/// On the node's network a container's port is the node's port.
+/// With the host network a container's port is the host's port.
 fn check_host_network_ports(
     spec: &PodSpec,
     is_pod: bool,
@@ -448,7 +448,7 @@ fn check_claim_source(claim: &PodResourceClaim, path: &Path<'_>, problems: &mut 
     }
 }
 
-/// Variables that come from files need a volume that is an empty directory.
+/// Environment files need a volume that is an empty directory.
 fn check_env_files(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     visit_containers(spec, path, |container, path| {
         let env = path.child("env");

@@ -1,4 +1,4 @@
-//! Where containers find their volumes.
+//! Volume mounts and devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::super::path::Path;
 use super::super::problems::Problems;
 use super::super::text;
 
-/// The volumes that mounts may name.
+/// The volumes that mounts may refer to.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Volume>;
 
 pub(super) fn check(
@@ -71,7 +71,7 @@ fn check_mounts(
     }
 }
 
-/// Some problems are upstream's of the list, some of the item.
+/// Upstream reports some problems for the list, some for the item.
 fn check_sub_paths(mount: &VolumeMount, list: &Path<'_>, item: &Path<'_>, problems: &mut Problems) {
     let (sub_path, expression) = (text(&mount.sub_path), text(&mount.sub_path_expr));
     if !sub_path.is_empty() {

@@ -51,7 +51,7 @@ fn check_probe(probe: &Probe, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// `grace` is how long the pod has to stop, `os` what it runs on.
+/// `grace` is the termination grace period, `os` the operating system of the pod.
 pub(super) fn check_lifecycle(
     lifecycle: &Lifecycle,
     grace: Option<i64>,
@@ -101,7 +101,7 @@ fn linux_signals() -> Vec<String> {
     signals
 }
 
-/// What is run, of which exactly one must be given.
+/// The handler, of which exactly one must be set.
 struct Handler<'a> {
     exec: Option<&'a ExecAction>,
     http_get: Option<&'a HTTPGetAction>,

@@ -12,7 +12,7 @@ use super::super::path::Path;
 use super::super::problems::{Problems, json};
 use super::super::signer::{self, check_signer_name};
 use super::super::{selector, text};
-use super::env::{Whose, check_field_ref, check_resource_field_ref};
+use super::env::{ContainerScope, check_field_ref, check_resource_field_ref};
 use super::volumes::{check_key_to_path, check_mode};
 
 const VOLUME_FIELDS: [&str; 5] = [
@@ -51,7 +51,7 @@ pub(super) fn check_downward_file(
         }
         (None, Some(resource)) => {
             let path = path.child("resourceFieldRef");
-            check_resource_field_ref(resource, Whose::Named, &path, problems);
+            check_resource_field_ref(resource, ContainerScope::Named, &path, problems);
         }
         (None, None) => {
             problems.required(path, "one of fieldRef and resourceFieldRef is required");
@@ -72,14 +72,14 @@ pub(super) fn check(projected: &ProjectedVolumeSource, path: &Path<'_>, problems
     }
 }
 
-/// The files that earlier sources provide. Conflicts are reported about the volume as a whole.
+/// The files of earlier sources. Conflicts are reported for the volume as a whole.
 struct TakenPaths<'a> {
     taken: BTreeSet<&'a str>,
     volume: &'a Path<'a>,
 }
 
 impl<'a> TakenPaths<'a> {
-    /// `shown` is what upstream blames: the path, or the object that provides it.
+    /// `shown` is the value in upstream's error: the path, or the object that provides it.
     fn take(&mut self, file: &'a str, shown: &str, problems: &mut Problems) {
         if !self.taken.insert(file) {
             problems.invalid(self.volume, shown, "conflicting duplicate paths");
@@ -147,7 +147,7 @@ fn check_source<'a>(
     }
 }
 
-/// What is wrong with the token's path is upstream's problem of the volume.
+/// Upstream reports errors of the token's path for the volume.
 fn check_token(
     token: &ServiceAccountTokenProjection,
     volume: &Path<'_>,

@@ -1,4 +1,4 @@
-//! What a resize may change about a pod: the cpu and memory of its containers.
+//! Pod resize: the cpu and memory of its containers.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(in super::super) fn validate_resize(
         return;
     }
     check_nothing_removed(new_spec, old_spec, &path, problems);
-    put_back_containers(&mut munged, old_spec, &path, problems);
+    restore_containers(&mut munged, old_spec, &path, problems);
     if problems.is_empty() && munged != *old_spec {
         problems.forbidden(&path, ONLY_CPU_AND_MEMORY);
     }
@@ -64,7 +64,7 @@ fn check_qos(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
         return;
     };
     if before.qos_class() != after.compute_qos_class() {
-        // Shown is the class in the status, which a resize does not touch.
+        // The error shows the class in the status, which a resize does not change.
         let shown = new
             .status
             .as_ref()
@@ -74,7 +74,7 @@ fn check_qos(new: &Pod, old: &Pod, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// The first running container tells whether its node reports resources.
+/// The first running container shows whether its node reports resources.
 fn is_supported_by_node(old: &Pod) -> bool {
     let statuses = old
         .status
@@ -120,7 +120,7 @@ fn check_pod_level(
     }
     munged.resources = munged.resources.take().and_then(|mut after| {
         let before = old.resources.clone().unwrap_or_default();
-        put_back_lists(&mut after, &before);
+        restore_lists(&mut after, &before);
         let is_empty = after == ResourceRequirements::default();
         (old.resources.is_some() || !is_empty).then_some(after)
     });
@@ -193,15 +193,15 @@ fn is_any_removed(new: &Option<List>, old: &Option<List>) -> bool {
     !old.iter().flatten().all(|(name, _)| has(name))
 }
 
-/// Puts the cpu and memory of all containers back; what still differs may not have changed.
-fn put_back_containers(
+/// Restores the cpu and memory of all containers; everything else must be unchanged.
+fn restore_containers(
     munged: &mut PodSpec,
     old: &PodSpec,
     path: &Path<'_>,
     problems: &mut Problems,
 ) {
     for (container, old) in munged.containers.iter_mut().zip(&old.containers) {
-        put_back(container, old);
+        restore(container, old);
         if container != old {
             problems.forbidden(path, ONLY_CPU_AND_MEMORY);
         }
@@ -216,7 +216,7 @@ fn put_back_containers(
         .enumerate();
     for (index, (container, old)) in init {
         let is_changed = container != old;
-        put_back(container, old);
+        restore(container, old);
         let path = list.index(index);
         if container != old {
             let detail = "only cpu and memory resources for init or sidecar containers are mutable";
@@ -234,17 +234,17 @@ fn put_back_containers(
     }
 }
 
-fn put_back(container: &mut Container, old: &Container) {
+fn restore(container: &mut Container, old: &Container) {
     let before = requirements(old);
     let mut after = requirements(container);
-    put_back_lists(&mut after, &before);
-    // Upstream loses the claims here, so that pods which have some cannot be resized.
+    restore_lists(&mut after, &before);
+    // Upstream loses the claims here, so pods with claims cannot be resized.
     after.claims = None;
     let is_absent = old.resources.is_none() && after == ResourceRequirements::default();
     container.resources = (!is_absent).then_some(after);
 }
 
-fn put_back_lists(resources: &mut ResourceRequirements, old: &ResourceRequirements) {
+fn restore_lists(resources: &mut ResourceRequirements, old: &ResourceRequirements) {
     for (list, old) in [
         (&mut resources.requests, &old.requests),
         (&mut resources.limits, &old.limits),

@@ -76,7 +76,7 @@ pub(super) fn check_container(
     );
 }
 
-/// A whole security context as upstream shows it.
+/// A whole security context in upstream's format.
 fn shown(context: &SecurityContext) -> impl serde::Serialize {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "PascalCase")]
@@ -132,7 +132,7 @@ fn check_id(id: Option<i64>, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
-/// `path` is where the pod's security context stands.
+/// `path` is that of the pod's security context.
 pub(super) fn check_pod(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     let Some(context) = &spec.security_context else {
         return;
@@ -310,7 +310,7 @@ fn check_app_armor(profile: Option<&AppArmorProfile>, path: &Path<'_>, problems:
     }
 }
 
-/// What user namespaces rule out. Matches v1.36 `validateHostUsers`.
+/// The fields that user namespaces exclude. Matches v1.36 `validateHostUsers`.
 pub(super) fn check_host_users(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     const DETAIL: &str = "when `hostUsers` is false";
     if spec.host_users != Some(false) {
@@ -348,7 +348,7 @@ pub(super) fn check_linux(spec: &PodSpec, path: &Path<'_>, problems: &mut Proble
     });
 }
 
-/// Whether the text of an annotation and the profile in the field say the same.
+/// Whether the text of an annotation and the profile in the field agree.
 pub(super) fn check_seccomp_match(
     annotation: &str,
     profile: &SeccompProfile,

@@ -1,4 +1,4 @@
-//! What a kubelet or scheduler may say about a pod.
+//! Pod status updates.
 
 use std::collections::BTreeSet;
 
@@ -91,7 +91,7 @@ fn check_nomination(
     }
 }
 
-/// A container that has ended stays ended unless it is one to be started again.
+/// A terminated container stays terminated unless its restart policy allows a restart.
 fn check_transitions(
     new: &PodStatus,
     old: &PodStatus,

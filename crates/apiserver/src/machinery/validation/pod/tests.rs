@@ -22,7 +22,7 @@ fn problems(spec: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_small_pod_is_fine() {
+fn minimal_pod_is_valid() {
     assert_eq!(
         problems(json!({"containers": [{"name": "a", "image": "n"}]})),
         [""; 0]
@@ -30,7 +30,7 @@ fn a_small_pod_is_fine() {
 }
 
 #[test]
-fn mounts_name_volumes_that_are_there() {
+fn mounts_must_name_existing_volumes() {
     let spec = json!({
         "containers": [{"name": "a", "image": "n", "volumeMounts": [
             {"name": "gone", "mountPath": "/a"}, {"name": "v", "mountPath": "/a"},
@@ -59,7 +59,7 @@ fn a_volume_has_one_source() {
 }
 
 #[test]
-fn ephemeral_containers_come_later() {
+fn ephemeral_containers_are_rejected_on_create() {
     let spec = json!({
         "containers": [{"name": "a", "image": "n"}],
         "ephemeralContainers": [{"name": "a", "image": "n", "ports": [{"containerPort": 1}]}],
@@ -89,7 +89,7 @@ fn probes_have_one_handler() {
 }
 
 #[test]
-fn a_terminated_container_stays_so() {
+fn terminated_container_stays_terminated() {
     let mut old =
         pod(json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "n"}]}));
     old.metadata.resource_version = Some("1".to_owned());

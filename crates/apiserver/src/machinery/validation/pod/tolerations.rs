@@ -51,7 +51,7 @@ fn check_one(toleration: &Toleration, path: &Path<'_>, problems: &mut Problems) 
             problems.invalid(&operator_path, value, detail);
         }
         "Exists" => {}
-        // Comparisons are behind a feature gate that is off, but known.
+        // The comparison operators are behind a feature gate that is off, but known.
         "Lt" | "Gt" => {
             problems.not_supported(&operator_path, operator, &["Equal", "Exists", "Lt", "Gt"]);
         }
@@ -62,7 +62,7 @@ fn check_one(toleration: &Toleration, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-/// An update keeps what was tolerated, for how long apart, and may add to it.
+/// An update keeps the tolerations, except their seconds, and may add to them.
 pub(super) fn check_only_added(
     new: &[Toleration],
     old: &[Toleration],

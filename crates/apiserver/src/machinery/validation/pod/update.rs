@@ -1,4 +1,4 @@
-//! What an update may change about a pod: little.
+//! Pod updates: few fields are mutable.
 
 use k8s_openapi::api::core::v1::{Affinity, Container, Pod, PodSchedulingGate, PodSpec};
 use plimsoll_core::problem::quoted;
@@ -58,7 +58,7 @@ fn init_containers(spec: &PodSpec) -> &[Container] {
     spec.init_containers.as_deref().unwrap_or_default()
 }
 
-/// Whether the containers are as many as before, without which nothing else can be compared.
+/// Whether the number of containers is unchanged, without which nothing else can be compared.
 fn check_containers(
     new: &[Container],
     old: &[Container],
@@ -78,7 +78,7 @@ fn check_containers(
     true
 }
 
-/// A deadline can come nearer, and not go away. Whether the rest is to be checked.
+/// A deadline may be reduced, but not removed. Returns whether to check the rest.
 fn check_deadline(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Problems) -> bool {
     let path = path.child("activeDeadlineSeconds");
     match (new.active_deadline_seconds, old.active_deadline_seconds) {
@@ -116,7 +116,7 @@ fn check_gates(new: &PodSpec, old: &PodSpec, list: &Path<'_>, problems: &mut Pro
     }
 }
 
-/// Everything that may change is put back to what it was; the rest must then be the same.
+/// Mutable fields are restored; everything else must be unchanged.
 fn check_rest(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     let mut munged = new.clone();
     let init = munged
@@ -147,7 +147,7 @@ fn check_rest(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Prob
         .as_ref()
         .is_some_and(|gates| !gates.is_empty())
     {
-        put_back_placement(&mut munged, old, path, problems);
+        restore_scheduling(&mut munged, old, path, problems);
     }
     if munged != *old {
         let changed = changed_fields(&munged, old);
@@ -155,8 +155,8 @@ fn check_rest(new: &PodSpec, old: &PodSpec, path: &Path<'_>, problems: &mut Prob
     }
 }
 
-/// A pod that waits for its gates may still be told where to go, more narrowly than before.
-fn put_back_placement(
+/// The scheduling constraints of a gated pod may still be narrowed.
+fn restore_scheduling(
     munged: &mut PodSpec,
     old: &PodSpec,
     path: &Path<'_>,
@@ -194,7 +194,7 @@ fn put_back_placement(
     munged.affinity = (!is_empty || old.affinity.is_some()).then_some(restored);
 }
 
-/// The paths of what differs, one per line, for a person who wonders what was changed.
+/// The paths of the differences, one per line, for people.
 fn changed_fields(new: &PodSpec, old: &PodSpec) -> String {
     let as_value = |spec: &PodSpec| serde_json::to_value(spec).unwrap_or_default();
     let mut lines = Vec::new();

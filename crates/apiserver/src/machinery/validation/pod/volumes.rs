@@ -33,7 +33,7 @@ const HOST_PATH_TYPES: [&str; 8] = [
 ];
 const MODE_RULE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// Checks the volumes and returns those that mounts may name.
+/// Validates the volumes and returns those that mounts may refer to.
 pub(super) fn check<'a>(
     volumes: &'a [Volume],
     meta: Option<&ObjectMeta>,
@@ -78,13 +78,13 @@ pub(super) fn check<'a>(
     usable
 }
 
-/// What checks a source; the path is the volume's.
+/// The check of a source; the path is the volume's.
 pub(super) type Check<'a> = Box<dyn Fn(&Path<'_>, &mut Problems) + 'a>;
 
-/// A source that is given, with the name that upstream reports it by if it is not the only one.
+/// A source that is set, with its name in upstream's errors if it is not the only one.
 pub(super) type Source<'a> = Option<(&'static str, Check<'a>)>;
 
-/// Turns a source into its check.
+/// Converts a source to its check.
 pub(super) fn source<'a, T>(
     name: &'static str,
     source: Option<&'a T>,
@@ -93,7 +93,7 @@ pub(super) fn source<'a, T>(
     source_at(name, name, source, check)
 }
 
-/// As [`source`], for those whose field is called otherwise than upstream reports it.
+/// As [`source`], for fields with another name in upstream's errors.
 pub(super) fn source_at<'a, T>(
     name: &'static str,
     field: &'static str,
@@ -120,7 +120,7 @@ fn check_source(
     }
 }
 
-/// Checks the sources of something else than a pod and says how many there are.
+/// Validates the sources of an object other than a pod and returns their number.
 pub(in super::super) fn check_sources(
     volume: &Volume,
     path: &Path<'_>,
@@ -129,7 +129,7 @@ pub(in super::super) fn check_sources(
     check_first(volume, sources(volume, None, false), path, problems)
 }
 
-/// Checks the first source and refuses the others; says how many there are.
+/// Validates the first source and rejects the others; returns their number.
 fn check_first(
     volume: &Volume,
     sources: Vec<Source<'_>>,
@@ -151,7 +151,7 @@ fn check_first(
     count
 }
 
-/// All sources that are given, in upstream's order.
+/// All sources that are set, in upstream's order.
 fn sources<'a>(volume: &'a Volume, pod_name: Option<&'a str>, is_pod: bool) -> Vec<Source<'a>> {
     let mut sources = vec![
         source(
@@ -324,7 +324,7 @@ fn check_claim_template(source: &EphemeralVolumeSource, path: &Path<'_>, problem
     claim::check_spec(&template.spec, &path.child("spec"), problems);
 }
 
-/// Everything else about the claim is the controller's to say.
+/// The controller validates the rest of the claim.
 fn check_only_labels_and_annotations(meta: &ObjectMeta, path: &Path<'_>, problems: &mut Problems) {
     for (field, is_set) in [
         ("name", meta.name.is_some()),

@@ -1,4 +1,4 @@
-//! What only Windows pods have, and what they may not have.
+//! Fields of Windows pods, and fields that they must not have.
 
 use k8s_openapi::api::core::v1::{PodSpec, WindowsSecurityContextOptions};
 
@@ -107,7 +107,7 @@ fn is_dns_name(domain: &str) -> bool {
     })
 }
 
-/// Either all containers run on the host itself, or none does.
+/// Either all containers are host process containers, or none is.
 pub(super) fn check_host_process(
     spec: &PodSpec,
     rules: Rules,
@@ -152,7 +152,7 @@ pub(super) fn check_host_process(
     }
 }
 
-/// What a Windows pod may not have. Matches v1.36 `validateWindows`.
+/// Fields that a Windows pod must not have. Matches v1.36 `validateWindows`.
 pub(super) fn check_windows(spec: &PodSpec, path: &Path<'_>, problems: &mut Problems) {
     let context_path = path.child("securityContext");
     if let Some(context) = &spec.security_context {

@@ -16,8 +16,8 @@ fn list(values: &Option<Vec<String>>) -> &[String] {
     values.as_deref().unwrap_or_default()
 }
 
-/// What upstream checks before it hands out addresses, and so before all else. Says whether to go
-/// on.
+/// Upstream's checks before it allocates addresses, and so before all others. Returns whether to
+/// continue.
 pub(super) fn check_before_allocation(
     spec: &ServiceSpec,
     old: Option<&ServiceSpec>,
@@ -138,7 +138,7 @@ fn check_families(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-/// Addresses from outside of the cluster.
+/// External addresses.
 pub(super) fn check_external(
     spec: &ServiceSpec,
     old: Option<&ServiceSpec>,
@@ -157,7 +157,7 @@ pub(super) fn check_external(
     }
 }
 
-/// Addresses and families stay, but a second one may come and go.
+/// Addresses and families are immutable, but a second one may be added and removed.
 pub(super) fn check_update(spec: &ServiceSpec, old: &ServiceSpec, problems: &mut Problems) {
     if is(spec, "ExternalName") || is(old, "ExternalName") {
         return;
@@ -197,14 +197,14 @@ pub(super) fn check_update(spec: &ServiceSpec, old: &ServiceSpec, problems: &mut
     }
 }
 
-/// Which item upstream blames for a change.
+/// The item in upstream's error about a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChangedAt {
     Own,
     First,
 }
 
-/// Lists of the same length are the same; of others the first items are.
+/// Lists of the same length are equal; otherwise their first items are.
 fn check_kept(
     new: &[String],
     old: &[String],

@@ -1,7 +1,7 @@
 //! Services.
 //!
 //! Matches v1.36 pkg/apis/core/validation/validation.go, `ValidateService*`. A port for health
-//! checks is not asked for, because nobody hands one out.
+//! checks is not required, because none is allocated.
 
 mod addresses;
 mod traffic;
@@ -111,7 +111,7 @@ fn is(spec: &ServiceSpec, service_type: &str) -> bool {
     text(&spec.type_) == service_type
 }
 
-/// Whether clients talk to the pods themselves.
+/// Whether the service is headless.
 fn is_headless(spec: &ServiceSpec) -> bool {
     spec.cluster_ips
         .as_deref()
@@ -142,7 +142,7 @@ fn check(service: &Service, spec: &ServiceSpec, old: Option<&Service>, problems:
     traffic::check(service, spec, old, &path, problems);
 }
 
-/// Two annotations of the same meaning agree.
+/// Two annotations with the same meaning must agree.
 fn check_topology(service: &Service, problems: &mut Problems) {
     let annotation = |key: &str| service.metadata.annotations.as_ref()?.get(key);
     if let (Some(hints), Some(mode)) = (annotation(TOPOLOGY_HINTS), annotation(TOPOLOGY_MODE))
@@ -228,7 +228,7 @@ fn check_port<'a>(
     }
 }
 
-/// Ports of nodes belong to some types only, and no port stands twice.
+/// Node ports are for some types only, and must be unique.
 fn check_port_numbers(
     spec: &ServiceSpec,
     ports: &[ServicePort],

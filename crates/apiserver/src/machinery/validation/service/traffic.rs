@@ -1,4 +1,4 @@
-//! Where a service's traffic comes from and goes to.
+//! Traffic policies and load balancer settings of a service.
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use plimsoll_core::object::syntax::check_label_key;
@@ -16,7 +16,7 @@ const POLICIES: [&str; 2] = ["Cluster", "Local"];
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const MAX_AFFINITY_SECONDS: i32 = 86_400;
 
-/// Whether a client keeps its pod.
+/// The session affinity.
 pub(super) fn check_affinity(spec: &ServiceSpec, path: &Path<'_>, problems: &mut Problems) {
     let affinity = text(&spec.session_affinity);
     let affinity_path = path.child("sessionAffinity");
@@ -118,7 +118,7 @@ fn check_source_ranges(
     }
 }
 
-/// Who implements the load balancer.
+/// The load balancer class.
 pub(super) fn check_class(spec: &ServiceSpec, problems: &mut Problems) {
     let Some(class) = &spec.load_balancer_class else {
         return;
@@ -132,7 +132,7 @@ pub(super) fn check_class(spec: &ServiceSpec, problems: &mut Problems) {
     }
 }
 
-/// The port for health checks stays as long as there are any.
+/// The health check port is immutable as long as health checks are needed.
 pub(super) fn check_update(spec: &ServiceSpec, old: &ServiceSpec, problems: &mut Problems) {
     let is_changed = spec.health_check_node_port != old.health_check_node_port;
     if has_health_check(spec) && has_health_check(old) && is_changed {

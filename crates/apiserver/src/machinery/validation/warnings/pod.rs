@@ -20,7 +20,7 @@ const SECCOMP_FIELD: &str = "non-functional in v1.27+; use the \"seccompProfile\
 
 const NULL_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Labels of nodes that have a successor, with what upstream says about them.
+/// Deprecated node labels, with upstream's messages.
 const DEPRECATED_LABELS: [(&str, &str); 8] = [
     (
         "beta.kubernetes.io/arch",
@@ -70,22 +70,22 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
 
 /// Whether the spec is a pod's own or a template's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum SpecOwner {
     Pod,
     Template,
 }
 
-/// Warnings about a template that stands at `path`.
+/// Warnings about a template at `path`.
 pub(super) fn template_warnings(template: &PodTemplateSpec, path: &Path<'_>) -> Vec<String> {
     let spec = template.spec.clone().unwrap_or_default();
-    warnings(&spec, template.metadata.as_ref(), Of::Template, path)
+    warnings(&spec, template.metadata.as_ref(), SpecOwner::Template, path)
 }
 
-/// Warnings about the spec of the pod or template that stands at `root`.
+/// Warnings about the spec of the pod or template at `root`.
 pub(super) fn warnings(
     spec: &PodSpec,
     meta: Option<&ObjectMeta>,
-    of: Of,
+    of: SpecOwner,
     root: &Path<'_>,
 ) -> Vec<String> {
     let path = root.child("spec");
@@ -287,7 +287,7 @@ fn container_annotations(
     spec: &PodSpec,
     container: &Container,
     annotations: &BTreeMap<String, String>,
-    of: Of,
+    of: SpecOwner,
     path: &Path<'_>,
     warnings: &mut Vec<String>,
 ) {
@@ -309,7 +309,7 @@ fn container_annotations(
         "container.apparmor.security.beta.kubernetes.io/{}",
         container.name
     );
-    if of == Of::Template
+    if of == SpecOwner::Template
         && own.is_none()
         && let Some(annotation) = annotations.get(&key)
     {
@@ -342,7 +342,7 @@ fn container_amounts(container: &Container, path: &Path<'_>, warnings: &mut Vec<
     }
 }
 
-/// A variable that is given twice hides the first unless the second builds on it.
+/// A duplicate variable hides the first one unless the second refers to it.
 fn hidden_variables(container: &Container, path: &Path<'_>, warnings: &mut Vec<String>) {
     let list = path.child("env");
     let mut seen = BTreeSet::new();
@@ -408,7 +408,7 @@ fn ports(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// A port as Go prints a struct.
+/// A port in the format of Go's structs.
 fn shown_port(port: &ContainerPort) -> String {
     format!(
         "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",
@@ -420,7 +420,7 @@ fn shown_port(port: &ContainerPort) -> String {
     )
 }
 
-/// How two entries for the same container port stand to each other, if it is worth a warning.
+/// The relation of two entries for the same container port, if it is worth a warning.
 fn port_relation(port: &ContainerPort, other: &ContainerPort) -> Option<&'static str> {
     let (a, b) = (
         port.host_port.unwrap_or_default(),

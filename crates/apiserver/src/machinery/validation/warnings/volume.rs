@@ -67,7 +67,7 @@ pub(super) fn volumes(spec: &PodSpec, path: &Path<'_>, warnings: &mut Vec<String
     }
 }
 
-/// A file of a volume and where it comes from.
+/// A file of a volume and its source.
 #[derive(Clone, PartialEq, Eq)]
 struct FileOf {
     path: String,

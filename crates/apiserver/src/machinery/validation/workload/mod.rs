@@ -1,7 +1,7 @@
 //! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers.
 //!
 //! Matches v1.36 pkg/apis/apps/validation/validation.go. API types cannot tell a missing selector
-//! from an empty one, so callers say which it is.
+//! from an empty one, so callers pass which it is.
 
 mod daemon_set;
 mod deployment;
@@ -30,7 +30,7 @@ pub(super) use replication_controller::{
 };
 pub(super) use stateful_set::{validate_stateful_set, validate_stateful_set_update};
 
-/// Whether the object has a selector at all.
+/// Whether the object has a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selector {
     Given,
@@ -198,7 +198,7 @@ fn percentage(value: &IntOrString) -> Option<i64> {
     }
 }
 
-/// The number, of a percentage or by itself; a text that is neither counts as what it begins with.
+/// The number, of a percentage or plain; for a text that is neither, its leading number.
 fn amount(value: &IntOrString) -> i64 {
     match (percentage(value), value) {
         (Some(percentage), _) => percentage,

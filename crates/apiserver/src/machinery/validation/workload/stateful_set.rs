@@ -27,7 +27,7 @@ pub(in super::super) fn validate_stateful_set(
     check_stateful_set_spec(&spec, given, IsNew::Yes, rules, &path, problems);
 }
 
-/// Whether parts that cannot change are checked.
+/// Whether immutable fields are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsNew {
     Yes,
@@ -195,7 +195,7 @@ fn check_stateful_strategy(spec: &StatefulSetSpec, path: &Path<'_>, problems: &m
     }
 }
 
-/// The template as the controller will use it: with the claims as volumes, and names of its own.
+/// The template as the controller will use it: with the claims as volumes, and generated names.
 fn effective_template(spec: &StatefulSetSpec) -> PodTemplateSpec {
     let mut template = spec.template.clone();
     let pod = template.spec.get_or_insert_default();

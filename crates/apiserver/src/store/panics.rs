@@ -1,5 +1,5 @@
-//! The database panics where a page of its file holds what it never writes. That is an error of the
-//! file, not of the program.
+//! The database panics if a page of its file is corrupt. That is an error of the file, not a bug of
+//! the program.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -9,17 +9,17 @@ thread_local! {
     static CATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread is caught and becomes an error of the store: a panic hook need not
-/// report it.
+/// Whether a panic of this thread is caught and becomes an error of the store: a panic hook need
+/// not report it.
 pub fn catches_panics() -> bool {
     CATCHES.get()
 }
 
 /// Runs something that may panic on a damaged file.
 ///
-/// What it leaves behind is only used again if the database still agrees: the store opens the file
-/// anew after a failed write, and every later call is caught as well.
-pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+/// Its state after a panic is only used again if the database still agrees: the store reopens the
+/// file after a failed write, and every later call is caught as well.
+pub(super) fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     let outer = CATCHES.replace(true);
     let result = catch_unwind(AssertUnwindSafe(run));
     CATCHES.set(outer);
@@ -44,11 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_and_is_known_to_be_one() {
-        assert_eq!(caught(|| 1), Ok(1));
-        let nested = caught(|| {
+    fn panic_becomes_an_error_and_is_marked_as_caught() {
+        assert_eq!(catch_panic(|| 1), Ok(1));
+        let nested = catch_panic(|| {
             assert!(catches_panics());
-            let inner = caught(|| -> u8 { panic!("a page") });
+            let inner = catch_panic(|| -> u8 { panic!("a page") });
             assert_eq!(inner, Err("a page".to_owned()));
             catches_panics()
         });

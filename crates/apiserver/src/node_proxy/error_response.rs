@@ -1,4 +1,4 @@
-//! Answers that do not come from a node.
+//! Responses of the API server in place of a node's.
 
 use http::{Response, StatusCode, header};
 use plimsoll_core::problem::{Problem, quoted};
@@ -7,11 +7,11 @@ use crate::body::{Body, full};
 use crate::kinds;
 use crate::status::{Details, Status};
 
-/// Why a request is not handed on. In a box, as it is much larger than what it stands in for.
-pub type Refusal = Box<Status>;
+/// Why a request is not forwarded. Boxed, as it is much larger than the results around it.
+pub type ErrorResponse = Box<Status>;
 
-/// The status as an answer.
-pub(super) fn refusal(status: &Status) -> Response<Body> {
+/// The status as a response.
+pub(super) fn status_response(status: &Status) -> Response<Body> {
     let mut answer = Response::new(full(status.to_json().to_string()));
     *answer.status_mut() =
         StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -20,38 +20,38 @@ pub(super) fn refusal(status: &Status) -> Response<Body> {
     answer
 }
 
-/// 400: the request makes no sense.
-pub(super) fn bad_request(message: impl Into<String>) -> Refusal {
+/// 400: the request is invalid.
+pub(super) fn bad_request(message: impl Into<String>) -> ErrorResponse {
     Box::new(Status::bad_request(message))
 }
 
-/// 500 without a reason: an error that upstream hands on as it is.
-pub(super) fn unexpected(message: impl Into<String>) -> Refusal {
+/// 500 without a reason: an error that upstream passes through.
+pub(super) fn unexpected(message: impl Into<String>) -> ErrorResponse {
     Box::new(Status::unexpected(message))
 }
 
-/// 503: a server on a node does not answer.
-pub(super) fn unreachable(error: &str) -> Refusal {
+/// 503: a server on a node does not respond.
+pub(super) fn unreachable(error: &str) -> ErrorResponse {
     let message = format!("error trying to reach service: {error}");
     Box::new(Status::service_unavailable(message))
 }
 
-/// 404: the pod's node is gone.
-pub(super) fn no_such_node(name: &str) -> Refusal {
+/// 404: the pod's node does not exist.
+pub(super) fn no_such_node(name: &str) -> ErrorResponse {
     let nodes = kinds::by_resource("", "v1", "nodes").expect("nodes are served");
     Box::new(Status::not_found(nodes, name))
 }
 
-/// 422: log options that contradict themselves.
-pub(super) fn invalid_log_options(pod: &str, problems: &[Problem]) -> Refusal {
+/// 422: contradictory log options.
+pub(super) fn invalid_log_options(pod: &str, problems: &[Problem]) -> ErrorResponse {
     Box::new(Status::invalid_kind("", "PodLogOptions", pod, problems))
 }
 
-/// How a node's refusal to show logs is told.
+/// How a node's error response to a log request is reported.
 ///
 /// Matches v1.36 apiserver/pkg/registry/generic/rest/response_checker.go and
 /// apimachinery/pkg/api/errors/errors.go `NewGenericServerResponse`.
-pub(super) fn of_log_response(code: u16, text: &str, pod: &str) -> Refusal {
+pub(super) fn of_log_response(code: u16, text: &str, pod: &str) -> ErrorResponse {
     match code {
         500 => return Box::new(Status::internal_error(text)),
         400 => return bad_request(text),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nodes_refusal_keeps_its_code() {
+    fn node_error_keeps_its_status_code() {
         let missing = of_log_response(404, "pod does not exist", "web");
         assert_eq!(
             missing.message,

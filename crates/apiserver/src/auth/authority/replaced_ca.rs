@@ -1,9 +1,9 @@
-//! The authority that signed everything, servers and clients, in earlier versions.
+//! The CA that signed all certificates, servers' and clients', in earlier versions.
 //!
-//! Clients trust its certificate, so that it goes on signing what this server shows. What it signed
-//! for clients and nodes has to stay good until all of that has ended; what it signs from then on
-//! must not count as a client's. Its certificate is kept a second time, in `former-ca.crt`, from
-//! when it was replaced until when the last of what it signed has ended.
+//! Clients trust its certificate, so it still signs the server certificate. Certificates that it
+//! signed for clients and nodes stay valid until they expire; certificates that it signs from then
+//! on must not count as clients' certificates. Its certificate is kept a second time, in
+//! `former-ca.crt`, from its replacement until the last certificate it signed has expired.
 
 use std::path::Path;
 
@@ -17,22 +17,22 @@ use super::file::{read_if_exists, write_public};
 use super::leaf::validity_of;
 use super::{AuthorityError, DAY_SECONDS, LEAF_DAYS, seconds};
 
-/// An authority that has been replaced.
+/// A CA that has been replaced.
 #[derive(Debug)]
-pub(super) struct Former {
+pub(super) struct ReplacedCa {
     certificate_pem: String,
-    /// What begins later was not signed by it in its time, in seconds since 1970.
+    /// The time of its replacement, in seconds since 1970: later certificates do not count.
     replaced: i64,
 }
 
-impl Former {
-    /// What was kept, as long as it matters; noted down where the directory `is_earlier`.
+impl ReplacedCa {
+    /// The kept certificate, as long as it is needed; created if the directory `is_earlier`.
     pub(super) fn open(
         directory: &Path,
         server: &Ca,
         is_earlier: bool,
         now: Timestamp,
-    ) -> Result<Option<Former>, AuthorityError> {
+    ) -> Result<Option<ReplacedCa>, AuthorityError> {
         let path = directory.join("former-ca.crt");
         let certificate_pem = match read_if_exists(&path)? {
             Some(pem) => pem,
@@ -55,7 +55,7 @@ impl Former {
                 what: "certificate",
             });
         };
-        Ok((seconds(now) <= validity.end).then_some(Former {
+        Ok((seconds(now) <= validity.end).then_some(ReplacedCa {
             certificate_pem,
             replaced: validity.start,
         }))
@@ -66,7 +66,7 @@ impl Former {
         &self.certificate_pem
     }
 
-    /// Whether it has signed the certificate (DER) before it was replaced.
+    /// Whether it signed the certificate (DER) before it was replaced.
     pub(super) fn has_signed(&self, der: &[u8]) -> bool {
         let check = || {
             let (_, leaf) = X509Certificate::from_der(der).ok()?;

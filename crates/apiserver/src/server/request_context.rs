@@ -1,5 +1,5 @@
-//! A request as it is told of: what it asks for, how long it may take, how it is counted and noted
-//! down.
+//! The context of a request: its target, its timeout, and what metrics and the audit log record
+//! about it.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use crate::http::query::{ListOptions, Query};
 use crate::kinds;
 use crate::status::Status;
 
-/// How long a request may take that is neither a watch nor a stream.
+/// The timeout of a request that is neither a watch nor a stream.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which server of a cluster counts.
+/// Any server of a cluster has this address.
 const COMPONENT: &str = "apiserver";
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// The parts of objects that are connections.
+/// The subresources that are streams.
 pub(super) fn is_connection(subresource: &str) -> bool {
     matches!(
         subresource,
@@ -37,8 +37,8 @@ pub(super) fn is_connection(subresource: &str) -> bool {
     )
 }
 
-/// A request on its way.
-pub(super) struct Journey {
+/// A request in progress.
+pub(super) struct RequestContext {
     pub(super) method: Method,
     pub(super) uri: String,
     pub(super) route: Route,
@@ -47,21 +47,21 @@ pub(super) struct Journey {
     pub(super) now: Timestamp,
     pub(super) audit_id: String,
     pub(super) annotations: Annotations,
-    /// Who asks, once that is known.
+    /// The user, once authenticated.
     pub(super) actor: Option<User>,
-    /// The user they act for, once that is allowed.
+    /// The impersonated user, once allowed.
     pub(super) impersonated: Option<User>,
-    /// Where the request comes from, if not from this process.
+    /// The source of the request; `None` for one from this process.
     pub(super) address: Option<IpAddr>,
-    /// How much of it is noted down, if anything is.
+    /// The audit level, if the request is recorded.
     pub(super) verdict: Option<Verdict>,
-    /// What the authorizers decided and why, as far as that is noted down.
+    /// The authorization decision and its reason, if they are recorded.
     pub(super) access: Option<(&'static str, String)>,
-    /// The request's body, as far as it is noted down.
+    /// The request's body, if it is recorded.
     pub(super) body: Option<Bytes>,
 }
 
-impl Journey {
+impl RequestContext {
     pub(super) fn target(&self) -> Option<&Target> {
         match &self.route {
             Route::Objects(target) => Some(target),
@@ -89,7 +89,7 @@ impl Journey {
                 .first("watch")
                 .is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"));
         match self.method {
-            // Streams are made, whichever way they are asked for.
+            // A stream is a `create`, whichever method requests it.
             Method::GET
                 if matches!(
                     target.subresource.as_str(),
@@ -110,7 +110,7 @@ impl Journey {
         }
     }
 
-    /// Whether a person reads the answer.
+    /// Whether the response is printed for people.
     pub(super) fn is_pretty(&self) -> bool {
         let agent = header(&self.headers, &http::header::USER_AGENT);
         negotiation::is_pretty(self.query.first("pretty"), agent)
@@ -120,7 +120,7 @@ impl Journey {
         !matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Watches and streams end when the client is done.
+    /// Watches and streams end when the client closes them.
     pub(super) fn is_long_running(&self) -> bool {
         let Some(target) = self.target() else {
             return false;
@@ -128,28 +128,28 @@ impl Journey {
         self.verb() == "watch" || is_connection(&target.subresource)
     }
 
-    /// The time that the request may take; the client may ask for less.
+    /// The timeout of the request; the client may request a shorter one.
     pub(super) fn timeout(&self) -> Result<Duration, Status> {
         let Some(text) = self.query.first("timeout").filter(|text| !text.is_empty()) else {
             return Ok(TIMEOUT);
         };
         let invalid = || Status::bad_request("invalid timeout specified in the request URL");
-        let asked: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
-        let nanos = u64::try_from(asked.as_nanos()).map_err(|_| invalid())?;
+        let requested: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
+        let nanos = u64::try_from(requested.as_nanos()).map_err(|_| invalid())?;
         match Duration::from_nanos(nanos) {
             Duration::ZERO => Ok(TIMEOUT),
-            asked => Ok(asked.min(TIMEOUT)),
+            requested => Ok(requested.min(TIMEOUT)),
         }
     }
 
-    /// Asks with what the request is about.
+    /// Runs a check with the attributes of the request.
     pub(super) fn with_attributes<T>(&self, ask: impl FnOnce(&Attributes<'_>) -> T) -> T {
         let verb = self.verb();
         let target = match &self.route {
             Route::Path(path) => return ask(&Attributes::path(verb, path)),
             Route::Objects(target) => target,
         };
-        // Lists and watches can be narrowed down to what the user may see.
+        // Lists and watches can be restricted to the objects that the user may read.
         let kind = kinds::by_resource(&target.group, &target.version, &target.resource);
         let options = kind
             .filter(|_| matches!(verb, "list" | "watch" | "deletecollection"))
@@ -181,7 +181,7 @@ impl Journey {
             Some("All") => "All",
             _ => "",
         };
-        // Only what is served becomes a label: addresses that clients invent must not fill memory.
+        // Only served resources become labels: paths that clients make up must not fill memory.
         let known = self.target().and_then(|target| {
             let kind = kinds::by_resource(&target.group, &target.version, &target.resource)?;
             Some((target, kind))
@@ -215,7 +215,7 @@ impl Journey {
         }
     }
 
-    /// The verb as upstream's metrics name it: the method, except where that says too little.
+    /// The verb as upstream's metrics name it: the method, except where that is ambiguous.
     fn counted_verb(&self) -> &'static str {
         let subresource = self.target().map_or("", |target| &target.subresource);
         match self.verb() {

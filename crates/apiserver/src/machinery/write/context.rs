@@ -1,4 +1,4 @@
-//! One pass of an object through the pipeline: what is collected on the way.
+//! The context of a write: its request, admission and warnings.
 
 use plimsoll_core::problem::Problem;
 use serde_json::Value;
@@ -7,41 +7,41 @@ use super::{Accepted, Admission, Request, name_of};
 use crate::machinery::decoding::read_configuration;
 use crate::status::Status;
 
-/// A request on its way.
-pub(super) struct Pass<'a> {
+/// A write in progress.
+pub(super) struct WriteContext<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) admission: &'a mut dyn Admission,
-    /// What the caller will be told, be the request refused or not.
+    /// Warnings for the caller, whether or not the request is rejected.
     pub(super) warnings: Vec<String>,
-    pub(super) given: Given<'a>,
+    pub(super) input: Input<'a>,
 }
 
-/// What came before the object: the canonical form has no empty lists and maps, but Go's validation
+/// The object before decoding: the canonical form has no empty lists and maps, but Go's validation
 /// prints them.
-pub(super) enum Given<'a> {
+pub(super) enum Input<'a> {
     /// A body.
     Body(&'a [u8]),
-    /// The outcome of a patch.
+    /// The result of a patch.
     Patched(Value),
-    /// Nothing that the caller has written.
+    /// The server made the change.
     Nothing,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> WriteContext<'a> {
     pub(super) fn new(
         request: &'a Request<'a>,
         admission: &'a mut dyn Admission,
-        given: Given<'a>,
-    ) -> Pass<'a> {
-        Pass {
+        input: Input<'a>,
+    ) -> WriteContext<'a> {
+        WriteContext {
             request,
             admission,
             warnings: Vec::new(),
-            given,
+            input,
         }
     }
 
-    /// The refusal of an object that breaks rules, if it breaks any.
+    /// The 422 for an invalid object.
     pub(super) fn check(&self, object: &Value, problems: Vec<Problem>) -> Result<(), Status> {
         if problems.is_empty() {
             return Ok(());
@@ -55,15 +55,15 @@ impl<'a> Pass<'a> {
         ))
     }
 
-    /// Asks admission for the last word.
+    /// Runs validating admission.
     pub(super) fn admit(&mut self, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         self.admission.check(object, old)?;
         self.warnings.extend(self.admission.warnings());
         Ok(())
     }
 
-    /// The outcome with its warnings.
-    pub(super) fn close(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
+    /// The result with its warnings.
+    pub(super) fn finish(self, outcome: Result<Accepted, Status>) -> Result<Accepted, Status> {
         match outcome {
             Ok(accepted) => Ok(Accepted {
                 warnings: self.warnings,
@@ -84,10 +84,10 @@ impl<'a> Pass<'a> {
         if missing.peek().is_none() {
             return;
         }
-        let given = match &self.given {
-            Given::Body(bytes) => read_configuration(bytes).map(|read| read.value),
-            Given::Patched(value) => Ok(value.clone()),
-            Given::Nothing => return,
+        let given = match &self.input {
+            Input::Body(bytes) => read_configuration(bytes).map(|read| read.value),
+            Input::Patched(value) => Ok(value.clone()),
+            Input::Nothing => return,
         };
         let given = given.unwrap_or_default();
         for problem in missing {

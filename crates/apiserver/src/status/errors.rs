@@ -1,4 +1,4 @@
-//! The refusals there are, from 400 to 504.
+//! Constructors of all errors, from 400 to 504.
 
 use plimsoll_core::admission::forbidden::forbidden_message;
 use plimsoll_core::problem::{Problem, aggregate, quoted};
@@ -10,17 +10,17 @@ use crate::http::query::OptionsError;
 use crate::kinds::{Kind, qualified};
 
 impl Status {
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Status::new(400, "BadRequest", message)
     }
 
-    /// 401: nobody knows who asks.
+    /// 401: the caller is not authenticated.
     pub fn unauthorized() -> Status {
         Status::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 403: admission does not let the object in.
+    /// 403: admission rejects the object.
     pub fn forbidden(kind: &Kind, name: &str, reason: &str) -> Status {
         let message = forbidden_message(&kind.group_resource(), name, reason);
         let name = if name.is_empty() { "Unknown" } else { name };
@@ -61,7 +61,7 @@ impl Status {
         Status::new(405, "MethodNotAllowed", message).about(Details::default())
     }
 
-    /// 406: no format that the caller understands.
+    /// 406: no media type that the client accepts.
     pub fn not_acceptable(accepted: &[&str]) -> Status {
         let message = format!(
             "only the following media types are accepted: {}",
@@ -76,7 +76,7 @@ impl Status {
         Status::new(409, "AlreadyExists", message).about(Details::of_resource(kind, name))
     }
 
-    /// 409: a name that the server made up is taken; the client should try once more.
+    /// 409: a generated name is taken; the client should retry.
     pub fn generated_name_taken(kind: &Kind, name: &str) -> Status {
         let message = format!(
             "{} {} already exists, the server was not able to generate a unique name for the object",
@@ -89,12 +89,12 @@ impl Status {
         })
     }
 
-    /// 409: the object has changed, or is not the one that was meant.
+    /// 409: the object has changed, or has another uid.
     pub fn conflict(kind: &Kind, name: &str, reason: &str) -> Status {
         Status::conflict_with(kind.group, kind.plural, name, reason)
     }
 
-    /// The same for a part of a resource: `deployments/scale`.
+    /// The same for a subresource: `deployments/scale`.
     pub fn conflict_with(group: &str, resource: &str, name: &str, reason: &str) -> Status {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {reason}",
@@ -124,13 +124,13 @@ impl Status {
         Status::new(410, "Expired", message)
     }
 
-    /// 413: more than the server takes; `problem` is such as `limit is 3145728`.
+    /// 413: the request is too large; `problem` is such as `limit is 3145728`.
     pub fn too_large(problem: &str) -> Status {
         let message = format!("Request entity too large: {problem}");
         Status::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// 415: the body is of a type that is not read here.
+    /// 415: the body has an unsupported type.
     pub fn unsupported_media_type(accepted: &[&str]) -> Status {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -145,12 +145,12 @@ impl Status {
             .about(Details::default())
     }
 
-    /// 422: the object breaks rules.
+    /// 422: the object is invalid.
     pub fn invalid(kind: &Kind, name: &str, problems: &[Problem]) -> Status {
         Status::invalid_kind(kind.group, kind.kind, name, problems)
     }
 
-    /// 422: something that is not a stored kind breaks rules, such as options.
+    /// 422: something that is not a stored kind is invalid, such as options.
     pub fn invalid_kind(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Status {
         let message = format!(
             "{} {} is invalid: {}",
@@ -171,7 +171,7 @@ impl Status {
         })
     }
 
-    /// 422: the result of a patch is no object of its kind. `shown` is the value in quotes.
+    /// 422: the result of a patch is not an object of its kind. `shown` is the value in quotes.
     pub fn invalid_patch(shown: &str, problem: &str) -> Status {
         let message = format!("Invalid value: {shown}: {problem}");
         let text = format!(" \"\" is invalid: patch: {message}");
@@ -182,7 +182,7 @@ impl Status {
         }]))
     }
 
-    /// 422: the object is nested more deeply than anything that is stored.
+    /// 422: the object is nested more deeply than objects that can be stored.
     pub fn too_deep() -> Status {
         let message = format!(
             "the object is nested too deeply: exceeded max depth of {MAX_DEPTH} levels, \
@@ -191,19 +191,19 @@ impl Status {
         Status::new(422, "Invalid", message).about(Details::default())
     }
 
-    /// 422 without saying what is wrong.
+    /// 422 without a reason.
     pub fn rejected() -> Status {
         let message = "the server rejected our request due to an error in our request";
         Status::new(422, "Invalid", message).about(Details::default())
     }
 
-    /// 429: too much at once, or too soon.
+    /// 429: too many requests.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Status::new(429, "TooManyRequests", message)
             .about(Details::retry_after(retry_after_seconds))
     }
 
-    /// 500: a mistake of the server.
+    /// 500: a bug of the server.
     pub fn internal_error(message: &str) -> Status {
         let text = format!("Internal error occurred: {message}");
         Status::new(500, "InternalError", text).about(Details::of_causes(vec![Cause {
@@ -212,8 +212,8 @@ impl Status {
         }]))
     }
 
-    /// 500: what is stored under the key is no object. It can be removed with the option that is
-    /// named.
+    /// 500: the stored value is not an object. It can be removed with the option that the message
+    /// names.
     pub fn unreadable(key: &str) -> Status {
         Status::internal_error(&format!(
             "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, \
@@ -222,29 +222,29 @@ impl Status {
         ))
     }
 
-    /// 500 without a reason: an error that upstream passes on as it is.
+    /// 500 without a reason: an error that upstream passes through.
     pub fn unexpected(message: impl Into<String>) -> Status {
         Status::new(500, "", message)
     }
 
-    /// 503: not now.
+    /// 503: temporarily unavailable.
     pub fn service_unavailable(message: impl Into<String>) -> Status {
         Status::new(503, "ServiceUnavailable", message)
     }
 
-    /// 507: there is no room for more.
+    /// 507: the store is full.
     pub fn insufficient_storage(message: &str) -> Status {
         Status::new(507, "InsufficientStorage", message).about(Details::default())
     }
 
-    /// 504: it took too long.
+    /// 504: a timeout.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Status {
         Status::new(504, "Timeout", format!("Timeout: {message}"))
             .about(Details::retry_after(retry_after_seconds))
     }
 }
 
-/// What was read once and cannot be read again is a mistake of the server.
+/// A value that was parsed once and does not parse again is a bug of the server.
 impl From<Unreadable> for Status {
     fn from(error: Unreadable) -> Status {
         Status::internal_error(&format!("stored object: {error}"))

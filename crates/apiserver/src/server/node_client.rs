@@ -1,4 +1,4 @@
-//! How this server asks nodes: with a certificate of its own, which is exchanged before it ends.
+//! The client certificate with which this server connects to nodes, renewed before it expires.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::auth::authority::{Authority, Term};
 use crate::auth::identity::MASTERS;
 use crate::node_proxy::NodeConnector;
 
-/// The user that nodes see when the server asks them.
-const NODE_CLIENT: &str = "kube-apiserver-kubelet-client";
+/// The user of this server in requests to nodes.
+const NODE_CLIENT_USER: &str = "kube-apiserver-kubelet-client";
 
-/// How soon a renewal that failed is tried again.
+/// How long to wait after a renewal failed.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The connector of the moment.
+/// The current connector.
 #[derive(Debug)]
-pub(super) struct Introduction(RwLock<(NodeConnector, Term)>);
+pub(super) struct NodeClient(RwLock<(NodeConnector, Term)>);
 
-impl Introduction {
-    pub(super) fn new(authority: &Authority) -> Result<Introduction, OpenError> {
-        Ok(Introduction(RwLock::new(introduced(authority)?)))
+impl NodeClient {
+    pub(super) fn new(authority: &Authority) -> Result<NodeClient, OpenError> {
+        Ok(NodeClient(RwLock::new(build_connector(authority)?)))
     }
 
-    /// What nodes are asked with from now on.
+    /// The connector for requests to nodes from now on.
     pub(super) fn connector(&self) -> NodeConnector {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
         current.0.clone()
@@ -37,27 +37,27 @@ impl Introduction {
     }
 
     fn renew(&self, authority: &Authority) -> Result<(), OpenError> {
-        let next = introduced(authority)?;
+        let next = build_connector(authority)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
-        tracing::info!("the certificate that nodes are asked with is renewed");
+        tracing::info!("renewed kubelet client certificate");
         Ok(())
     }
 }
 
-fn introduced(authority: &Authority) -> Result<(NodeConnector, Term), OpenError> {
-    let own = authority.introduction(NODE_CLIENT, &[MASTERS], respond::now())?;
+fn build_connector(authority: &Authority) -> Result<(NodeConnector, Term), OpenError> {
+    let own = authority.node_client(NODE_CLIENT_USER, &[MASTERS], respond::now())?;
     let connector = NodeConnector::new(&own, &authority.kubelet_serving_ca_pem())?;
     Ok((connector.allowing_local_addresses(), authority.term(&own)))
 }
 
-/// Exchanges the certificate before it ends, until the server is gone.
+/// Renews the certificate before it expires, until the server is dropped.
 pub(super) fn follow(server: &Arc<Server>) {
     let weak = Arc::downgrade(server);
     let stop = server.supervisor.stopping().clone();
     server
         .supervisor
         .keep("node-client-certificate", Weight::Vital, move || {
-            let term = weak.upgrade().map(|server| server.introduction.term());
+            let term = weak.upgrade().map(|server| server.node_client.term());
             let keeping = term.map(|term| keep(weak.clone(), term));
             let stop = stop.clone();
             async move {
@@ -75,11 +75,11 @@ async fn keep(server: Weak<Server>, mut term: Term) {
         let Some(server) = server.upgrade() else {
             return;
         };
-        let renewed = server.introduction.renew(&server.authority);
-        term = server.introduction.term();
+        let renewed = server.node_client.renew(&server.authority);
+        term = server.node_client.term();
         drop(server);
         if let Err(error) = renewed {
-            tracing::warn!(%error, "the certificate that nodes are asked with is not renewed");
+            tracing::warn!(%error, "failed to renew kubelet client certificate");
             tokio::time::sleep(RETRY).await;
         }
     }

@@ -1,4 +1,4 @@
-//! What time it is, as the loops see it.
+//! The clock of the loops.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// A clock that shows what `now` answers.
+    /// A clock that shows the time that `now` returns.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(now))
     }
@@ -31,7 +31,7 @@ impl Clock {
         })
     }
 
-    /// A clock that shows `start` at first and goes on with tokio's, which tests can pause.
+    /// A clock that shows `start` at first and follows tokio's, which tests can pause.
     pub fn starting_at(start: Timestamp) -> Clock {
         let begun = Instant::now();
         Clock::new(move || start.saturating_add(begun.elapsed()))

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 use plimsoll_node::teardown::footprint::{self, Footprint, Runtime};
 use plimsoll_node::teardown::{self, Options, Outcome, Scope};
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// How long pods may take to stop at most (`10s`, `0s`); each as long as it asks for if not given.
     #[arg(long, value_name = "DURATION")]
-    grace_period: Option<threshold::Duration>,
+    grace_period: Option<duration::Duration>,
 
     /// The bridge of the node's pods, if the data directory does not say.
     #[arg(long, value_name = "NAME")]

@@ -134,7 +134,7 @@ impl Journey {
             return Ok(TIMEOUT);
         };
         let invalid = || Status::bad_request("invalid timeout specified in the request URL");
-        let asked: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
+        let asked: plimsoll_core::duration::Duration = text.parse().map_err(|_| invalid())?;
         let nanos = u64::try_from(asked.as_nanos()).map_err(|_| invalid())?;
         match Duration::from_nanos(nanos) {
             Duration::ZERO => Ok(TIMEOUT),

@@ -1,4 +1,4 @@
-//! Writing events, in the background and with patience.
+//! Writes events in the background, with retries.
 
 use std::sync::Arc;
 use std::time::Duration;

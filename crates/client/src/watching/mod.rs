@@ -217,7 +217,9 @@ impl<const METADATA: bool> Watching<METADATA> {
             self.is_streaming() && self.progress != Progress::Done && is_refusal(error);
         if is_refused {
             let objects = self.api.resource_url();
-            tracing::info!(objects, %error, "server does not support streaming lists, listing in pages");
+            tracing::info!(
+                objects, %error, "server does not support streaming lists, listing in pages"
+            );
         }
         is_refused
     }

@@ -96,7 +96,7 @@ struct OfProfile {
 
 /// How many objects the scheduler keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct ObjectCounts {
     pub(super) nodes: usize,
     pub(super) pods: usize,
     pub(super) assumed_pods: usize,
@@ -260,7 +260,7 @@ impl Metrics {
         let mut text = String::new();
         let of_watches = encode_registry(&mut text, watching::metrics());
         if let Err(error) = of_watches.and_then(|()| encode(&mut text, &self.registry)) {
-            tracing::warn!(%error, "metrics not encoded");
+            tracing::warn!(%error, "failed to encode metrics");
         }
         text
     }
@@ -338,7 +338,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn kept(&self, kept: Kept) {
+    pub(super) fn kept(&self, kept: ObjectCounts) {
         for (r#type, size) in [
             ("nodes", kept.nodes),
             ("pods", kept.pods),

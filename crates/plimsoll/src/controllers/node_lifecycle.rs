@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plimsoll_control::nodes::lifecycle::Options;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 
 /// How long nodes may be silent, and how fast they are given up.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ fn set<T>(setting: &mut T, given: Option<T>) {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: threshold::Duration = text.parse().map_err(|error| format!("{error}"))?;
+    let parsed: duration::Duration = text.parse().map_err(|error| format!("{error}"))?;
     let nanos = u64::try_from(parsed.as_nanos()).map_err(|_| "expected 0s or more".to_owned())?;
     Ok(Duration::from_nanos(nanos))
 }

@@ -8,9 +8,9 @@ use plimsoll_core::resources::ResourceName;
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::decision::{Decision, Error, Unschedulable};
 use plimsoll_core::scheduling::filtered::Filtered;
-use plimsoll_core::scheduling::filters::{FilterState, Seeker};
+use plimsoll_core::scheduling::filters::{Cycle, FilterState};
 use plimsoll_core::scheduling::plugin::{Code, FilterPlugin, Rejection};
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 
@@ -22,7 +22,7 @@ use super::report::{NodeVerdict, Pending, RejectionRow};
 /// A pod that looks for a node, with what only people need of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'a> {
-    pub(crate) seeker: Seeker<'a>,
+    pub(crate) cycle: Cycle<'a>,
     pub(crate) node_selector: &'a BTreeMap<String, String>,
 }
 
@@ -30,9 +30,9 @@ impl Case<'_> {
     /// What each filter that rejects the node says, in their order. That a node is cordoned is
     /// said by two of them; once is enough.
     pub(super) fn obstacles(&self, node: &NodeState, state: &FilterState) -> Vec<Rejection> {
-        let filters = self.seeker.profile.filters.iter();
+        let filters = self.cycle.profile.filters.iter();
         let mut obstacles: Vec<Rejection> = filters
-            .filter_map(|plugin| self.seeker.filter_by(*plugin, node, state))
+            .filter_map(|plugin| self.cycle.filter_by(*plugin, node, state))
             .collect();
         let is_by = |obstacle: &Rejection, plugin| obstacle.plugin == Some(plugin);
         let mut all = obstacles.iter();
@@ -47,8 +47,8 @@ impl Case<'_> {
 
     /// Taints of the node that keep the pod away.
     pub(super) fn untolerated(&self, node: &NodeState) -> Vec<String> {
-        let comparison = self.seeker.profile.comparison_operators;
-        let tolerations = &self.seeker.pod.tolerations;
+        let comparison = self.cycle.profile.comparison_operators;
+        let tolerations = &self.cycle.pod.tolerations;
         let taints = node.view.taints.iter();
         let forbidding = taints.filter(|taint| {
             TaintFilter::NoScheduleOrNoExecute.includes(taint)
@@ -69,10 +69,10 @@ impl Case<'_> {
 
 /// Looks at every node as the scheduler would.
 pub(crate) fn explain(case: &Case<'_>) -> Pending {
-    let gates = case.seeker.pod.scheduling_gates.clone();
-    let filtered = filter_nodes(&case.seeker, Search::All);
+    let gates = case.cycle.pod.scheduling_gates.clone();
+    let filtered = filter_nodes(&case.cycle, Search::All);
     let nodes = verdicts(case, &filtered);
-    let (message, preemption) = match schedule(&case.seeker, &mut Attempts::new(0)) {
+    let (message, preemption) = match schedule(&case.cycle, &mut Attempts::new(0)) {
         Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why)),
         Ok(Decision::Place(_)) => (String::new(), String::new()),
         Err(error @ (Error::NoNodes | Error::InvalidScore(_))) => {
@@ -80,7 +80,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
         }
     };
     Pending {
-        scheduler: case.seeker.profile.scheduler_name.clone(),
+        scheduler: case.cycle.profile.scheduler_name.clone(),
         message,
         fixes: match gates.is_empty() {
             true => fixes(case, &filtered, &nodes),
@@ -97,7 +97,7 @@ pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict>
     let looked_at = filtered.nodes.iter();
     let mut nodes: Vec<NodeVerdict> = looked_at
         .filter_map(|(slot, first)| {
-            let node = case.seeker.cluster.node(*slot)?;
+            let node = case.cycle.cluster.node(*slot)?;
             Some(NodeVerdict {
                 node: node.view.name.to_string(),
                 rejections: rejections(case, filtered, *slot, first.as_ref()),
@@ -115,7 +115,7 @@ pub(crate) fn rejections(
     slot: NodeSlot,
     first: Option<&Rejection>,
 ) -> Vec<RejectionRow> {
-    let Some(node) = case.seeker.cluster.node(slot) else {
+    let Some(node) = case.cycle.cluster.node(slot) else {
         return Vec::new();
     };
     let Some(first) = first else {
@@ -131,7 +131,7 @@ pub(crate) fn rejections(
     if !is_told {
         let mut row = row(case, node, first);
         if !case
-            .seeker
+            .cycle
             .cluster
             .nominated_pods(&node.view.name)
             .is_empty()
@@ -144,7 +144,7 @@ pub(crate) fn rejections(
 }
 
 fn set_aside(case: &Case<'_>, node: &NodeName) -> String {
-    let nominated = case.seeker.cluster.nominated_pods(node).iter();
+    let nominated = case.cycle.cluster.nominated_pods(node).iter();
     let pods: Vec<String> = nominated.map(|pod| pod.pod_ref.to_string()).collect();
     format!("room is set aside there for {}", pods.join(", "))
 }
@@ -167,7 +167,7 @@ fn row(case: &Case<'_>, node: &NodeState, rejection: &Rejection) -> RejectionRow
 
 /// The numbers and names behind a rejection.
 fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -> Vec<String> {
-    let pod = case.seeker.pod;
+    let pod = case.cycle.pod;
     match plugin {
         FilterPlugin::NodeResourcesFit => {
             let lacks = shortages(case, node).into_iter();
@@ -238,7 +238,7 @@ impl Shortage {
 
 /// What the node lacks for the pod.
 pub(super) fn shortages(case: &Case<'_>, node: &NodeState) -> Vec<Shortage> {
-    let request = &case.seeker.pod.requests.incoming;
+    let request = &case.cycle.pod.requests.incoming;
     let scalars = request.scalars.keys().cloned();
     let names = [
         ResourceName::CPU,
@@ -260,21 +260,21 @@ pub(super) fn shortages(case: &Case<'_>, node: &NodeState) -> Vec<Shortage> {
 
 fn preemption(case: &Case<'_>, why: &Unschedulable) -> String {
     match &why.room {
-        Room::At(candidate) => {
+        PreemptionResult::At(candidate) => {
             let victims = candidate.victims.iter();
             let victims: Vec<String> = victims
                 .map(|victim| format!("{} (priority {})", victim.pod_ref, victim.priority))
                 .collect();
-            let node = case.seeker.cluster.node(candidate.slot);
+            let node = case.cycle.cluster.node(candidate.slot);
             let node = node.map_or_else(String::new, |node| node.view.name.to_string());
             format!(
                 "Room can be made on {node} if these go: {}.",
                 victims.join(", ")
             )
         }
-        Room::None => "Nobody of lower priority could make enough room.".to_owned(),
-        Room::NotTried => "No pod that goes would help.".to_owned(),
-        Room::NotEligible(reason) => format!("Not tried: {reason}"),
-        Room::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),
+        PreemptionResult::None => "Nobody of lower priority could make enough room.".to_owned(),
+        PreemptionResult::NotTried => "No pod that goes would help.".to_owned(),
+        PreemptionResult::NotEligible(reason) => format!("Not tried: {reason}"),
+        PreemptionResult::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
 use plimsoll_core::scheduling::configuration::Configuration;
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::Profile;
 
@@ -144,7 +144,7 @@ fn place(
     let nothing = BTreeMap::new();
     let selector = spec.and_then(|spec| spec.node_selector.as_ref());
     let case = Case {
-        seeker: Seeker {
+        cycle: Cycle {
             cluster: &cluster,
             profile,
             pod: &seeking,

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 use plimsoll_node::identity::pin::Pin;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 
     /// How long the token is good for; 0s for ever.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_ttl)]
-    ttl: threshold::Duration,
+    ttl: duration::Duration,
 
     /// What the token is for; `plimsoll token list` shows it.
     #[arg(
@@ -47,8 +47,8 @@ pub(crate) struct Arguments {
     server: Option<http::Uri>,
 }
 
-fn parse_ttl(text: &str) -> Result<threshold::Duration, String> {
-    let ttl = text.parse::<threshold::Duration>();
+fn parse_ttl(text: &str) -> Result<duration::Duration, String> {
+    let ttl = text.parse::<duration::Duration>();
     ttl.map_err(|_| "expected a duration such as 24h or 90m".to_owned())
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn expiry(ttl: threshold::Duration) -> Option<String> {
+fn expiry(ttl: duration::Duration) -> Option<String> {
     let nanos = u64::try_from(ttl.as_nanos())
         .ok()
         .filter(|nanos| *nanos > 0)?;

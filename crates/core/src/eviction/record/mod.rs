@@ -21,10 +21,11 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Profile;
+use crate::duration;
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
 use crate::quantity;
-use crate::threshold::{Signal, StarvedResource, duration};
+use crate::threshold::{Signal, StarvedResource};
 
 use super::candidate::ActivePod;
 use super::decision::{Decision, Verdict};

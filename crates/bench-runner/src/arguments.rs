@@ -1,4 +1,4 @@
-//! What the program is asked for.
+//! The program's arguments.
 
 use crate::group::Group;
 
@@ -29,14 +29,14 @@ Exit status: 0 measured, 1 something failed, 2 wrong usage.
 /// Rounds when two builds are compared: a median, and each goes first at least once.
 const ROUNDS_OF_TWO: u32 = 3;
 
-/// What to do.
+/// The mode of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Help,
     Run(Options),
 }
 
-/// What to measure, and how.
+/// The measurements to run, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) groups: Vec<Group>,
@@ -55,11 +55,11 @@ impl Options {
     }
 }
 
-/// Reads the words after the program's name.
+/// Parses the words after the program's name.
 ///
 /// # Errors
 ///
-/// In words for the user.
+/// As a message for the user.
 pub(crate) fn parse(words: &[String]) -> Result<Request, String> {
     let mut options = Options::default();
     let mut words = words.iter();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_it_does_not_know() {
+    fn rejects_unknown_arguments() {
         for (line, complaint) in [
             ("creat", "unknown group \"creat\""),
             ("--fast", "unknown option \"--fast\""),

@@ -1,4 +1,4 @@
-//! What is measured: the program of a revision, and its benchmark of instructions.
+//! The builds that are measured: the program of a revision, and its benchmark of instructions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 /// Published figures are those of this profile.
 pub(crate) const PROFILE: &str = "dist";
 
-/// Where other revisions are checked out and what was built is kept.
+/// Where other revisions are checked out and builds are kept.
 const FOLDER: &str = "target/compare";
 
 /// The sources of a revision, built.
 #[derive(Debug)]
 pub(crate) struct Build {
     program: PathBuf,
-    /// Revisions before it was there have none.
+    /// Older revisions have none.
     instructions: Option<PathBuf>,
 }
 
@@ -61,8 +61,8 @@ impl Build {
     }
 }
 
-/// Builds the program, and what else is run, and keeps them: the next revision is built in the same
-/// target directory, since most of what both depend on is the same.
+/// Builds the program and the benchmark, and keeps them: the next revision is built in the same
+/// target directory, since most of their dependencies are the same.
 fn built(sources: &Path, name: &str) -> Result<Build, String> {
     let manifest = sources.join("Cargo.toml");
     let text = fs::read_to_string(&manifest);
@@ -148,8 +148,8 @@ fn git(words: &[&str]) -> Result<String, String> {
     let output = Command::new("git").args(words).output();
     let output = output.map_err(|error| format!("cannot run git: {error}"))?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("git {}: {}", words.join(" "), told.trim()));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("git {}: {}", words.join(" "), stderr.trim()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -7,7 +7,7 @@ pub(crate) enum Better {
     Lower,
 }
 
-/// What was measured, as often as it was.
+/// The measurements of one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) name: String,
@@ -40,7 +40,7 @@ impl Figure {
 pub(crate) struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// Takes in a line that a benchmark prints; whether it is a figure.
+    /// Takes in a line that a benchmark prints; returns whether it is a figure.
     pub(crate) fn read(&mut self, line: &str) -> bool {
         let Some((name, value, unit, better)) = parsed(line) else {
             return false;

@@ -13,7 +13,7 @@ use crate::figure::{Better, Figures};
 pub(crate) enum Group {
     /// Instructions of the engines.
     Engine,
-    /// What `benches/whole` of the binary's crate calls so.
+    /// The benchmark of that name in `benches/whole` of the binary's crate.
     Whole(&'static str),
     /// The eviction trial, so many evictions; none is the short set.
     Eviction(Option<&'static str>),
@@ -31,7 +31,7 @@ const ALL: [(&str, Group); 9] = [
     ("eviction-36", Group::Eviction(Some("36"))),
 ];
 
-/// What takes much longer than the others, and tells the same in more detail.
+/// Groups that take much longer than the others, and show the same in more detail.
 const ONLY_BY_NAME: [&str; 2] = ["bind-all", "eviction-36"];
 
 /// Repetitions of a case whose instructions are counted.
@@ -50,13 +50,13 @@ impl Group {
         Some(found.1)
     }
 
-    /// What is run if none is named.
+    /// The groups that run if none is named.
     pub(crate) fn usual() -> Vec<Group> {
         let usual = ALL.iter().filter(|(name, _)| !ONLY_BY_NAME.contains(name));
         usual.map(|(_, group)| *group).collect()
     }
 
-    /// Runs it with a build and adds what it prints.
+    /// Runs it with a build and adds the figures that it prints.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Group {
     }
 }
 
-/// Shows what a command prints, and adds its figures.
+/// Shows the output of a command, and adds its figures.
 fn read_figures(command: &mut Command, figures: &mut Figures) -> Result<(), String> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -134,18 +134,18 @@ fn instructions(program: &Path, case: &str, times: u32) -> Result<u64, String> {
     let mut child = command
         .spawn()
         .map_err(|error| format!("cannot run valgrind: {error}"))?;
-    let mut told = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        let _ = stderr.read_to_string(&mut told);
+    let mut stderr = String::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        let _ = pipe.read_to_string(&mut stderr);
     }
     let status = child.wait().map_err(|error| error.to_string())?;
-    let collected = collected(&told).filter(|_| status.success());
-    collected.ok_or_else(|| format!("{case:?} under valgrind: {status}\n{told}"))
+    let collected = collected(&stderr).filter(|_| status.success());
+    collected.ok_or_else(|| format!("{case:?} under valgrind: {status}\n{stderr}"))
 }
 
 /// Reads callgrind's line `==PID== Collected : 12345`.
-fn collected(told: &str) -> Option<u64> {
-    let line = told.lines().find(|line| line.contains("Collected :"))?;
+fn collected(stderr: &str) -> Option<u64> {
+    let line = stderr.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn callgrind_is_understood() {
-        let told = "==7== \n==7== Events    : Ir\n==7== Collected : 123456\n==7== \n";
-        assert_eq!(collected(told), Some(123_456));
+        let stderr = "==7== \n==7== Events    : Ir\n==7== Collected : 123456\n==7== \n";
+        assert_eq!(collected(stderr), Some(123_456));
         assert_eq!(collected("valgrind: not found"), None);
     }
 }

@@ -1,14 +1,14 @@
 //! The program behind `scripts/bench`.
 //!
-//! Benchmarks print figures, one a line; this program runs them, and prints each figure with a ratio:
-//! to what upstream came to with the same load, or, with `--compare`, to another revision, whose
+//! Benchmarks print figures, one a line; this program runs them, and prints each figure with a
+//! ratio: to upstream's with the same load, or, with `--compare`, to another revision, whose
 //! benchmarks run in turn with those of this one, so that both see the same machine.
 //!
-//! The benchmarks are always those of this revision. What is compared is the program that they
-//! start, and the engines in `core`, whose instructions are counted.
+//! The benchmarks are always those of this revision. Compared are the program that they start, and
+//! the engines in `core`, whose instructions are counted.
 //!
-//! Reading order: [`arguments`], [`group`] (what there is to run), [`build`] (what it is run with),
-//! [`figure`] (what it prints), [`upstream`] (what upstream came to), [`table`].
+//! Reading order: [`arguments`], [`group`] (the benchmarks), [`build`] (the program), [`figure`]
+//! (the output), [`upstream`] (upstream's figures), [`table`].
 
 #![expect(
     clippy::print_stdout,

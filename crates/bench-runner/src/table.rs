@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::figure::{Better, Figure, Figures};
 use crate::upstream::figure_of;
 
-/// Differences below this are not told from chance.
+/// Differences below this are taken for noise.
 const NOISE: f64 = 0.05;
 
 /// Figures of one build, beside upstream's.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn upstream_stands_beside_what_it_was_measured_for() {
+    fn upstream_figure_is_shown_beside_ours() {
         let text = alone(&figures(&[
             "figure | create | 4425 pods/s | higher is better",
             "figure | eviction, crossed to dead, median | 0.22 s | lower is better",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_than_chance_is_marked() {
+    fn regressions_beyond_noise_are_marked() {
         let before = figures(&[
             "figure | create | 1000 pods/s | higher is better",
             "figure | memory | 20 MB | lower is better",

@@ -1,6 +1,6 @@
-//! What upstream v1.36.4 came to with the same load, on a machine like this one.
+//! The figures of upstream v1.36.4 with the same load, on a machine like this one.
 
-/// A figure's name, upstream's value in the same unit, and what was measured.
+/// A figure's name, upstream's value in the same unit, and the component that was measured.
 const UPSTREAM: [(&str, f64, &str); 16] = [
     ("create", 1_475.0, API_SERVER),
     ("bind, basic, 1000 nodes", 488.0, SCHEDULER),
@@ -25,7 +25,7 @@ const API_SERVER: &str = "kube-apiserver and etcd 3.4";
 const SCHEDULER: &str = "kube-apiserver, etcd 3.4 and kube-scheduler";
 const KUBELET: &str = "a kubelet with containerd";
 
-/// Upstream's value of a figure, and what it is of.
+/// Upstream's value of a figure, and the component.
 pub(crate) fn figure_of(name: &str) -> Option<(f64, &'static str)> {
     let row = UPSTREAM.iter().find(|(known, ..)| *known == name)?;
     Some((row.1, row.2))

@@ -1,8 +1,8 @@
-//! What time it is, as the loops see it.
+//! The clock of the loops.
 //!
 //! The clock of a machine may be set while a process runs: at boot from 1970 to today, by hand an
-//! hour back. What is written down for people bears the time of that clock ([`Clock::now`]). How long
-//! something takes, or is still to take, is measured with one that is never set ([`Clock::steady`]).
+//! hour back. Timestamps in objects and logs are of that clock ([`Clock::now`]). Intervals are
+//! measured with a clock that is never set ([`Clock::steady`]).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// A clock that shows what `now` answers, and is never set.
+    /// A clock that shows the time that `now` returns, and is never set.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
         let now: Read = Arc::new(now);
         let steady = Arc::clone(&now);
@@ -70,7 +70,7 @@ impl Clock {
         })
     }
 
-    /// A clock that shows `start` at first and goes on with tokio's, which tests can pause.
+    /// A clock that shows `start` at first and follows tokio's, which tests can pause.
     pub fn starting_at(start: Timestamp) -> Clock {
         let begun = Instant::now();
         Clock::new(move || start.saturating_add(begun.elapsed()))

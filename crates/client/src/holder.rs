@@ -1,6 +1,6 @@
-//! Which process has what this one would like to have: a port, or the lock of a file.
+//! Which process holds a port, or the lock of a file.
 //!
-//! The kernel is asked, never a file that a process wrote about itself: that one may be long gone.
+//! The kernel is the source, never a file that a process wrote about itself: that one may be stale.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct Holder {
     /// Its process id.
     pub pid: u32,
-    /// What it is: `plimsoll up`, or the name of any other program.
+    /// Its command: `plimsoll up`, or the name of any other program.
     pub command: String,
 }
 

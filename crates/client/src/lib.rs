@@ -1,16 +1,13 @@
-//! What every part that talks to a Kubernetes API shares.
+//! The parts shared by all components that talk to a Kubernetes API.
 //!
-//! Nothing here decides anything. [`process`] (who this process is), [`holder`]
-//! (which process has a port or a lock), [`clock`] (what time it is),
-//! [`watching`] (every change of a kind), [`informer`] (objects kept in memory), [`events`] (what is
-//! told to people), [`any_server`] (TLS with whoever answers), [`accepting`] (connections that come in),
-//! [`open_files`] (how many of them), [`splice`] (two
-//! connections made one), [`supervision`] (tasks that are started again),
-//! [`restarts`] (how often).
+//! Nothing here makes decisions. [`process`] (identity of this process), [`holder`] (which process
+//! has a port or a lock), [`clock`] (the time), [`watching`] (every change of a kind), [`informer`]
+//! (objects kept in memory), [`events`] (events about objects), [`skip_verification`] (TLS with any
+//! server), [`accept_loop`] (incoming connections), [`open_files`] (how many of them), [`splice`]
+//! (two connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
-pub mod accepting;
-pub mod any_server;
+pub mod accept_loop;
 pub mod clock;
 pub mod events;
 pub mod holder;
@@ -18,6 +15,7 @@ pub mod informer;
 pub mod open_files;
 pub mod process;
 pub mod restarts;
+pub mod skip_verification;
 pub mod splice;
 pub mod supervision;
 #[cfg(any(test, feature = "testing"))]

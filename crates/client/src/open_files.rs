@@ -1,7 +1,7 @@
 //! How many files and sockets this process may have open.
 //!
-//! Service managers start processes with 1,024, for the sake of old programs that cannot have more,
-//! and let those that can raise it. A server that has no more is shut by a thousand silent clients.
+//! Service managers start processes with a limit of 1,024, for old programs that cannot use more,
+//! and let others raise it. A server with that limit is blocked by a thousand idle clients.
 
 use std::sync::OnceLock;
 
@@ -20,10 +20,10 @@ pub fn raise_limit() {
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => {
             let open_files = raised.current.unwrap_or(MOST);
-            tracing::debug!(open_files, "raised the limit of open files");
+            tracing::debug!(open_files, "raised open file limit");
             let _ = BEFORE.set(before);
         }
-        Err(error) => tracing::warn!(%error, "the limit of open files is as it was"),
+        Err(error) => tracing::warn!(%error, "failed to raise open file limit"),
     }
 }
 
@@ -42,7 +42,7 @@ pub fn restore_limit(child: u32) {
     if let (Some(before), Some(pid)) = (BEFORE.get(), pid)
         && let Err(error) = prlimit(Some(pid), Resource::Nofile, *before)
     {
-        tracing::warn!(%error, "a child has this process' limit of open files");
+        tracing::warn!(%error, "failed to lower open file limit of child process");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who this process is, to others.
+//! The identity of this process.
 
 /// The name of the machine.
 pub fn hostname() -> String {

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 /// How much of one direction is under way at a time.
 pub const BUFFER_BYTES: usize = 32 * 1024;
 
-/// Counts what has moved, so that a connection on which nothing moves can be given up.
+/// Counts the bytes moved, so that an idle connection can be given up.
 #[derive(Debug, Default)]
 pub struct Activity(AtomicU64);
 
@@ -33,21 +33,21 @@ impl Activity {
     }
 }
 
-/// How long two connections are waited for.
+/// Timeouts of two spliced connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// While nothing moves either way.
     pub idle: Duration,
-    /// While one does not take its last words.
+    /// While one side does not read the last bytes.
     pub closing: Duration,
 }
 
-/// Copies both ways until either side says no more, then closes both. As upstream, a side that has
-/// finished sending has finished altogether: the protocols spoken here close within themselves.
+/// Copies both ways until either side ends its stream, then closes both. As upstream, a side that
+/// has finished sending has finished altogether: the protocols used here close in-band.
 pub async fn splice(
     one: impl AsyncRead + AsyncWrite,
     other: impl AsyncRead + AsyncWrite,
-    patience: Patience,
+    timeouts: Timeouts,
 ) {
     let (mut one_read, mut one_write) = tokio::io::split(one);
     let (mut other_read, mut other_write) = tokio::io::split(other);
@@ -55,15 +55,15 @@ pub async fn splice(
     tokio::select! {
         () = copy(&mut one_read, &mut other_write, &activity) => {}
         () = copy(&mut other_read, &mut one_write, &activity) => {}
-        () = activity.stall(patience.idle) => {}
+        () = activity.stall(timeouts.idle) => {}
     }
     let farewell = async { tokio::join!(one_write.shutdown(), other_write.shutdown()) };
-    // Whoever does not take the last words is cut off.
-    let _ = timeout(patience.closing, farewell).await;
+    // A side that does not read the last bytes is cut off.
+    let _ = timeout(timeouts.closing, farewell).await;
 }
 
-/// Copies until `from` says no more. When `to` does not listen any more, what it said last may
-/// still be on its way in the other direction, so that is not the end.
+/// Copies until `from` ends. When `to` no longer reads, its last bytes may still be in flight in
+/// the other direction, so that is not the end.
 async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -86,13 +86,13 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const TIMEOUTS: Timeouts = Timeouts {
         idle: Duration::from_secs(3600),
         closing: Duration::from_secs(5),
     };
 
     #[tokio::test(start_paused = true)]
-    async fn it_stalls_only_when_nothing_moves() {
+    async fn stalls_only_without_traffic() {
         let activity = Activity::default();
         let start = Instant::now();
         let moving = async {
@@ -110,7 +110,7 @@ mod tests {
     async fn bytes_go_both_ways_and_an_end_ends_both() {
         let (mut client, client_side) = tokio::io::duplex(16);
         let (mut node, node_side) = tokio::io::duplex(16);
-        let spliced = tokio::spawn(splice(client_side, node_side, PATIENCE));
+        let spliced = tokio::spawn(splice(client_side, node_side, TIMEOUTS));
         client.write_all(b"to the node").await.unwrap();
         let mut read = [0; 11];
         node.read_exact(&mut read).await.unwrap();
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_words_of_one_that_does_not_listen_any_more_are_heard() {
+    async fn last_bytes_of_half_closed_side_are_delivered() {
         let (mut client, near) = tokio::io::duplex(8);
         // Over two pipes, so that one direction can end without the other.
         let ((said, mut runtime), (heard, ear)) = (tokio::io::duplex(8), tokio::io::duplex(8));
         drop(ear);
-        let spliced = tokio::spawn(splice(near, tokio::io::join(said, heard), PATIENCE));
+        let spliced = tokio::spawn(splice(near, tokio::io::join(said, heard), TIMEOUTS));
         client.write_all(b"more input").await.unwrap();
         runtime.write_all(b"the command has ended").await.unwrap();
         drop(runtime);
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_on_which_nothing_moves_is_given_up() {
+    async fn idle_stream_is_closed() {
         let (_client, client_side) = tokio::io::duplex(16);
         let (_node, node_side) = tokio::io::duplex(16);
-        splice(client_side, node_side, PATIENCE).await;
+        splice(client_side, node_side, TIMEOUTS).await;
     }
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::leadership::Election;
 use crate::loops::Loops;
-use crate::serving::{self, Check, Site};
+use crate::serving::{self, Check, Handlers};
 use crate::{housekeeping, nodes, work_queue, workloads};
 use plimsoll_client::events::Recorder;
 use plimsoll_client::informer::Informers;
@@ -31,10 +31,10 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// When silent nodes are given up.
     pub node_lifecycle: nodes::lifecycle::Options,
-    /// What is kept of evicted pods.
+    /// How evicted pods are kept.
     pub evicted_pods: housekeeping::evicted_pods::Options,
-    /// What every namespace is given; nothing where the API server sees to that itself.
-    pub furniture: Option<housekeeping::furniture::Options>,
+    /// The default objects of namespaces; nothing if the API server creates them.
+    pub namespace_defaults: Option<housekeeping::namespace_defaults::Options>,
     /// When finished and orphaned pods are removed.
     pub pod_gc: housekeeping::pod_gc::Options,
 }
@@ -51,9 +51,9 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
             .with_context(|| format!("cannot listen on {address}"))?;
         let health = Arc::new(Health(supervisor.clone()));
         let until = stop.clone();
-        let (listener, site) = (Arc::new(listener), health as Arc<dyn Site>);
+        let (listener, handlers) = (Arc::new(listener), health as Arc<dyn Handlers>);
         supervisor.keep("healthServer", Weight::Vital, move || {
-            serving::serve(Arc::clone(&listener), Arc::clone(&site), until.clone()).map(Ok)
+            serving::serve(Arc::clone(&listener), Arc::clone(&handlers), until.clone()).map(Ok)
         });
     }
     if !options.elects_leader {
@@ -82,7 +82,7 @@ pub fn supervise(
     stop: &CancellationToken,
 ) {
     use housekeeping::{
-        evicted_pods, furniture, garbage_collector, namespace, pod_gc, resource_quota,
+        evicted_pods, garbage_collector, namespace, namespace_defaults, pod_gc, resource_quota,
         ttl_after_finished,
     };
     let loops = Loops {
@@ -120,15 +120,15 @@ pub fn supervise(
         Default::default(),
         resource_quota::run,
     );
-    if let Some(given) = options.furniture {
-        loops.keep("serviceaccount-controller", given, furniture::run);
+    if let Some(given) = options.namespace_defaults {
+        loops.keep("serviceaccount-controller", given, namespace_defaults::run);
     }
 }
 
-/// A process whose loops run is well; they retry whatever fails.
+/// The process is healthy as long as its loops run; they retry whatever fails.
 struct Health(Supervisor);
 
-impl Site for Health {
+impl Handlers for Health {
     fn health(&self) -> Vec<Check> {
         let checks = self.0.checks().into_iter();
         checks.map(|(name, is_ok)| Check { name, is_ok }).collect()

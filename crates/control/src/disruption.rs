@@ -1,4 +1,4 @@
-//! Telling a pod why it is deleted, before it is.
+//! Records on a pod why it is deleted, before it is.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::api::{Patch, PatchParams};
@@ -7,17 +7,17 @@ use plimsoll_core::object::pod::status::DISRUPTION_TARGET;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
-/// Why a pod is deleted, as its condition `DisruptionTarget` tells.
+/// Why a pod is deleted, for its condition `DisruptionTarget`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Disruption {
-    /// A word for machines.
+    /// The machine-readable reason.
     pub(crate) reason: &'static str,
-    /// A sentence for people.
+    /// The human-readable message.
     pub(crate) message: &'static str,
 }
 
-/// The patch of a pod's status that tells of a disruption; nothing if the pod says so already. The
-/// time of the change stays when the condition held before for another reason.
+/// The patch that sets the condition in a pod's status; nothing if the pod has it already. The time
+/// of the change stays when the condition held before for another reason.
 pub(crate) fn disruption_patch(pod: &Pod, why: Disruption, now: Timestamp) -> Option<Value> {
     let mut conditions = pod
         .status
@@ -80,7 +80,7 @@ pub(crate) async fn patch_status(
 mod tests {
     use super::*;
 
-    const WHY: Disruption = Disruption {
+    const DISRUPTION: Disruption = Disruption {
         reason: "DeletionByTaintManager",
         message: "Taint manager: deleting due to NoExecute taint",
     };
@@ -91,7 +91,7 @@ mod tests {
             "status": {"conditions": [condition]},
         });
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let patch = disruption_patch(&pod, WHY, Timestamp::from_secs(0))?;
+        let patch = disruption_patch(&pod, DISRUPTION, Timestamp::from_secs(0))?;
         Some(patch["conditions"].clone())
     }
 
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_is_told_once_and_keeps_its_time() {
+    fn condition_is_written_once_and_keeps_its_time() {
         let told = |since: &str| {
             json!({
                 "type": "DisruptionTarget",
                 "status": "True",
-                "reason": WHY.reason,
-                "message": WHY.message,
+                "reason": DISRUPTION.reason,
+                "message": DISRUPTION.message,
                 "lastTransitionTime": since,
                 "observedGeneration": 3,
             })

@@ -1,8 +1,8 @@
 //! Which of several processes acts: the one that holds a Lease.
 //!
 //! The record in the Lease and its timing are those of client-go, so that a process of ours and one
-//! of upstream's can take turns. Whether a lease is still held is judged by when its record was last
-//! *seen* to change, never by the times in it: clocks of machines differ.
+//! of upstream's can take turns. Whether a lease is still held is decided by when its record was
+//! last *seen* to change, never by the times in it: clocks of machines differ.
 //!
 //! Matches v1.36 staging/src/k8s.io/client-go/tools/leaderelection.
 
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use plimsoll_client::events::{EventType, Occurrence, Recorder, reference};
 
-/// Waits between tries of those who do not lead are up to this much longer.
+/// Waits between tries of candidates are up to this much longer.
 const JITTER_FACTOR: f64 = 1.2;
 
 /// How a leader is elected.
@@ -29,7 +29,7 @@ pub struct Election {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who this process is; see [`plimsoll_client::process::identity`].
+    /// The identity of this process; see [`plimsoll_client::process::identity`].
     pub identity: String,
     /// How long others wait for a leader that no longer renews.
     pub lease_duration: Duration,
@@ -42,7 +42,7 @@ pub struct Election {
 /// The lease was lost to silence: it could not be renewed in time.
 #[derive(Debug, thiserror::Error)]
 #[error("leader election lost: lease {namespace}/{name} could not be renewed in time")]
-pub struct Lost {
+pub struct LeaseLost {
     /// The namespace of the Lease.
     pub namespace: String,
     /// Its name.
@@ -73,7 +73,7 @@ impl Election {
         recorder: Option<Recorder>,
         stop: CancellationToken,
         lead: F,
-    ) -> Result<(), Lost>
+    ) -> Result<(), LeaseLost>
     where
         F: FnOnce(CancellationToken) -> Fut,
         Fut: Future<Output = ()>,
@@ -98,19 +98,19 @@ impl Election {
                 is_held
             }
         };
-        candidate.tell("stopped leading");
+        candidate.record_event("stopped leading");
         if !is_held {
             let Election {
                 namespace, name, ..
             } = candidate.election;
-            return Err(Lost { namespace, name });
+            return Err(LeaseLost { namespace, name });
         }
         candidate.release().await;
         Ok(())
     }
 }
 
-/// What a candidate has seen of the lease.
+/// The lease as a candidate has observed it.
 #[derive(Clone, Debug, Default)]
 struct View {
     record: LeaseSpec,
@@ -118,7 +118,7 @@ struct View {
 }
 
 impl View {
-    /// Takes note of a record; one that has not changed is as old as before.
+    /// Observes a record; one that has not changed is as old as before.
     fn observe(&mut self, record: &LeaseSpec, now: Instant) {
         if self.seen_at.is_none() || self.record != *record {
             self.record = record.clone();
@@ -143,7 +143,7 @@ impl View {
     }
 }
 
-/// The record of a holder who takes the lease over from what it was, or keeps it.
+/// The record of a holder that takes the lease over from its old state, or keeps it.
 fn taken(election: &Election, old: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     let is_kept = old.holder_identity.as_deref() == Some(&election.identity);
     let transitions = old.lease_transitions.unwrap_or(0);
@@ -165,7 +165,7 @@ fn taken(election: &Election, old: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     }
 }
 
-/// The record of a lease that nobody holds, which others may take within a second.
+/// The record of a released lease, which others may take within a second.
 fn released(old: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
@@ -186,7 +186,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Tries until it holds the lease; false if it was told to stop before.
+    /// Tries until it holds the lease; false if `stop` came before.
     async fn acquire(&mut self, stop: &CancellationToken) -> bool {
         let lock = format!("{}/{}", self.election.namespace, self.election.name);
         tracing::info!(lock, "attempting to acquire leader lease");
@@ -196,8 +196,8 @@ impl Candidate {
                 is_held = self.try_acquire_or_renew() => is_held,
             };
             if is_held {
-                tracing::info!(lock, "acquired lease");
-                self.tell("became leader");
+                tracing::info!(lock, "successfully acquired lease");
+                self.record_event("became leader");
                 return true;
             }
             let longer = 1.0 + fastrand::f64() * JITTER_FACTOR;
@@ -208,7 +208,7 @@ impl Candidate {
         }
     }
 
-    /// Renews the lease for as long as that works: true if told to stop, false if it is lost.
+    /// Renews the lease for as long as that works: true after `stop`, false if it is lost.
     async fn renew(&mut self, stop: &CancellationToken) -> bool {
         let retry_period = self.election.retry_period;
         loop {
@@ -236,12 +236,12 @@ impl Candidate {
             Ok(true) => return true,
             Ok(false) => self.try_slow().await,
             Err(error) => {
-                tracing::debug!(%error, "lease is not as it was seen last");
+                tracing::debug!(%error, "failed to update lease optimistically, reading it again");
                 self.try_slow().await
             }
         };
         tried.unwrap_or_else(|error| {
-            tracing::warn!(%error, lease = self.election.name, "lease not acquired");
+            tracing::warn!(%error, lease = self.election.name, "failed to acquire or renew lease");
             false
         })
     }
@@ -325,12 +325,14 @@ impl Candidate {
         };
         match timeout(deadline, release).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "lease not released"),
-            Err(_) => tracing::warn!("lease not released in time"),
+            Ok(Err(error)) => {
+                tracing::warn!(lease = self.election.name, %error, "failed to release lease")
+            }
+            Err(_) => tracing::warn!(lease = self.election.name, "timed out releasing lease"),
         }
     }
 
-    fn tell(&self, what: &str) {
+    fn record_event(&self, what: &str) {
         if let (Some(recorder), Some(lease)) = (&self.recorder, &self.lease) {
             recorder.record(Occurrence {
                 regarding: reference(lease),

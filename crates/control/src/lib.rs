@@ -4,8 +4,9 @@
 //! server and against any other Kubernetes.
 //!
 //! What all loops share, beyond `plimsoll-client`: [`leadership`] (which process acts), [`serving`]
-//! (what is shown of a running loop), [`work_queue`] (keys that wait for a worker), [`loops`] (each
-//! started again if it fails), `disruption` (telling a pod why it is deleted).
+//! (health, metrics and configuration of a running loop), [`work_queue`] (keys that wait for a
+//! worker), [`loops`] (each started again if it fails), `disruption` (the condition of a pod that
+//! is deleted).
 //!
 //! The loops: [`scheduler`]; and, all of them started by [`controllers`], [`nodes`] (nodes that fall
 //! silent, and their pods), [`workloads`] (DaemonSets,

@@ -8,12 +8,12 @@ use plimsoll_client::informer::Informers;
 use plimsoll_client::supervision::{Supervisor, Weight};
 use tokio_util::sync::CancellationToken;
 
-/// What all controllers of a process share.
+/// The parts shared by all controllers of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Loops<'a> {
     /// Starts a controller again that fails.
     pub supervisor: &'a Supervisor,
-    /// What they see.
+    /// Their informers.
     pub informers: &'a Arc<Informers>,
     /// Ends all of them.
     pub stop: &'a CancellationToken,

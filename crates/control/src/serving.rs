@@ -18,8 +18,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What there is to show.
-pub trait Site: Send + Sync + 'static {
+/// The handlers of the endpoints.
+pub trait Handlers: Send + Sync + 'static {
     /// Checks by name; the process is to be restarted if one fails.
     fn health(&self) -> Vec<Check> {
         Vec::new()
@@ -51,24 +51,28 @@ pub struct Check {
     pub is_ok: bool,
 }
 
-/// Serves until told to stop.
-pub async fn serve(listener: Arc<TcpListener>, site: Arc<dyn Site>, stop: CancellationToken) {
+/// Serves until `stop`.
+pub async fn serve(
+    listener: Arc<TcpListener>,
+    handlers: Arc<dyn Handlers>,
+    stop: CancellationToken,
+) {
     loop {
         let stream = tokio::select! {
             () = stop.cancelled() => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "connection not accepted");
+                    tracing::warn!(%error, "failed to accept connection");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                     continue;
                 }
             },
         };
-        let (site, stop) = (Arc::clone(&site), stop.clone());
+        let (handlers, stop) = (Arc::clone(&handlers), stop.clone());
         tokio::spawn(async move {
             let service = service_fn(|request: Request<Incoming>| {
-                let response = respond(site.as_ref(), &request);
+                let response = respond(handlers.as_ref(), &request);
                 async move { Ok::<_, Infallible>(response) }
             });
             let builder = Builder::new(TokioExecutor::new());
@@ -76,14 +80,14 @@ pub async fn serve(listener: Arc<TcpListener>, site: Arc<dyn Site>, stop: Cancel
             tokio::select! {
                 () = stop.cancelled() => {}
                 served = connection => if let Err(error) = served {
-                    tracing::debug!(%error, "connection ended");
+                    tracing::debug!(%error, "connection closed with an error");
                 }
             }
         });
     }
 }
 
-fn respond<B>(site: &dyn Site, request: &Request<B>) -> Response<Full<Bytes>> {
+fn respond<B>(handlers: &dyn Handlers, request: &Request<B>) -> Response<Full<Bytes>> {
     let path = request.uri().path();
     let query = request.uri().query().unwrap_or_default();
     if request.method() != Method::GET && request.method() != Method::HEAD {
@@ -91,15 +95,15 @@ fn respond<B>(site: &dyn Site, request: &Request<B>) -> Response<Full<Bytes>> {
         return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
     }
     match path {
-        "/healthz" => checked("healthz", &site.health(), query),
+        "/healthz" => checked("healthz", &handlers.health(), query),
         "/livez" => checked("livez", &[], query),
-        "/readyz" => checked("readyz", &site.readiness(), query),
-        "/metrics" => answer(StatusCode::OK, OPEN_METRICS, site.metrics()),
+        "/readyz" => checked("readyz", &handlers.readiness(), query),
+        "/metrics" => answer(StatusCode::OK, OPEN_METRICS, handlers.metrics()),
         "/configz" => {
-            let configz = serde_json::json!({"componentconfig": site.configuration()});
+            let configz = serde_json::json!({"componentconfig": handlers.configuration()});
             answer(StatusCode::OK, JSON, configz.to_string())
         }
-        _ => match site.page(path, query) {
+        _ => match handlers.page(path, query) {
             Some(page) => answer(StatusCode::OK, JSON, page.to_string()),
             None => answer(
                 StatusCode::NOT_FOUND,
@@ -154,7 +158,7 @@ mod tests {
         is_ready: bool,
     }
 
-    impl Site for Shown {
+    impl Handlers for Shown {
         fn readiness(&self) -> Vec<Check> {
             vec![Check {
                 name: "sched-handler-sync",
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn checks_say_ok_or_which_failed() {
+    async fn checks_report_ok_or_failed_ones() {
         assert_eq!(get(true, "/healthz").await, (200, "ok".to_owned()));
         assert_eq!(get(false, "/livez").await, (200, "ok".to_owned()));
         let verbose = "[+]ping ok\n[+]sched-handler-sync ok\nreadyz check passed\n";
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn configuration_and_metrics_are_shown_and_nothing_else() {
+    async fn serves_configuration_and_metrics_only() {
         let configz = r#"{"componentconfig":{"a":1}}"#;
         assert_eq!(get(true, "/configz").await, (200, configz.to_owned()));
         assert_eq!(get(true, "/metrics").await.1, "# EOF\n");
@@ -206,8 +210,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let site = Arc::new(Shown { is_ready: true });
-        let server = tokio::spawn(serve(Arc::new(listener), site, stop.clone()));
+        let handlers = Arc::new(Shown { is_ready: true });
+        let server = tokio::spawn(serve(Arc::new(listener), handlers, stop.clone()));
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let io = TokioIo::new(stream);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();

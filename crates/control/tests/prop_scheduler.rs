@@ -1,6 +1,5 @@
-//! Laws of the scheduler's loop, whatever order things happen in: watches lag behind, writes are
-//! carried out or refused, answers come late, pods and nodes come and go, the scheduler is
-//! restarted.
+//! Laws of the scheduler's loop under any order of events: watches lag behind, writes are carried
+//! out or refused, answers come late, pods and nodes come and go, the scheduler is restarted.
 //!
 //! - No pod is bound twice, nor while a binding of it is under way.
 //! - No node ever has more on it than it can hold.
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use plimsoll_control::scheduler::{Action, Eviction, Input, Loop, PodRecord, Seen};
+use plimsoll_control::scheduler::{Action, Eviction, Input, Loop, PodRecord, WatchEvent};
 use plimsoll_core::object::identity::{NodeName, PodRef};
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_core::scheduling::queue::{NodeFacts, Time};
@@ -66,7 +65,7 @@ struct ServedPod {
     nominated: Option<String>,
 }
 
-/// The API server, the watches and writes on their way, and the scheduler.
+/// The API server, the watches and writes under way, and the scheduler.
 struct World {
     pods: BTreeMap<String, ServedPod>,
     nodes: BTreeMap<String, i64>,
@@ -113,12 +112,12 @@ impl World {
         self.taken.clear();
         self.answers.clear();
         for input in [
-            Input::Namespace(Seen::ListEnds),
-            Input::Budget(Seen::ListEnds),
-            Input::Service(Seen::ListEnds),
-            Input::ReplicationController(Seen::ListEnds),
-            Input::ReplicaSet(Seen::ListEnds),
-            Input::StatefulSet(Seen::ListEnds),
+            Input::Namespace(WatchEvent::ListEnds),
+            Input::Budget(WatchEvent::ListEnds),
+            Input::Service(WatchEvent::ListEnds),
+            Input::ReplicationController(WatchEvent::ListEnds),
+            Input::ReplicaSet(WatchEvent::ListEnds),
+            Input::StatefulSet(WatchEvent::ListEnds),
         ] {
             self.scheduler.observe(input, self.now);
         }
@@ -126,17 +125,19 @@ impl World {
         for name in self.nodes.keys().cloned().collect::<Vec<_>>() {
             self.show_node(&name);
         }
-        self.node_events.push_back(Input::Node(Seen::ListEnds));
+        self.node_events
+            .push_back(Input::Node(WatchEvent::ListEnds));
         self.pod_events.clear();
         self.list_pods();
     }
 
     fn list_pods(&mut self) {
-        self.pod_events.push_back(Input::Pod(Seen::ListBegins));
+        self.pod_events
+            .push_back(Input::Pod(WatchEvent::ListBegins));
         for name in self.pods.keys().cloned().collect::<Vec<_>>() {
             self.show_pod(&name);
         }
-        self.pod_events.push_back(Input::Pod(Seen::ListEnds));
+        self.pod_events.push_back(Input::Pod(WatchEvent::ListEnds));
     }
 
     fn show_node(&mut self, name: &str) {
@@ -147,7 +148,8 @@ impl World {
         });
         let node: Node = serde_json::from_value(node).expect("a node");
         let facts = Arc::new(NodeFacts::from_api(&node).expect("a node"));
-        self.node_events.push_back(Input::Node(Seen::Is(facts)));
+        self.node_events
+            .push_back(Input::Node(WatchEvent::Is(facts)));
     }
 
     fn show_pod(&mut self, name: &str) {
@@ -167,12 +169,13 @@ impl World {
         });
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         let record = PodRecord::from_api(&pod).expect("a pod");
-        self.pod_events.push_back(Input::Pod(Seen::Is(record)));
+        self.pod_events
+            .push_back(Input::Pod(WatchEvent::Is(record)));
     }
 
     fn delete_pod(&mut self, name: &str) {
         if self.pods.remove(name).is_some() {
-            let gone = Seen::IsGone(pod_ref(name));
+            let gone = WatchEvent::Deleted(pod_ref(name));
             self.pod_events.push_back(Input::Pod(gone));
         }
     }
@@ -198,7 +201,7 @@ impl World {
             Step::RemoveNode(index) => {
                 if let Some(name) = nth(&self.nodes, index) {
                     self.nodes.remove(&name);
-                    let gone = Seen::IsGone(NodeName::new(name));
+                    let gone = WatchEvent::Deleted(NodeName::new(name));
                     self.node_events.push_back(Input::Node(gone));
                 }
             }
@@ -272,7 +275,7 @@ impl World {
                 let is_first = self.taken.insert(pod.uid.to_string());
                 assert!(is_first, "{} is bound a second time", pod.pod_ref);
             }
-            if !matches!(action, Action::Tell { .. }) {
+            if !matches!(action, Action::RecordEvent { .. }) {
                 self.writes.push(action);
             }
         }
@@ -330,7 +333,7 @@ impl World {
                     outcome,
                 }
             }
-            Action::Tell { .. } => unreachable!("telling is not answered"),
+            Action::RecordEvent { .. } => unreachable!("telling is not answered"),
         }
     }
 
@@ -402,7 +405,7 @@ fn nth<V>(map: &BTreeMap<String, V>, index: usize) -> Option<String> {
 
 proptest! {
     #[test]
-    fn nothing_is_bound_twice_nothing_overflows_and_nothing_is_forgotten(steps in steps()) {
+    fn no_pod_is_bound_twice_or_missed_and_no_node_overflows(steps in steps()) {
         let mut world = World::new();
         for step in steps {
             world.step(step);
@@ -416,7 +419,7 @@ proptest! {
                 prop_assert!(pod.cpu > room, "{pod:?} waits, {name} has room for {room}");
             }
         }
-        // Without any node a pod backs off instead, as nobody rejected it.
+        // Without any node a pod backs off instead, as no plugin rejected it.
         let sizes = world.scheduler.queue().sizes();
         prop_assert_eq!(sizes.unschedulable + sizes.backoff + sizes.active, waiting.len());
         prop_assert_eq!(sizes.in_flight, 0);

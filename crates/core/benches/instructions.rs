@@ -74,7 +74,7 @@ fn schedule(kind: &str, times: usize) {
         .find(|(name, _)| *name == kind)
         .unwrap();
     let incoming = |serial: usize| cluster::pod(format!("incoming-{serial}"), "incoming", &spec);
-    // The pods are made whatever is counted.
+    // The pods are made in any case.
     let pods: Vec<_> = (0..=MOST).map(incoming).collect();
     for pod in &pods[..=times] {
         let decision = engine.schedule(0, pod);

@@ -1,10 +1,10 @@
 //! Decisions per second, by kind of constraint and number of nodes, with 30 pods on each node.
 //!
 //! `cargo bench -p plimsoll-core --bench scheduling [-- NODES…]`; without numbers 1,000, 5,000 and
-//! 50,000. Each decision is carried out: the pod is put on its node before the next is asked for.
-//! Where room has to be made, that is carried out as well in some rows, and a row counts pods that
-//! take two decisions each.
-//! At 5,000 nodes and below the plain engine is measured too, on a few decisions.
+//! 50,000. Each decision is carried out: the pod is put on its node before the next decision. Where
+//! room has to be made, that is carried out as well in some rows, and a row counts pods that take
+//! two decisions each. At 5,000 nodes and below the plain engine is measured too, on a few
+//! decisions.
 
 #![expect(clippy::unwrap_used, reason = "the objects are written below")]
 #![expect(clippy::print_stdout, reason = "the table is the product")]
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::scheduling::cluster::DisruptionBudget;
 use plimsoll_core::scheduling::decision::Decision;
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::indexed::Engine;
 use plimsoll_core::scheduling::pod::SchedulingPod;
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::profile::Profile;
 use plimsoll_core::scheduling::reference;
 use plimsoll_core::scheduling::tie_break::Attempts;
@@ -62,12 +62,12 @@ fn measure_reference(engine: &Engine, pod: &SchedulingPod) -> f64 {
     let mut decided = 0usize;
     while decided < 3 || started.elapsed() < Duration::from_millis(500) && decided < 100 {
         let profile = &engine.profiles()[0];
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: engine.cluster(),
             profile,
             pod,
         };
-        let _ = std::hint::black_box(reference::schedule(&seeker, &mut attempts));
+        let _ = std::hint::black_box(reference::schedule(&cycle, &mut attempts));
         decided += 1;
     }
     decided as f64 / started.elapsed().as_secs_f64()
@@ -139,7 +139,7 @@ fn measure_preemption(
         let Ok(Decision::Wait(waiting)) = engine.schedule(0, pod) else {
             panic!("there was room");
         };
-        let Room::At(candidate) = waiting.room else {
+        let PreemptionResult::At(candidate) = waiting.room else {
             panic!("{}", waiting.message);
         };
         let mut nominated = (**pod).clone();

@@ -1,8 +1,8 @@
 //! Memory of the indexes, and the cost of a decision, on very large clusters.
 //!
-//! `cargo bench -p plimsoll-core --bench scheduling_size [-- NODESxPODS…]`; without arguments
-//! 5,000 nodes with 30 pods each and 100,000 with 10 each. The resident size is read after each
-//! step, so that the indexes can be told from the views they are about.
+//! `cargo bench -p plimsoll-core --bench scheduling_size [-- NODESxPODS…]`; without arguments 5,000
+//! nodes with 30 pods each and 100,000 with 10 each. The resident size is read after each step,
+//! which separates the indexes from the views they are about.
 
 #![expect(clippy::unwrap_used, reason = "the objects are written below")]
 #![expect(clippy::print_stdout, reason = "the table is the product")]

@@ -11,21 +11,23 @@
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
 //! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
-//! 5. [`threshold`] – eviction signals and the lines drawn for them; Go durations.
-//! 6. [`config`] – node configuration from the files and flags people have.
-//! 7. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
-//! 8. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
-//! 9. [`user_namespaces`] – which ids of the node the users of a pod have.
-//! 10. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 11. [`scheduling`] – which node a pod goes to, and why not the others.
-//! 12. [`eviction`] – which pod leaves a node that runs short, and when.
-//! 13. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
-//! 14. [`lint`] – advice on configurations and manifests.
+//! 5. [`duration`] – Go durations: parse, print, add.
+//! 6. [`threshold`] – eviction signals and their thresholds.
+//! 7. [`config`] – node configuration from kubelet and OKD files and flags.
+//! 8. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
+//! 9. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
+//! 10. [`user_namespaces`] – which ids of the node the users of a pod have.
+//! 11. [`admission`] – what is filled in, changed or refused before an object is stored.
+//! 12. [`scheduling`] – which node a pod goes to, and why not the others.
+//! 13. [`eviction`] – which pod leaves a node that runs short, and when.
+//! 14. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
+//! 15. [`lint`] – advice on configurations and manifests.
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
+pub mod duration;
 pub mod eviction;
 pub mod lifecycle;
 pub mod lint;

@@ -1,8 +1,8 @@
-//! What is wrong with an input, said so that a person can mend it.
+//! Errors in an input, reported so that a user can fix them.
 //!
 //! A [`Problem`] names the field, the value and the rule. It reads like an API server's field
-//! error, because runbooks and tests match on those words. Readers collect problems and report
-//! all of them; they never stop at the first.
+//! error, because runbooks and tests match on those texts. Readers collect problems and report all
+//! of them; they never stop at the first.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct Problem {
     /// Where: `spec.containers[0].resources.requests`.
     pub path: String,
-    /// What sort of mistake it is.
+    /// The kind of error.
     pub kind: Kind,
     /// The value as it is printed: texts quoted, numbers bare. Empty where none is shown.
     pub value: String,
@@ -32,7 +32,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// The sorts of mistakes, as upstream's field errors have them.
+/// The kinds of errors, as upstream's field errors have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Malformed or out of bounds.
@@ -53,11 +53,11 @@ pub enum Kind {
     TooMany,
     /// Names something that is not there.
     NotFound,
-    /// Cannot be judged.
+    /// Cannot be decided.
     Internal,
     /// No such field. Upstream reports this while decoding.
     Unknown,
-    /// A setting the kubelet refuses to start with. Upstream says so in a whole sentence, which
+    /// A setting the kubelet refuses to start with. Upstream reports it in a whole sentence, which
     /// is the detail and is printed as it is.
     Refused,
 }
@@ -173,7 +173,7 @@ impl Problem {
         Problem::new(Kind::NotFound, path, quoted(value), "")
     }
 
-    /// Something that could not be judged.
+    /// Something that could not be decided.
     pub fn internal(path: impl Into<String>, detail: impl Into<String>) -> Problem {
         Problem::new(Kind::Internal, path, String::new(), detail)
     }
@@ -197,7 +197,7 @@ impl Problem {
         Problem::new(Kind::Unknown, path, String::new(), detail)
     }
 
-    /// A setting the kubelet refuses to start with, in the words it uses.
+    /// A setting the kubelet refuses to start with, in the kubelet's words.
     pub fn refused(path: impl Into<String>, sentence: impl Into<String>) -> Problem {
         Problem::new(Kind::Refused, path, String::new(), sentence)
     }
@@ -304,7 +304,8 @@ pub fn is_printable(c: char) -> bool {
     c == '\'' || text.escape_debug().eq(text.chars())
 }
 
-/// The value as Go's JSON encoder prints it, which escapes what HTML or JavaScript would mind.
+/// The value as Go's JSON encoder prints it, which escapes characters that HTML or JavaScript
+/// interpret.
 pub fn json_text(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("keys of the maps that are shown are texts");
     let mut out = String::with_capacity(json.len());

@@ -42,7 +42,7 @@ fn container(name: &str) -> Container {
     }
 }
 
-/// A pod under construction. Resource methods speak of the container added last.
+/// A pod under construction. Resource methods apply to the container added last.
 #[derive(Clone, Debug)]
 pub struct PodBuilder(Pod);
 
@@ -78,7 +78,7 @@ impl PodBuilder {
         self
     }
 
-    /// Sets how long the pod asks to be given to end.
+    /// Sets the pod's termination grace period.
     #[must_use]
     pub fn termination_grace(mut self, seconds: i64) -> PodBuilder {
         self.spec().termination_grace_period_seconds = Some(seconds);

@@ -16,7 +16,7 @@ use plimsoll_core::threshold::flag::{Separator, parse_map};
 use plimsoll_core::threshold::{Duration, Statements};
 use proptest::prelude::*;
 
-/// Anything at all, and texts made of the words of a grammar, which get further into its parser.
+/// Arbitrary input, and texts made of the tokens of a grammar, which get further into its parser.
 fn input(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     let near = proptest::collection::vec(proptest::sample::select(words), 0..24);
     prop_oneof![

@@ -1,4 +1,4 @@
-//! The indexed engine comes to the same decisions as the plain one, whatever happened before.
+//! The indexed engine comes to the same decisions as the plain one after any history.
 //!
 //! Both see the same random stream of events, mixing every kind of constraint with updates and
 //! deletes. Compared are the node chosen, its score, how many nodes would have done, and, where
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use plimsoll_core::object::identity::{NodeName, PodUid};
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::{Change, DisruptionBudget};
-use plimsoll_core::scheduling::decision::{Decision, Error, Grounds};
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::decision::{Decision, Error, Rationale};
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::indexed::Engine;
 use plimsoll_core::scheduling::plugin::PostFilterPlugin;
 use plimsoll_core::scheduling::pod::SchedulingPod;
-use plimsoll_core::scheduling::preemption::{Candidate, Room};
+use plimsoll_core::scheduling::preemption::{Candidate, PreemptionResult};
 use plimsoll_core::scheduling::profile::Profile;
 use plimsoll_core::scheduling::reference;
 use plimsoll_core::scheduling::tie_break::Attempts;
@@ -189,7 +189,7 @@ fn spread() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What tells pods apart, apart from their names: few, so that some share a shape.
+/// What pods differ in, apart from their names: few values, so that some share a shape.
 ///
 /// Many ask nothing of other pods: for these, the engine keeps what making room would cost.
 fn shape() -> impl Strategy<Value = Value> {
@@ -266,7 +266,7 @@ enum Victims {
     /// They stay; the pod is not even nominated.
     Untold,
     /// They stay for the time being.
-    Stay,
+    TolerationTime,
     /// They are about to end.
     Terminate,
     /// They are gone.
@@ -284,7 +284,7 @@ enum Event {
     },
     /// Tries one of the waiting pods again.
     Retry(usize),
-    /// A pod that somebody else put on a node.
+    /// A pod that another client put on a node.
     Bind {
         shape: usize,
         node: usize,
@@ -315,7 +315,7 @@ fn event() -> impl Strategy<Value = Event> {
     let namespace = (select(vec!["default", "other"]), of(select(vec!["x", "y"])));
     let victims = prop_oneof![
         1 => Just(Victims::Untold),
-        2 => Just(Victims::Stay),
+        2 => Just(Victims::TolerationTime),
         2 => Just(Victims::Terminate),
         4 => Just(Victims::Go),
     ];
@@ -562,16 +562,16 @@ impl Run {
         let pod = &self.read(&source);
         let profile = self.engine.profiles()[0].clone();
         let cluster = self.engine.cluster().clone();
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &cluster,
             profile: &profile,
             pod,
         };
         if cluster.node_count() > 0 {
-            let plain = reference::grounds(&seeker, self.attempts);
-            compare_grounds(&plain, &self.engine.grounds(0, pod))?;
+            let plain = reference::rationale(&cycle, self.attempts);
+            compare_grounds(&plain, &self.engine.rationale(0, pod))?;
         }
-        let plain = reference::schedule(&seeker, &mut self.attempts);
+        let plain = reference::schedule(&cycle, &mut self.attempts);
         let indexed = self.engine.schedule(0, pod);
         compare(&plain, &indexed)?;
         match indexed {
@@ -582,7 +582,7 @@ impl Run {
                     .change(|cluster| cluster.assume_pod(Arc::clone(pod), &name));
             }
             Ok(Decision::Wait(waiting)) => {
-                if let Room::At(candidate) = &waiting.room {
+                if let PreemptionResult::At(candidate) = &waiting.room {
                     self.make_room(pod, candidate, victims);
                 }
                 self.waiting.push((source, waiting.nominated));
@@ -604,7 +604,7 @@ impl Run {
         self.engine.change(|cluster| cluster.set_pod(Arc::new(pod)));
         for victim in &candidate.victims {
             match victims {
-                Victims::Untold | Victims::Stay => {}
+                Victims::Untold | Victims::TolerationTime => {}
                 Victims::Terminate => {
                     let mut ending = (**victim).clone();
                     ending.node_name = self
@@ -625,7 +625,7 @@ impl Run {
     }
 }
 
-fn compare_grounds(plain: &Grounds, indexed: &Grounds) -> Result<(), TestCaseError> {
+fn compare_grounds(plain: &Rationale, indexed: &Rationale) -> Result<(), TestCaseError> {
     let (state, indexed_state) = (&plain.filtered.state, &indexed.filtered.state);
     prop_assert_eq!(&plain.filtered.nodes, &indexed.filtered.nodes);
     prop_assert_eq!(&state.spread, &indexed_state.spread);

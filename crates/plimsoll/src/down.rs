@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 use plimsoll_node::teardown::footprint::{self, Footprint, Runtime};
 use plimsoll_node::teardown::{self, Options, Outcome, Scope};
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
     /// Maximum grace period of pods, such as `10s` or `0s` [default: the grace period of each pod].
     #[arg(long, value_name = "DURATION")]
-    grace_period: Option<threshold::Duration>,
+    grace_period: Option<duration::Duration>,
 
     /// Bridge of the pod network, if the data directory does not record it.
     #[arg(long, value_name = "NAME", help_heading = ADVANCED)]

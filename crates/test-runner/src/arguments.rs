@@ -1,4 +1,4 @@
-//! What the runner is asked for.
+//! The runner's arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,16 +32,16 @@ Options:
 Exit status: 0 all passed, 1 a test or lint failed, 2 wrong usage, that of cargo if the build fails.
 ";
 
-/// What to do.
+/// The mode of the runner.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Help,
     Run(Options),
-    /// End the processes of a run when that run has ended; see [`crate::guardian`].
+    /// End the processes of a run when that run has ended; see [`crate::reaper`].
     Guard(String),
 }
 
-/// What to run, and how.
+/// The tests to run, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) tiers: Vec<Tier>,
@@ -72,14 +72,14 @@ impl Options {
     }
 }
 
-/// Reads the words after the program's name.
+/// Parses the words after the program's name.
 ///
 /// # Errors
 ///
-/// In words for the user.
+/// As a message for the user.
 pub(crate) fn parse(words: &[String]) -> Result<Request, String> {
     if let [word, run] = words
-        && word == crate::guardian::WORD
+        && word == crate::reaper::WORD
     {
         return Ok(Request::Guard(run.clone()));
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_words_ask_for_everything() {
+    fn no_arguments_run_everything() {
         let all = options("").unwrap();
         assert!(all.is_full() && all.has_tests() && all.has_tier(Tier::Vm));
         assert!(options("--busy").unwrap().is_full());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_it_does_not_know() {
+    fn rejects_unknown_arguments() {
         for (line, complaint) in [
             ("--bussy", "unknown option \"--bussy\""),
             ("--repeat", "--repeat needs a number"),

@@ -1,4 +1,4 @@
-//! What tests print is kept in files below `target/artifacts`.
+//! Keeps the output of tests in files below `target/artifacts`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Where; commands run from the workspace's root.
 const FOLDER: &str = "target/artifacts";
 
-/// The end of a log that is looked at; what matters comes last.
+/// The size of the end of a log that is read; the cause of a failure comes last.
 const MOST: u64 = 4 << 20;
 
 fn folder() -> PathBuf {
@@ -32,12 +32,12 @@ pub(crate) fn log_of_process(executable: &str, serial: usize) -> PathBuf {
     folder().join("processes").join(name)
 }
 
-/// Takes away what earlier runs have kept of a test.
+/// Removes the files that earlier runs have kept of a test.
 pub(crate) fn forget(id: &str) {
     let _ = fs::remove_dir_all(folder_of(id));
 }
 
-/// Takes away what earlier runs have kept of processes with many tests.
+/// Removes the files that earlier runs have kept of processes with many tests.
 pub(crate) fn forget_processes() {
     let _ = fs::remove_dir_all(folder().join("processes"));
 }
@@ -47,7 +47,7 @@ pub(crate) fn write(file: &Path, text: &str) {
     if let Some(folder) = file.parent() {
         let _ = fs::create_dir_all(folder);
     }
-    // A log that cannot be written must not change what a test's result is.
+    // A log that cannot be written must not change the result of a test.
     let _ = fs::write(file, text);
 }
 

@@ -1,4 +1,4 @@
-//! The test executables: cargo builds all of them with one command and tells where they are.
+//! The test executables: cargo builds all of them with one command and prints where they are.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) fn build() -> Result<Vec<Executable>, u8> {
     }
 }
 
-/// What cargo itself says when a build fails.
+/// Cargo's exit code when a build fails.
 const BUILD_FAILED: u8 = 101;
 
 /// A cargo command; the cargo that runs this program, if one does.

@@ -1,8 +1,8 @@
 //! Which tests an executable has, and their tiers.
 //!
-//! libtest's list does not say why a test is ignored. It does when it is asked to run that very test
-//! without `--ignored`, so all ignored tests are asked for at once, of which it runs none. libtest-mimic
-//! lists a trial's kind.
+//! libtest's list does not contain why a test is ignored. libtest prints that when it runs that
+//! very test without `--ignored`, so all ignored tests are run this way at once, which executes
+//! none of them. libtest-mimic lists a trial's kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ impl Test {
 ///
 /// # Errors
 ///
-/// If it cannot be asked, or if an ignored test has no tier.
+/// If it cannot be run, or if an ignored test has no tier.
 pub(crate) fn tests_of(executable: &Executable) -> Result<Vec<Test>, String> {
     let all = listed(&ask(executable, &["--list", "--format", "terse"])?);
     let ignored = ask(executable, &["--list", "--format", "terse", "--ignored"])?;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_read_from_what_is_not_run() {
+    fn reasons_are_read_from_ignored_tests() {
         let output = "\nrunning 3 tests\ntest a ... ignored, tier: tools\n\
             test b - should panic ... ignored, tier: vm\ntest c ... ignored\n";
         let tiers: Vec<(String, Tier)> = reasons(output).into_iter().collect();

@@ -1,8 +1,8 @@
 //! The test runner behind `scripts/test`.
 //!
-//! It builds all test executables of the workspace with one command, asks each for its tests and their
-//! tiers, and runs them in processes with time limits, several at once. A test that fails is run once
-//! more with nothing beside it: it is flaky if it passes then.
+//! It builds all test executables of the workspace with one command, lists their tests and their
+//! tiers, and runs them in processes with time limits, several at once. A test that fails is run
+//! once more with nothing beside it: it is flaky if it passes then.
 //!
 //! Tests that cost something (servers, containers, virtual machines) have a process each, so that one
 //! that hangs or crashes is ended with all it started and takes no other along. The 2,500 that take
@@ -10,10 +10,10 @@
 //! more than the tests do, and one thread makes it known which test runs and how long it takes. A few
 //! executables share something expensive between their tests and run as a whole.
 //!
-//! Reading order: [`arguments`], [`tier`], [`table`] (how tests share the machine), [`executables`] and
-//! [`listing`] (what there is), [`plan`] (what runs together), [`schedule`], [`running`] and
-//! [`progress`] (running it), [`processes`] and [`guardian`] (ending it), [`record`], [`screen`] and
-//! [`report`] (what came of it), [`steps`] (lints).
+//! Reading order: [`arguments`], [`tier`], [`table`] (how tests share the machine), [`executables`]
+//! and [`listing`] (which tests there are), [`plan`] (which run together), [`schedule`],
+//! [`running`] and [`progress`] (running them), [`processes`] and [`reaper`] (ending them),
+//! [`record`], [`screen`] and [`report`] (the results), [`steps`] (lints).
 
 #![expect(
     clippy::print_stdout,
@@ -25,11 +25,11 @@ mod arguments;
 mod artifacts;
 mod busy;
 mod executables;
-mod guardian;
 mod listing;
 mod plan;
 mod processes;
 mod progress;
+mod reaper;
 mod record;
 mod report;
 mod running;
@@ -45,7 +45,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arguments::{Options, Request};
 use executables::Executable;
-use guardian::Guardian;
+use reaper::Reaper;
 use running::Context;
 use screen::Screen;
 
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Ok(Request::Guard(run)) => {
-            guardian::guard(&run);
+            reaper::run(&run);
             Ok(())
         }
         Ok(Request::Run(options)) => run(options),
@@ -92,7 +92,7 @@ impl Failure {
     }
 }
 
-/// What else goes wrong.
+/// Any other failure.
 impl From<String> for Failure {
     fn from(message: String) -> Self {
         Failure {
@@ -137,14 +137,14 @@ fn test(options: &Options, steps: &mut Vec<report::Step>) -> Result<(), Failure>
     artifacts::forget_processes();
     for case in &mut selection.cases {
         artifacts::forget(&case.id);
-        case.manner.seconds = match options.timeout {
+        case.mode.seconds = match options.timeout {
             Some(limit) => u32::try_from(limit.as_secs()).unwrap_or(u32::MAX),
-            None if options.busy => case.manner.seconds.saturating_mul(BUSY_TAKES),
-            None => case.manner.seconds,
+            None if options.busy => case.mode.seconds.saturating_mul(BUSY_TAKES),
+            None => case.mode.seconds,
         };
     }
     let run = new_mark();
-    let _guardian = Guardian::start(&run)?;
+    let _guardian = Reaper::start(&run)?;
     if options.busy {
         busy::start();
     }
@@ -194,8 +194,8 @@ fn built(options: &Options) -> Result<Vec<Executable>, Failure> {
     Ok(executables::read(BufReader::new(messages)))
 }
 
-/// Variables of every test. A full run tries the same random inputs every time: what a change breaks
-/// is seen in that change. Other runs explore.
+/// Variables of every test. A full run tries the same random inputs every time, so that a failure
+/// is caused by the change. Other runs explore.
 fn variables(options: &Options) -> Vec<(String, String)> {
     const SEED: &str = "PROPTEST_RNG_SEED";
     match options.is_full() && std::env::var_os(SEED).is_none() {

@@ -3,7 +3,7 @@
 use crate::arguments::Options;
 use crate::executables::Executable;
 use crate::listing::Test;
-use crate::table::{Inputs, Load, Manner, Process, inputs_of, manner_of, places};
+use crate::table::{ExecutionMode, Inputs, Load, Process, inputs_of, mode_of, places};
 use crate::tier::Tier;
 
 /// A test that was selected.
@@ -12,9 +12,9 @@ pub(crate) struct Case {
     /// Which of the executables it is in.
     pub(crate) executable: usize,
     pub(crate) test: Test,
-    /// What it runs as: its own tier, or fuzz.
+    /// The tier it runs in: its own, or fuzz.
     pub(crate) tier: Tier,
-    pub(crate) manner: Manner,
+    pub(crate) mode: ExecutionMode,
     /// `node/lib cgroup::tests::x`.
     pub(crate) id: String,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) round: u32,
 }
 
-/// What is run and what is not.
+/// The tests that run, and those that do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) cases: Vec<Case>,
@@ -40,7 +40,7 @@ pub(crate) struct Selection {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Picks the tests that are asked for.
+/// Picks the requested tests.
 ///
 /// # Errors
 ///
@@ -74,9 +74,9 @@ pub(crate) fn select(
             if !is_named || !options.has_tier(tier) {
                 continue;
             }
-            let manner = manner_of(&executable.name, tier, &test.name);
+            let mode = mode_of(&executable.name, tier, &test.name);
             let is_spelled = |filter: &String| id.contains(filter) && filter.contains(&test.name);
-            if manner.only_by_name && !options.filters.iter().any(is_spelled) {
+            if mode.only_by_name && !options.filters.iter().any(is_spelled) {
                 selection.skipped.push(id);
                 continue;
             }
@@ -84,7 +84,7 @@ pub(crate) fn select(
                 executable: index,
                 test: test.clone(),
                 tier,
-                manner,
+                mode,
                 id,
             });
         }
@@ -101,40 +101,40 @@ pub(crate) fn select(
     Ok(selection)
 }
 
-/// Spreads cases over processes, in the order in which these are started: tier by tier, of each first
-/// what may take longest, and at last what runs alone.
+/// Spreads cases over processes, in the order in which these are started: tier by tier, in each the
+/// longest first, and last the tests that run alone.
 pub(crate) fn jobs(cases: &[Case], among: &[usize], round: u32) -> Vec<Job> {
-    let mut jobs: Vec<(Manner, Job)> = Vec::new();
+    let mut jobs: Vec<(ExecutionMode, Job)> = Vec::new();
 
     for &at in among {
         let case = &cases[at];
-        let found = jobs.iter_mut().rev().find(|(manner, job)| {
-            *manner == case.manner && job.executable == case.executable && job.tier == case.tier
+        let found = jobs.iter_mut().rev().find(|(mode, job)| {
+            *mode == case.mode && job.executable == case.executable && job.tier == case.tier
         });
-        let has_room = |job: &Job| match case.manner.process {
+        let has_room = |job: &Job| match case.mode.process {
             Process::Own => false,
             Process::Batch(most) => job.cases.len() < most,
             Process::Together(_) => true,
         };
         match found {
             Some((_, job)) if has_room(job) => job.cases.push(at),
-            _ => jobs.push((case.manner, job_of(case, at, round))),
+            _ => jobs.push((case.mode, job_of(case, at, round))),
         }
     }
-    jobs.sort_by_key(|(manner, job)| {
+    jobs.sort_by_key(|(mode, job)| {
         let many = job.cases.len();
-        let is_last = manner.load == Load::Alone;
-        (is_last, job.tier, std::cmp::Reverse((manner.seconds, many)))
+        let is_last = mode.load == Load::Alone;
+        (is_last, job.tier, std::cmp::Reverse((mode.seconds, many)))
     });
     jobs.into_iter().map(|(_, job)| job).collect()
 }
 
 fn job_of(case: &Case, at: usize, round: u32) -> Job {
-    let threads = match case.manner.process {
+    let threads = match case.mode.process {
         Process::Together(threads) => threads,
         _ => 1,
     };
-    let wanted = case.manner.load.places() * usize::try_from(threads).unwrap_or(1);
+    let wanted = case.mode.load.places() * usize::try_from(threads).unwrap_or(1);
     Job {
         executable: case.executable,
         cases: vec![at],
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_runs_only_if_it_is_named() {
+    fn slow_tests_run_only_if_named() {
         let all = selected(&Options::default()).unwrap();
         assert!(!all.contains(&"node/runtime vm/cri".to_owned()));
         assert!(selected(&filter(&["vm/"])).unwrap().len() == 1);

@@ -1,8 +1,8 @@
-//! The processes of a test: which they are, what they wait in, and their end.
+//! The processes of a test: finding, describing and ending them.
 //!
 //! Every process that a test starts has a variable in its environment that names the test, and so
-//! have those that it starts in turn, whatever sessions and process groups they make. Those with an
-//! environment of their own, such as what runs in containers, are found as their children.
+//! have its children, in any session and process group. Those with an environment of their own,
+//! such as the processes of containers, are found as their children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(crate) fn marked(mark: &str) -> BTreeSet<i32> {
     found
 }
 
-/// Kills all of them, and what they start meanwhile; answers how many there were.
+/// Kills all of them, and the ones they start meanwhile; returns how many there were.
 pub(crate) fn end(mark: &str) -> usize {
     let deadline = Instant::now() + GONE_WITHIN;
     let mut ended = BTreeSet::new();
@@ -77,7 +77,7 @@ pub(crate) fn names(ids: &BTreeSet<i32>) -> Vec<String> {
         .collect()
 }
 
-/// What each waits in: its state, where it is in the kernel, and the same of its threads.
+/// The state of each: its wait channel in the kernel, and the same of its threads.
 pub(crate) fn describe(ids: &BTreeSet<i32>) -> String {
     let mut text = String::new();
     for (id, name) in ids.iter().zip(names(ids)) {
@@ -118,7 +118,7 @@ fn numbers(folder: &Path) -> impl Iterator<Item = i32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The words of `/proc/ID/stat` after the name, which may hold anything.
+/// The fields of `/proc/ID/stat` after the name, which may contain any character.
 fn stat(id: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())

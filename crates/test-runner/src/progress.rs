@@ -1,8 +1,8 @@
-//! What a test process has done so far, read from what libtest or libtest-mimic prints.
+//! The progress of a test process, read from the output of libtest or libtest-mimic.
 //!
-//! Both start tests in the order of their lists, the next one as soon as a thread is free. So the end
-//! of one, which they print, tells when another began, which they do not print: every test has a
-//! duration, and a test that hangs is known.
+//! Both start tests in the order of their lists, the next one as soon as a thread is free. So the
+//! end of one, which they print, shows when another began, which they do not print: every test has
+//! a duration, and a test that hangs is known.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Progress {
     tests: Vec<(String, State)>,
-    /// With one thread a test's name is printed when it begins, before whatever it prints itself.
+    /// With one thread a test's name is printed when it begins, before its own output.
     is_sequential: bool,
     line: String,
 }
@@ -52,7 +52,7 @@ impl Progress {
         running.min_by_key(|(_, since)| *since)
     }
 
-    /// Takes in what the process has printed since the last time.
+    /// Takes in the output since the last call.
     pub(crate) fn read(&mut self, text: &str, now: Instant) {
         for part in text.split_inclusive('\n') {
             self.line.push_str(part);
@@ -73,7 +73,7 @@ impl Progress {
 
     fn read_line(&mut self, line: &str, now: Instant) {
         let Some((at, rest)) = self.announced(line) else {
-            // What a test printed has come between its name and its result.
+            // A test's own output has come between its name and its result.
             if self.is_sequential
                 && let Some(at) = self.running()
                 && let Some(has_passed) = verdict(line)
@@ -95,7 +95,7 @@ impl Progress {
     fn announced<'a>(&self, line: &'a str) -> Option<(usize, &'a str)> {
         let (head, rest) = line.split_once(" ... ")?;
         let head = head.trim_end().trim_end_matches(" - should panic");
-        // Something may stand before it that was printed without a line end.
+        // Output without a line end may stand before it.
         let (before, name) = head.rsplit_once(' ')?;
         let is_announcement = before.trim_end().ends_with("test") || before.ends_with(']');
         let at = self.tests.iter().position(|(known, _)| known == name)?;
@@ -107,7 +107,7 @@ impl Progress {
         self.tests.iter().position(is_running)
     }
 
-    /// With one thread, what ran before has ended, however that was.
+    /// With one thread, the test before has ended, however that was.
     fn began(&mut self, at: usize, now: Instant) {
         if let State::Started(_) = self.tests[at].1 {
             return;
@@ -151,7 +151,7 @@ fn verdict(line: &str) -> Option<bool> {
     }
 }
 
-/// What a process said at its end.
+/// The last lines of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Summary {
     /// So many tests, all passed.
@@ -182,7 +182,7 @@ pub(crate) fn summary(output: &str) -> Summary {
     Summary::Failed(names.map(str::to_owned).collect())
 }
 
-/// What a test printed that failed among others: the part with its name above it.
+/// The output of a test that failed among others: the part with its name above it.
 pub(crate) fn output_of<'a>(test: &str, output: &'a str) -> Option<&'a str> {
     let heads = [
         format!("---- {test} stdout ----"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_tells_what_runs() {
+    fn one_thread_shows_running_test() {
         let states = after("\nrunning 3 tests\ntest a ... |ok\ntest m::b ... ", 1);
         assert_eq!(states[0], State::Ended(seconds(2), Some(true)));
         assert!(matches!(states[1], State::Started(_)));

@@ -1,4 +1,4 @@
-//! What became of every test.
+//! The results of every test.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Records {
         });
     }
 
-    /// Notes down that a test left processes behind.
+    /// Records that a test left processes behind.
     pub(crate) fn left(&mut self, id: &str, processes: &[String]) {
         self.left.push((id.to_owned(), processes.to_vec()));
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flaky_failing_and_passing_tests_are_told_apart() {
+    fn flaky_failing_and_passing_tests_are_distinguished() {
         let mut records = Records::new(3);
         let second = Duration::from_secs(1);
         let failure = || Some("failed".to_owned());

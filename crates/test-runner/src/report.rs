@@ -1,4 +1,4 @@
-//! What is shown at the end.
+//! The report at the end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,10 +13,10 @@ const LAST_LINES: usize = 25;
 
 const SLOWEST: usize = 10;
 
-/// A step and what it took.
+/// A step and its duration.
 pub(crate) type Step = (String, Duration);
 
-/// Writes the report; its last line says how many passed and failed.
+/// Writes the report; its last line counts the passed and failed tests.
 pub(crate) fn write(
     steps: &[Step],
     selection: &Selection,

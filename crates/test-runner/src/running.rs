@@ -20,7 +20,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// Processes are looked for in all of `/proc`.
 const LOOK_FOR_CHILDREN_EVERY: Duration = Duration::from_millis(100);
 
-/// What the runner tells every process.
+/// The environment of every process.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) executables: &'a [Executable],
@@ -33,7 +33,7 @@ pub(crate) struct Context<'a> {
     pub(crate) variables: Vec<(String, String)>,
 }
 
-/// What became of a test in a process.
+/// The result of a test in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) case: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Verdict {
     pub(crate) failure: Option<String>,
 }
 
-/// What became of a process.
+/// The result of a process.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) job: Job,
@@ -115,7 +115,7 @@ impl Running {
             .map_err(|error| format!("cannot run {}: {error}", executable.path.display()))?;
         let now = Instant::now();
         let names = cases.iter().map(|case| case.test.name.clone()).collect();
-        let limits = cases.iter().map(|case| case.manner.time_limit()).collect();
+        let limits = cases.iter().map(|case| case.mode.time_limit()).collect();
         Ok(Running {
             progress: Progress::new(names, job.threads, now),
             job,
@@ -131,8 +131,8 @@ impl Running {
         })
     }
 
-    /// Looks at it; answers what became of it once it is over.
-    pub(crate) fn look(&mut self) -> Option<Done> {
+    /// Reads its output; returns its result once it is over.
+    pub(crate) fn poll(&mut self) -> Option<Done> {
         let now = Instant::now();
         let Some((status, ended_at)) = self.ended else {
             self.read(now);
@@ -159,14 +159,14 @@ impl Running {
 
     fn read(&mut self, now: Instant) {
         let mut bytes = Vec::new();
-        // What cannot be read now is read at the end.
+        // Output that cannot be read now is read at the end.
         if self.output.read_to_end(&mut bytes).is_ok() && !bytes.is_empty() {
             self.progress.read(&String::from_utf8_lossy(&bytes), now);
             self.heard_at = now;
         }
     }
 
-    /// Ends the process if a test takes too long, or if it does not end after its last one; answers
+    /// Ends the process if a test takes too long, or if it does not end after its last one; returns
     /// which test that was.
     fn overdue(&mut self, now: Instant) -> Option<String> {
         let tests = self.progress.tests();
@@ -205,9 +205,9 @@ impl Running {
         };
         for (at, &case) in self.job.cases.iter().enumerate() {
             let failure = match self.became(at, status, &summary) {
-                Became::Passed => None,
-                Became::Failed(why) => Some(why),
-                Became::NotRun => {
+                Outcome::Passed => None,
+                Outcome::Failed(why) => Some(why),
+                Outcome::NotRun => {
                     done.not_run.push(case);
                     continue;
                 }
@@ -234,38 +234,38 @@ impl Running {
         done
     }
 
-    fn became(&self, at: usize, status: ExitStatus, summary: &Summary) -> Became {
+    fn became(&self, at: usize, status: ExitStatus, summary: &Summary) -> Outcome {
         let tests = self.progress.tests();
         let (name, state) = &tests[at];
         let is_ours = |name: &String| tests.iter().any(|(known, _)| known == name);
         let is_alone = tests.len() == 1;
         match (summary, state) {
             _ if self.timed_out.as_ref() == Some(name) => {
-                Became::Failed(timed_out(self.limit_of(name)))
+                Outcome::Failed(timed_out(self.limit_of(name)))
             }
             (Summary::Passed(count), _) if status.success() && *count == tests.len() => {
-                Became::Passed
+                Outcome::Passed
             }
             (Summary::Failed(names), _) if !status.success() && names.iter().any(is_ours) => {
                 match names.contains(name) {
-                    true => Became::Failed("failed".to_owned()),
-                    false => Became::Passed,
+                    true => Outcome::Failed("failed".to_owned()),
+                    false => Outcome::Passed,
                 }
             }
             // From here on the process did not come to its end.
-            (_, State::Ended(_, Some(false))) => Became::Failed("failed".to_owned()),
-            _ if is_alone => Became::Failed(ended_with(status)),
-            (_, State::Ended(_, Some(true))) => Became::Passed,
+            (_, State::Ended(_, Some(false))) => Outcome::Failed("failed".to_owned()),
+            _ if is_alone => Outcome::Failed(ended_with(status)),
+            (_, State::Ended(_, Some(true))) => Outcome::Passed,
             (_, State::Started(_)) if self.timed_out.is_none() => {
-                Became::Failed(ended_with(status))
+                Outcome::Failed(ended_with(status))
             }
-            _ => Became::NotRun,
+            _ => Outcome::NotRun,
         }
     }
 }
 
-/// What became of a test.
-enum Became {
+/// The result of a test.
+enum Outcome {
     Passed,
     Failed(String),
     NotRun,
@@ -279,8 +279,8 @@ fn ended_with(status: ExitStatus) -> String {
     format!("its process ended with {status}, without a result")
 }
 
-/// What the executable is told: a test's name, or which of those of its tier to leave out. The latter
-/// is what both libtest and libtest-mimic understand for several.
+/// The arguments of the executable: a test's name, or which of those of its tier to skip. The
+/// latter is what both libtest and libtest-mimic understand for several.
 fn arguments(context: &Context<'_>, job: &Job) -> Vec<String> {
     let test = |at: &usize| &context.cases[*at].test;
     let is_ignored = job.cases.first().is_some_and(|at| test(at).is_ignored());

@@ -12,7 +12,7 @@ use crate::running::{Context, Done, Running};
 use crate::screen::Screen;
 use crate::table::places;
 
-/// Between two looks at what runs: what short tests take is measured that exactly.
+/// Time between two polls; durations of short tests are that exact.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Runs all cases.
@@ -25,7 +25,7 @@ pub(crate) fn run(
     options: &Options,
     screen: &mut Screen,
 ) -> Result<Records, String> {
-    let mut shift = Shift {
+    let mut execution = Execution {
         context,
         options,
         screen,
@@ -36,20 +36,20 @@ pub(crate) fn run(
     };
     let all: Vec<usize> = (0..context.cases.len()).collect();
     for round in 1..=options.repeat.unwrap_or(1) {
-        shift.queue.extend(jobs(context.cases, &all, round));
-        shift.work()?;
+        execution.queue.extend(jobs(context.cases, &all, round));
+        execution.work()?;
     }
     if options.repeat.is_none() {
-        for case in shift.records.failed() {
-            shift.screen.rerun(&context.cases[case].id);
-            shift.queue.push_back(alone(context.cases, case, 2));
-            shift.work()?;
+        for case in execution.records.failed() {
+            execution.screen.rerun(&context.cases[case].id);
+            execution.queue.push_back(alone(context.cases, case, 2));
+            execution.work()?;
         }
     }
-    Ok(shift.records)
+    Ok(execution.records)
 }
 
-struct Shift<'a> {
+struct Execution<'a> {
     context: &'a Context<'a>,
     options: &'a Options,
     screen: &'a mut Screen,
@@ -59,14 +59,14 @@ struct Shift<'a> {
     serial: usize,
 }
 
-impl Shift<'_> {
+impl Execution<'_> {
     /// Works until nothing is left.
     fn work(&mut self) -> Result<(), String> {
         while !self.queue.is_empty() || !self.running.is_empty() {
-            self.start_what_fits()?;
+            self.start_ready_jobs()?;
             let mut at = 0;
             while at < self.running.len() {
-                match self.running[at].look() {
+                match self.running[at].poll() {
                     Some(done) => {
                         self.running.swap_remove(at);
                         self.note(done);
@@ -79,8 +79,8 @@ impl Shift<'_> {
         Ok(())
     }
 
-    /// In the order of the queue, so that what needs all of the machine gets it.
-    fn start_what_fits(&mut self) -> Result<(), String> {
+    /// In the order of the queue, so that a job that needs all of the machine gets it.
+    fn start_ready_jobs(&mut self) -> Result<(), String> {
         let taken = |running: &[Running]| running.iter().map(|one| one.job.places).sum::<usize>();
         while let Some(next) = self.queue.front() {
             if taken(&self.running) + next.places > places() {
@@ -129,7 +129,7 @@ impl Shift<'_> {
             self.records
                 .add(verdict.case, round, verdict.took, verdict.failure);
         }
-        // What broke the process is known; the others go on without it.
+        // The test that broke the process is known; the others are run without it.
         for job in jobs(cases, &done.not_run, round).into_iter().rev() {
             self.queue.push_front(job);
         }

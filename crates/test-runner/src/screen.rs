@@ -1,4 +1,4 @@
-//! What is shown while tests run: a line for each executable and tier when it is done, and a line for
+//! The output while tests run: a line for each executable and tier when it is done, and a line for
 //! each failure at once.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ struct Group {
     took: Duration,
 }
 
-/// Everything that is shown while tests run.
+/// The state of the output while tests run.
 #[derive(Debug)]
 pub(crate) struct Screen {
     groups: BTreeMap<(usize, Tier), Group>,

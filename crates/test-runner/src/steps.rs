@@ -1,4 +1,4 @@
-//! What is run beside tests: formatting, lints, documentation, and examples in it.
+//! Checks beside tests: formatting, lints, documentation, and examples in it.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub(crate) fn lint(steps: &mut Vec<Step>) -> Result<(), String> {
         println!("note: cargo-deny is not installed; dependency policy not checked");
         return Ok(());
     }
-    // Advisories need a database from the network; they are checked where it is at hand.
+    // Advisories need a database from the network; they are checked if it is available.
     let deny = ["deny", "--offline", "check", "bans", "licenses", "sources"];
     step("deny", &mut cargo(&deny), steps)
 }
@@ -113,7 +113,7 @@ fn has_example(source: &str) -> bool {
             continue;
         };
         is_inside = !is_inside;
-        // What names no other language is Rust.
+        // A block that names no other language is Rust.
         let mut words = fence.split(',').map(str::trim);
         let is_run = |word: &str| matches!(word, "" | "rust" | "no_run" | "should_panic");
         if is_inside && words.all(is_run) {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_are_told_from_other_blocks() {
+    fn rust_examples_are_distinguished_from_other_blocks() {
         assert!(has_example(
             "/// Adds.\n/// ```\n/// assert!(true);\n/// ```\n"
         ));

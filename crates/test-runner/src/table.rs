@@ -1,7 +1,7 @@
 //! How tests share the machine: one table.
 //!
-//! Most tests own what they use (folders, ports, cgroups, bridges and address ranges with names of
-//! their own), so they run in any order and beside each other. What a row says is how many run in one
+//! Most tests own their resources (folders, ports, cgroups, bridges and address ranges with names
+//! of their own), so they run in any order and beside each other. A row says how many run in one
 //! process, how much of the machine a process takes, and how long a test may take.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) enum Process {
     Own,
     /// Up to so many, one after the other. For tests of milliseconds, where starting a process and
     /// reading its tables would take longer than the test. A process that fails or hangs costs
-    /// nothing: the test that did is known, and the others go on in a new one.
+    /// nothing: the failed test is known, and the others run in a new one.
     Batch(usize),
     /// All that are selected, in so many threads: tests that use something that the process starts
     /// once.
@@ -56,7 +56,7 @@ impl Load {
 
 /// How a test is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct ExecutionMode {
     pub(crate) process: Process,
     pub(crate) load: Load,
     pub(crate) seconds: u32,
@@ -64,14 +64,14 @@ pub(crate) struct Manner {
     pub(crate) only_by_name: bool,
 }
 
-impl Manner {
+impl ExecutionMode {
     pub(crate) fn time_limit(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 }
 
-const fn manner(process: Process, load: Load, seconds: u32) -> Manner {
-    Manner {
+const fn mode(process: Process, load: Load, seconds: u32) -> ExecutionMode {
+    ExecutionMode {
         process,
         load,
         seconds,
@@ -79,21 +79,21 @@ const fn manner(process: Process, load: Load, seconds: u32) -> Manner {
     }
 }
 
-/// What holds for tests that no row names. Limits are far above what anything takes on a busy
-/// machine, and below the patience of a person who waits.
-const fn usual(tier: Tier) -> Manner {
+/// The mode of tests without a row. Limits are far above the time of any test on a busy machine,
+/// and short enough to wait for.
+const fn usual(tier: Tier) -> ExecutionMode {
     match tier {
-        Tier::Fuzz => manner(Process::Own, Load::Computes, 1800),
-        Tier::Unit => manner(Process::Batch(100), Load::Computes, 60),
-        Tier::Tools => manner(Process::Own, Load::Waits, 180),
-        Tier::Root => manner(Process::Own, Load::Computes, 300),
+        Tier::Fuzz => mode(Process::Own, Load::Computes, 1800),
+        Tier::Unit => mode(Process::Batch(100), Load::Computes, 60),
+        Tier::Tools => mode(Process::Own, Load::Waits, 180),
+        Tier::Root => mode(Process::Own, Load::Computes, 300),
         // A machine has two emulated cpus that are idle half of the time.
-        Tier::Vm => manner(Process::Own, Load::Computes, 1800),
+        Tier::Vm => mode(Process::Own, Load::Computes, 1800),
     }
 }
 
 /// Tests of an executable and a tier whose names begin alike, and how they are run.
-type Row = (&'static str, Tier, &'static str, Manner);
+type Row = (&'static str, Tier, &'static str, ExecutionMode);
 
 /// The first row that fits counts.
 const ROWS: [Row; 22] = {
@@ -102,113 +102,98 @@ const ROWS: [Row; 22] = {
     use Tier::{Root, Tools, Unit, Vm};
     [
         // Each file of vectors is a test; the program prints its counts while it starts.
-        ("core/vectors", Unit, "", manner(Own, Computes, 120)),
-        ("apiserver/vectors", Unit, "", manner(Own, Computes, 120)),
+        ("core/vectors", Unit, "", mode(Own, Computes, 120)),
+        ("apiserver/vectors", Unit, "", mode(Own, Computes, 120)),
         // Hundreds of random inputs for each law.
-        ("core/properties", Unit, "", manner(Batch(8), Computes, 120)),
+        ("core/properties", Unit, "", mode(Batch(8), Computes, 120)),
         (
             "apiserver/properties",
             Unit,
             "",
-            manner(Batch(8), Computes, 120),
+            mode(Batch(8), Computes, 120),
         ),
         // Each kills or starves a store again and again, for seconds.
         (
             "apiserver/store_durability",
             Unit,
             "",
-            manner(Own, Computes, 300),
+            mode(Own, Computes, 300),
         ),
-        ("plimsoll/crash", Unit, "", manner(Own, Computes, 600)),
+        ("plimsoll/crash", Unit, "", mode(Own, Computes, 600)),
         // Load on both cores; etcd elects another leader where it gets no turn for a second.
-        ("plimsoll/crash", Root, "faults::", manner(Own, Alone, 180)),
+        ("plimsoll/crash", Root, "faults::", mode(Own, Alone, 180)),
         // It measures waits while others take all that they can get.
         (
             "apiserver/server",
             Unit,
             "fairness::an_administrator_",
-            manner(Own, Alone, 300),
+            mode(Own, Alone, 300),
         ),
         // Servers inside of the test's process, and clients that wait for them.
-        (
-            "apiserver/server",
-            Unit,
-            "",
-            manner(Batch(8), Computes, 120),
-        ),
+        ("apiserver/server", Unit, "", mode(Batch(8), Computes, 120)),
         // They have runners of their own, and a compiler.
         (
             "test-runner/runner",
             Unit,
             "",
-            manner(Batch(100), Computes, 180),
+            mode(Batch(100), Computes, 180),
         ),
         // One server for all sessions, which have namespaces of their own; kubectl takes the time.
-        (
-            "plimsoll/kubectl",
-            Tools,
-            "",
-            manner(Together(4), Waits, 180),
-        ),
+        ("plimsoll/kubectl", Tools, "", mode(Together(4), Waits, 180)),
         // Heartbeats of nodes on paper must come in time.
         (
             "plimsoll/flows",
             Tools,
             "silent_node::",
-            manner(Own, Alone, 180),
+            mode(Own, Alone, 180),
         ),
         // Chaos kills servers for two minutes; the others wait for kubectl.
-        ("plimsoll/flows", Tools, "", manner(Own, Waits, 300)),
+        ("plimsoll/flows", Tools, "", mode(Own, Waits, 300)),
         // One containerd and one embedded runtime for all cases, which have pods, cgroups and
         // folders of their own. Cases that take the runtime down wait for the others to end.
-        ("node/runtime", Root, "", manner(Together(2), Computes, 180)),
+        ("node/runtime", Root, "", mode(Together(2), Computes, 180)),
         // The whole contract on containerd in an emulated machine takes a quarter of an hour.
         (
             "node/runtime",
             Vm,
             "vm/cri",
-            Manner {
+            ExecutionMode {
                 only_by_name: true,
-                ..manner(Own, Computes, 3600)
+                ..mode(Own, Computes, 3600)
             },
         ),
         // Memory that runs out against an agent that looks; one writes into the kernel's log, which
         // all agents read.
-        ("node/lib", Root, "eviction::", manner(Own, Alone, 120)),
+        ("node/lib", Root, "eviction::", mode(Own, Alone, 120)),
         // Stories wait for the node's periods; each has a machine of its own to run out of.
-        ("plimsoll/stories", Root, "", manner(Own, Waits, 300)),
+        ("plimsoll/stories", Root, "", mode(Own, Waits, 300)),
         // Nodes that run short: what counts is which pod goes first, and how soon.
-        ("plimsoll/node", Root, "pressure::", manner(Own, Alone, 300)),
-        // Hostile pods fill what they are given, on two nodes one after the other.
-        (
-            "plimsoll/node",
-            Root,
-            "hostile::",
-            manner(Own, Computes, 600),
-        ),
+        ("plimsoll/node", Root, "pressure::", mode(Own, Alone, 300)),
+        // Hostile pods fill all the space they get, on two nodes one after the other.
+        ("plimsoll/node", Root, "hostile::", mode(Own, Computes, 600)),
         // On an emulated machine that is busy, a quarter of an hour each.
         (
             "plimsoll/node",
             Vm,
             "vm::hostile_containers_of_containerd",
-            Manner {
+            ExecutionMode {
                 only_by_name: true,
-                ..manner(Own, Computes, 3600)
+                ..mode(Own, Computes, 3600)
             },
         ),
         // Times from shortage to death in a machine that needs both cores.
-        ("plimsoll/trial", Vm, "", manner(Own, Alone, 1800)),
-        // A node that is looked at several times a second.
-        ("plimsoll/soak", Root, "", manner(Own, Alone, 900)),
+        ("plimsoll/trial", Vm, "", mode(Own, Alone, 1800)),
+        // A node that is polled several times a second.
+        ("plimsoll/soak", Root, "", mode(Own, Alone, 900)),
     ]
 };
 
 /// How a test of an executable is run.
-pub(crate) fn manner_of(executable: &str, tier: Tier, test: &str) -> Manner {
+pub(crate) fn mode_of(executable: &str, tier: Tier, test: &str) -> ExecutionMode {
     let row = ROWS.iter().find(|(of, of_tier, prefix, _)| {
         *of == executable && *of_tier == tier && test.starts_with(prefix)
     });
-    row.map_or(usual(tier), |(_, _, _, manner)| *manner)
+    row.map_or(usual(tier), |(_, _, _, mode)| *mode)
 }
 
 /// An executable that tries random inputs, and how many.
@@ -240,7 +225,7 @@ const FUZZED: [Fuzzed; 3] = [
     },
 ];
 
-/// Which run is asked how many inputs there are.
+/// Which runs choose the number of inputs by a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inputs {
     /// proptest's default; nothing is of tier fuzz.
@@ -266,14 +251,14 @@ mod tests {
 
     #[test]
     fn the_first_row_that_fits_counts() {
-        let pressure = manner_of("plimsoll/node", Tier::Root, "pressure::restart::x");
+        let pressure = mode_of("plimsoll/node", Tier::Root, "pressure::restart::x");
         assert_eq!(pressure.load, Load::Alone);
-        let other = manner_of("plimsoll/node", Tier::Root, "streams::x");
+        let other = mode_of("plimsoll/node", Tier::Root, "streams::x");
         assert_eq!(other, usual(Tier::Root));
-        let cheap = manner_of("node/lib", Tier::Unit, "eviction::tests::x");
+        let cheap = mode_of("node/lib", Tier::Unit, "eviction::tests::x");
         assert_eq!(cheap, usual(Tier::Unit));
-        assert!(manner_of("node/runtime", Tier::Vm, "vm/cri").only_by_name);
-        assert!(!manner_of("node/runtime", Tier::Vm, "vm/embedded").only_by_name);
+        assert!(mode_of("node/runtime", Tier::Vm, "vm/cri").only_by_name);
+        assert!(!mode_of("node/runtime", Tier::Vm, "vm/embedded").only_by_name);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a test needs of the machine.
+//! The requirements of a test on the machine.
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ pub struct Certificate {
     pub key_pem: String,
 }
 
-/// Who signs.
+/// A certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -19,7 +19,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new authority that nobody trusts yet.
+    /// A new authority that no client trusts yet.
     ///
     /// # Panics
     ///

@@ -29,7 +29,7 @@ pub fn is_unified() -> bool {
     Path::new(MOUNT).join("cgroup.controllers").exists()
 }
 
-/// A cgroup with a name nobody else has, in every controller.
+/// A cgroup with a unique name, in every controller.
 #[derive(Debug)]
 pub struct Tree {
     path: String,
@@ -157,7 +157,7 @@ fn under(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// The folders on the way to a path, outermost first, itself included.
+/// The folders along a path, outermost first, itself included.
 fn ancestors(root: &Path, path: &str) -> Vec<PathBuf> {
     let parts = path.trim_matches('/').split('/');
     let folders = parts.scan(root.to_owned(), |folder, part| {
@@ -167,7 +167,7 @@ fn ancestors(root: &Path, path: &str) -> Vec<PathBuf> {
     folders.collect()
 }
 
-/// A fresh cgroup takes nothing in until it has cpus (v1) or controllers for its children (v2).
+/// A new cgroup takes no processes until it has cpus (v1) or controllers for its children (v2).
 fn open_for_children(root: &Path, folder: &Path) {
     if root == Path::new(MOUNT) {
         delegate_controllers(folder);
@@ -197,7 +197,7 @@ fn delegate_controllers(folder: &Path) {
     }
 }
 
-/// Kills what runs in a cgroup and below, then removes it.
+/// Kills all processes in a cgroup and below, then removes it.
 fn remove(folder: &Path) {
     let deadline = Instant::now() + EMPTY_WITHIN;
     while folder.is_dir() && Instant::now() < deadline {

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 /// Where the numbers are, as files that are locked while they are taken.
 const FOLDER: &str = "plimsoll-test-numbers";
 
-/// A number from 0 to 255, for what processes cannot share: a range of addresses, `10.x.N.0/24`. It is
-/// free again when dropped, or when the process ends.
+/// A number from 0 to 255, for resources that processes cannot share: a range of addresses,
+/// `10.x.N.0/24`. It is free again when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Number {
     value: u8,
@@ -14,7 +14,7 @@ pub struct Number {
 }
 
 impl Number {
-    /// Takes one that is free.
+    /// Takes a free one.
     ///
     /// # Panics
     ///

@@ -104,12 +104,12 @@ impl Containerd {
             .arg(&archive)
             .output()
             .unwrap_or_else(|e| panic!("cannot run ctr: {e}\n{INSTALL_HINT}"));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "cannot import {name}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "cannot import {name}: {stderr}");
         let _ = fs::remove_file(archive);
     }
 
-    /// Kills it as a crash does; containers go on.
+    /// Kills it as a crash does; containers keep running.
     pub fn kill(&mut self) {
         // Fails only if it has ended already.
         let _ = self.process.kill();
@@ -134,7 +134,7 @@ impl Containerd {
             if ended.is_some() || Instant::now() > deadline {
                 let log = fs::read_to_string(log_file(self.folder.path()));
                 let log = log.unwrap_or_default();
-                panic!("containerd does not come up ({ended:?}):\n{log}");
+                panic!("containerd did not start ({ended:?}):\n{log}");
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -234,7 +234,7 @@ fn pause_image() -> Image {
     image
 }
 
-/// Ends shims and what they started. Both are known by the folder, which nobody else has.
+/// Ends shims and the processes they started. Both are found by the folder, which is unique.
 fn end_containers(folder: &Path) {
     let bundles = folder.join("state/io.containerd.runtime.v2.task/k8s.io");
     for bundle in fs::read_dir(bundles).into_iter().flatten().flatten() {

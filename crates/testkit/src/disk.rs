@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::mount::unmount_below;
 use crate::vm::{Machine, slowness};
 
-/// Options of `mkfs.ext4` for a file system that counts what projects hold.
+/// Options of `mkfs.ext4` for a file system with project quotas.
 pub const WITH_PROJECTS: [&str; 4] = ["-O", "project,quota", "-E", "quotatype=prjquota"];
 
 /// Emulated machines are slow.
@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 ///
 /// # Errors
 ///
-/// If it cannot be made, or the kernel cannot mount one that is made with these options.
+/// If it cannot be created, or the kernel cannot mount a file system with these options.
 pub fn mount_ext4(image: &Path, at: &Path, mebibytes: u64, options: &[&str]) -> Result<(), String> {
     let file = File::create(image).map_err(|error| format!("{}: {error}", image.display()))?;
     let sized = file.set_len(mebibytes << 20);

@@ -116,7 +116,7 @@ impl Etcd {
             if ended.is_some() || Instant::now() > deadline {
                 let log = std::fs::read_to_string(log_file(self.folder.path()));
                 let log = log.unwrap_or_default();
-                return Err(format!("etcd does not come up ({ended:?}):\n{log}"));
+                return Err(format!("etcd did not start ({ended:?}):\n{log}"));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -190,7 +190,7 @@ fn loopback(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
 
-/// A port that nobody listens on at the moment.
+/// A port without a listener at the moment.
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("no free port: {e}"))?;
     let address = listener

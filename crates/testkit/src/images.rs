@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Where Debian's `busybox-static` lies.
+/// The path of Debian's `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
 
 /// Writes a busybox image as `docker save` would: `busybox.tar` in a folder. Returns its path.
@@ -176,12 +176,12 @@ pub struct Layer {
     pub tar: Vec<u8>,
     /// The tar, maybe compressed.
     pub blob: Vec<u8>,
-    /// Says which.
+    /// Its media type.
     pub media_type: &'static str,
 }
 
 impl Layer {
-    /// A layer that travels as it is.
+    /// An uncompressed layer.
     pub fn plain(tar: Vec<u8>) -> Layer {
         Layer {
             blob: tar.clone(),
@@ -216,7 +216,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     written.expect("memory takes all bytes")
 }
 
-/// A tree of files that becomes a tar. All belongs to root and was made at the epoch.
+/// A tree of files that becomes a tar. All belong to root and are dated to the epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     entries: Vec<Entry>,

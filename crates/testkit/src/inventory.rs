@@ -1,6 +1,6 @@
-//! Everything on the machine that belongs to a node, by name, so that tests see what it leaves behind.
+//! Everything on the machine that belongs to a node, by name, so that tests find leftovers.
 //!
-//! It is looked for where the kernel shows it, with nothing of what the node notes itself.
+//! It is read from the kernel, never from the node's own records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cgroup;
 use crate::nftables;
 
-/// How deep folders are looked at. What is below belongs to images and volumes.
+/// How deep folders are listed. The levels below belong to images and volumes.
 const DEPTH: usize = 6;
 
 /// There from the first pod on.
@@ -29,10 +29,10 @@ const SYSCTLS: [&str; 7] = [
     "net/ipv4/ip_forward",
 ];
 
-/// What a node was given for itself.
+/// What a node has for itself.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder in which everything of it is.
+    /// The folder that contains all its files.
     pub folder: PathBuf,
     /// Where it keeps its data.
     pub data: PathBuf,
@@ -42,12 +42,12 @@ pub struct Place {
     pub bridge: String,
 }
 
-/// What there is, of each kind.
+/// The items, of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory(BTreeMap<&'static str, BTreeSet<String>>);
 
 impl Inventory {
-    /// What a node, whose process has that id, has of its pods.
+    /// The items that a node, whose agent has that process id, has of its pods.
     pub fn of_pods(place: &Place, agent: u32) -> Inventory {
         Inventory(BTreeMap::from([
             ("cgroup", cgroup::below(&place.cgroups)),
@@ -58,8 +58,8 @@ impl Inventory {
         ]))
     }
 
-    /// What a node has of the machine while it runs, and must not have once it is taken away. Its
-    /// files are not among it, nor cgroups that the test has made itself.
+    /// The items that a node has on the machine while it runs, and must not have once it is
+    /// removed. Its files are not included, nor cgroups that the test has created itself.
     pub fn of_node(place: &Place) -> Inventory {
         let mut all = Inventory::of_place(place);
         let ours = ["kubepods", "kubepods.slice", "kubelet", "kubelet-walks"];
@@ -112,7 +112,7 @@ impl Inventory {
         all
     }
 
-    /// What is here and not there: kind and name. Of a folder and what is in it, the folder.
+    /// The items here that `other` lacks: kind and name. Of a folder and its content, the folder.
     pub fn beyond(&self, other: &Inventory) -> Vec<(&'static str, String)> {
         let mut beyond = Vec::new();
         for (kind, names) in &self.0 {
@@ -135,8 +135,8 @@ impl Inventory {
         found.map(|(kind, _)| *kind).collect()
     }
 
-    /// The network cards in it that the machine still has, whatever they are joined to.
-    pub fn cards_that_are_there(&self) -> Vec<String> {
+    /// The network interfaces in it that the machine still has, whatever they are joined to.
+    pub fn existing_interfaces(&self) -> Vec<String> {
         let cards = self.0.get("network card").into_iter().flatten();
         let there = cards.filter(|card| Path::new("/sys/class/net").join(card).exists());
         there.cloned().collect()

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::waiting::until;
 
-/// What kubectl said.
+/// The result of a kubectl command.
 #[derive(Debug)]
 pub struct Answer {
     /// Its exit code, unless a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its output.
     pub stdout: String,
-    /// What it complained of.
+    /// Its errors.
     pub stderr: String,
 }
 
@@ -36,7 +36,7 @@ impl From<Output> for Answer {
 
 /// A kubectl with a cluster and a namespace.
 ///
-/// Arguments are one line. Words are split at blanks; those in single quotes stay together.
+/// Runs kubectl. Arguments are one line, split at blanks; those in single quotes stay together.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
     kubeconfig: PathBuf,
@@ -52,7 +52,7 @@ impl Kubectl {
         }
     }
 
-    /// Runs it, which has to succeed, and gives what it printed.
+    /// Runs a command, which has to succeed, and returns its output.
     pub fn kubectl(&self, arguments: &str) -> String {
         self.kubectl_with(arguments, "")
     }
@@ -73,7 +73,7 @@ impl Kubectl {
     pub fn try_kubectl_with(&self, arguments: &str, stdin: &str) -> Answer {
         let mut child = self.start_kubectl(arguments);
         let mut pipe = child.stdin.take().expect("stdin is a pipe");
-        // A command that does not read its input may be gone before it is written.
+        // A command that does not read its input may have ended before it is written.
         let _ = pipe.write_all(stdin.as_bytes());
         drop(pipe);
         child.wait_with_output().expect("kubectl ends").into()
@@ -82,7 +82,7 @@ impl Kubectl {
     /// Starts it with pipes on all sides.
     pub fn start_kubectl(&self, arguments: &str) -> Child {
         Command::new("kubectl")
-            // What comes later wins.
+            // The last one wins.
             .args(["--namespace", &self.namespace])
             .args(words(arguments))
             .env("KUBECONFIG", &self.kubeconfig)
@@ -107,7 +107,7 @@ impl Kubectl {
         });
     }
 
-    /// Waits until it succeeds and its output is as asked, and gives the output.
+    /// Runs a command until it succeeds and its output is right, and returns the output.
     pub fn until(&self, arguments: &str, wanted: &str, is_right: impl Fn(&str) -> bool) -> String {
         until(&format!("kubectl {arguments} shows {wanted}"), || {
             let answer = self.try_kubectl(arguments);

@@ -1,4 +1,4 @@
-//! The tables that the kernel has for nftables, asked over netlink: `nft` need not be installed.
+//! The tables that the kernel has for nftables, read over netlink: `nft` need not be installed.
 
 use std::io;
 

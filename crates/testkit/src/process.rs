@@ -18,8 +18,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs the program, which is at that path, with these arguments. A log that is there already is
-    /// written from anew.
+    /// Runs the program at that path with these arguments. An existing log is overwritten.
     pub fn start(program: &str, log: &Path, arguments: &[String]) -> Self {
         let _ = std::fs::remove_file(log);
         Process {
@@ -36,12 +35,12 @@ impl Process {
         self.child = launch(&self.program, &self.arguments, &self.log);
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until it has said that.
+    /// Waits until the output contains the text.
     pub fn says(&mut self, text: &str) {
         until(&format!("the process says {text:?}"), || {
             let log = self.log();
@@ -54,7 +53,7 @@ impl Process {
         });
     }
 
-    /// Asks it to stop, as Ctrl-C does, and waits until it has.
+    /// Interrupts it, as Ctrl-C does, and waits until it has ended.
     pub fn interrupt(&mut self) -> ExitStatus {
         self.signal(Signal::INT);
         until("it stops", || match self.child.try_wait() {

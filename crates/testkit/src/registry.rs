@@ -16,19 +16,19 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Between two looks at whether it listens.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Who may use a [`Registry::start_with_login`].
+/// The user of a [`Registry::start_with_login`].
 pub const USER: &str = "captain";
 /// The password of [`USER`].
 pub const PASSWORD: &str = "secret";
-/// What `htpasswd -B` makes of the two.
+/// The output of `htpasswd -B` for the two.
 const PASSWORD_FILE: &str =
     "captain:$2y$04$pLimsollpLimsollpLimsu4q5wdqnh2vwvnk/wthuvolXaivSeufa\n";
-/// What a client sends: base64 of `captain:secret`.
+/// The client's header: base64 of `captain:secret`.
 const LOGIN_HEADER: &str = "Authorization: Basic Y2FwdGFpbjpzZWNyZXQ=\r\n";
 
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// A registry that speaks plain HTTP on a loopback port.
+/// A registry that serves plain HTTP on a loopback port.
 #[derive(Debug)]
 pub struct Registry {
     process: Child,
@@ -126,7 +126,7 @@ impl Registry {
         registry
     }
 
-    /// The registry picks its port and tells it in its log.
+    /// The registry picks its port and writes it to its log.
     fn wait_until_it_listens(&mut self) {
         const ANNOUNCEMENT: &str = "listening on 127.0.0.1:";
         let deadline = Instant::now() + READY_WITHIN;

@@ -46,7 +46,7 @@ impl Suite {
     }
 }
 
-/// Passed, or the lines that tell what is wrong.
+/// Passed, or the lines that describe the differences.
 pub type Outcome = Result<(), Vec<String>>;
 
 /// Compares two values; see [`differences`] for what counts as equal.
@@ -84,7 +84,7 @@ pub fn run(suites: &[Suite]) -> ExitCode {
             continue;
         }
         let is_named = arguments.filter.as_ref().is_none_or(|f| name.contains(f));
-        // `--ignored` asks for the tiers that need tools; recorded cases need none.
+        // `--ignored` selects the tiers that need tools; recorded cases need none.
         let is_wanted = is_named && !arguments.ignored;
         // The counts are printed before the harness starts, so that they stand on lines of their
         // own and not behind `test … `.

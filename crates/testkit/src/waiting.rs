@@ -1,25 +1,25 @@
-//! Waiting for what is about to happen, and saying what it is.
+//! Waiting for a condition, and reporting what is waited for.
 
 use std::time::{Duration, Instant};
 
 use crate::vm::slowness;
 
 /// Far more than anything here takes; machines that run tests are busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// After so long the log says what is waited for, and again each time it has taken twice as long: the
-/// log of a test that is killed then has it.
+/// After so long the log names what is waited for, and again each time it has taken twice as long:
+/// the log of a test that is killed then has it.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
-/// Looks until there is something to see. `look` gives that, or what it sees instead.
+/// Polls `look` until it returns a value; an error is what it saw instead.
 ///
 /// # Panics
 ///
-/// If there is nothing to see in time, with what was waited for and what was seen last.
+/// If there is none in time, with what was waited for and the last error.
 pub fn until<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
-    until_within(PATIENCE, what, look)
+    until_within(TIMEOUT, what, look)
 }
 
 /// As [`until`], with another deadline, which is put off where everything is slow.
@@ -29,12 +29,12 @@ pub fn until<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
 /// As [`until`] does.
 #[expect(clippy::print_stderr, reason = "it goes to the log of the test")]
 pub fn until_within<T>(
-    patience: Duration,
+    timeout: Duration,
     what: &str,
     mut look: impl FnMut() -> Result<T, String>,
 ) -> T {
     let begun = Instant::now();
-    let patience = patience * slowness();
+    let timeout = timeout * slowness();
     let mut say_after = SAY_AFTER * slowness();
     loop {
         let seen = match look() {
@@ -42,9 +42,9 @@ pub fn until_within<T>(
             Err(seen) => seen,
         };
         let elapsed = begun.elapsed();
-        if elapsed > patience {
+        if elapsed > timeout {
             let seconds = elapsed.as_secs_f64();
-            panic!("waited {seconds:.1} s in vain until {what}; last seen:\n{seen}");
+            panic!("waited {seconds:.1} s until {what}; last seen:\n{seen}");
         }
         if elapsed > say_after {
             eprintln!("waiting until {what}, for {} s by now", elapsed.as_secs());
@@ -61,23 +61,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panics_with_what_was_waited_for_and_what_was_seen_last() {
+    fn panics_with_condition_and_last_error() {
         let moment = Duration::from_millis(1);
         let mut looks = 0;
         let panic = catch_unwind(move || {
             until_within::<()>(moment, "pigs fly", || {
                 looks += 1;
-                Err(format!("pigs on the ground, look {looks}"))
+                Err(format!("not ready, look {looks}"))
             });
         });
         let message = panic.unwrap_err().downcast::<String>().unwrap();
         assert!(message.starts_with("waited 0."), "{message}");
-        let end = " s in vain until pigs fly; last seen:\npigs on the ground, look 2";
+        let end = " s until pigs fly; last seen:\nnot ready, look 2";
         assert!(message.ends_with(end), "{message}");
     }
 
     #[test]
-    fn returns_what_is_seen_at_last() {
+    fn returns_the_value_of_the_last_look() {
         let mut looks = 0;
         let seen = until("the third look", || {
             looks += 1;

@@ -1,6 +1,6 @@
 //! Backslash escapes of `echo -e` and `printf`.
 
-/// Writes the text with its escapes replaced; false if `\c` says to stop there.
+/// Writes the text with its escapes replaced; false if `\c` ends the output there.
 ///
 /// Octal numbers are `\NNN`, or `\0NNN` where `has_leading_zero`.
 pub(crate) fn unescape(text: &[u8], has_leading_zero: bool, output: &mut Vec<u8>) -> bool {
@@ -63,7 +63,7 @@ fn number(text: &[u8], at: usize, digits: usize, radix: u32, output: &mut Vec<u8
         value = value * radix + char::from(*byte).to_digit(radix).unwrap_or(0);
     }
     if digits > 0 {
-        // Three octal digits may say more than a byte holds; C drops the rest too.
+        // Three octal digits may exceed a byte; C drops the rest too.
         output.extend(value.to_le_bytes().first());
     }
     at + digits

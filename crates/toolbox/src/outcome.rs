@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// The exit status of an applet, or why it could not do what it was asked.
+/// The exit status of an applet, or its error.
 pub(crate) type Outcome = Result<u8, Failure>;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) fn warn(applet: &str, message: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{applet}: {message}");
 }
 
-/// Text for people of bytes that need not be UTF-8.
+/// Readable text of bytes that need not be UTF-8.
 pub(crate) fn shown(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

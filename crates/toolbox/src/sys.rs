@@ -151,7 +151,7 @@ pub(crate) fn reap() -> io::Result<Option<Ended>> {
     Ok((process != 0).then(|| ended(process, raw)))
 }
 
-/// Waits for any child or for a noted signal, whichever is first; `None` is a signal.
+/// Waits for any child or for a recorded signal, whichever is first; `None` is a signal.
 ///
 /// Signals are blocked between looking and sleeping, so that none can slip in unseen. The caller
 /// handles SIGCHLD (`Disposition::Wake`), as an ignored signal wakes no process.
@@ -174,7 +174,7 @@ pub(crate) fn wait_for_child_or_signal() -> io::Result<Option<Ended>> {
         // SAFETY: `before` is a set that the kernel has filled in.
         unsafe { sigsuspend(&raw const before) };
     };
-    // SAFETY: as above; a null pointer asks for no old set.
+    // SAFETY: as above; with a null pointer no old set is returned.
     unsafe { sigprocmask(SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     result
 }
@@ -214,7 +214,7 @@ pub(crate) enum Disposition {
     Ignore,
     /// Remember it for `take_noted`; interrupts reads.
     Note,
-    /// Only wake whatever waits.
+    /// Only wake a waiting call.
     Wake,
     /// End the process with 128 + signal, which the kernel does not do for process 1.
     Exit,
@@ -262,13 +262,13 @@ pub(crate) fn has_noted() -> bool {
     NOTED.load(Ordering::SeqCst) != 0
 }
 
-/// The lowest signal that has been noted and not taken.
+/// The lowest signal that has been recorded and not taken.
 pub(crate) fn first_noted() -> Option<i32> {
     let bits = NOTED.load(Ordering::SeqCst);
     (1..=LAST_SIGNAL).find(|signal| bits & bit(*signal) != 0)
 }
 
-/// The signals noted since the last call, lowest first.
+/// The signals recorded since the last call, lowest first.
 pub(crate) fn take_noted() -> Vec<i32> {
     let bits = NOTED.swap(0, Ordering::SeqCst);
     (1..=LAST_SIGNAL)

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_client::any_server::AnyServer;
+use plimsoll_client::skip_verification::SkipVerification;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -151,7 +151,7 @@ impl NodeConnector {
         let verified = || -> Result<_, ConnectorError> {
             Ok(builder(&provider)?.with_webpki_verifier(Arc::clone(&verifier)))
         };
-        let anyone = AnyServer::new(&provider);
+        let anyone = SkipVerification::new(&provider);
         let unverified = builder(&provider)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(anyone));

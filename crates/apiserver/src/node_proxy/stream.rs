@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use plimsoll_client::splice::{Patience, splice};
+use plimsoll_client::splice::{Timeouts, splice};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -159,7 +159,7 @@ impl NodeConnector {
             return self.not_upgraded(response).await;
         }
         let node = hyper::upgrade::on(&mut response);
-        let patience = Patience {
+        let patience = Timeouts {
             idle: self.timeouts.idle,
             closing: self.timeouts.closing,
         };

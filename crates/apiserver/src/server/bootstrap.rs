@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::try_join_all;
 use plimsoll_client::supervision::Weight;
-use plimsoll_core::lifecycle::namespace_furniture::{
+use plimsoll_core::lifecycle::namespace_defaults::{
     DEFAULT_SERVICE_ACCOUNT, DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP, ROOT_CA_DESCRIPTION,
     ROOT_CA_KEY,
 };

@@ -16,7 +16,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use plimsoll_client::accepting::accept;
+use plimsoll_client::accept_loop::accept;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;

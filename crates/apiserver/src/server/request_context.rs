@@ -134,7 +134,7 @@ impl RequestContext {
             return Ok(TIMEOUT);
         };
         let invalid = || Status::bad_request("invalid timeout specified in the request URL");
-        let requested: plimsoll_core::threshold::Duration = text.parse().map_err(|_| invalid())?;
+        let requested: plimsoll_core::duration::Duration = text.parse().map_err(|_| invalid())?;
         let nanos = u64::try_from(requested.as_nanos()).map_err(|_| invalid())?;
         match Duration::from_nanos(nanos) {
             Duration::ZERO => Ok(TIMEOUT),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_apiserver::auth::authority::Authority;
 use plimsoll_apiserver::store::{RedbOptions, RedbStore};
-use plimsoll_client::any_server::AnyServer;
+use plimsoll_client::skip_verification::SkipVerification;
 use plimsoll_core::object::timestamp::Timestamp;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::pki_types::ServerName;
@@ -25,7 +25,7 @@ fn from_now(seconds: i64) -> Timestamp {
 /// The server's current certificate.
 async fn shown(cluster: &Cluster) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let any = AnyServer::new(&provider);
+    let any = SkipVerification::new(&provider);
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

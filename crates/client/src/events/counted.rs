@@ -1,4 +1,4 @@
-//! Repetitions as a count, and no more events than anybody would read.
+//! Counts repeated events, and limits the number of events per object.
 //!
 //! Matches v1.36 staging/src/k8s.io/client-go/tools/record/events_cache.go.
 
@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use super::recent::Recent;
-use super::{Told, event_name, namespace_of};
+use super::lru_cache::LruCache;
+use super::{PendingEvent, event_name, namespace_of};
 
-/// How many of each kind of note are remembered.
-const REMEMBERED: usize = 4096;
+/// How many events of each kind are remembered.
+const CACHE_SIZE: usize = 4096;
 /// So many different messages about the same are combined into one.
 const COMBINED_FROM: usize = 10;
 /// If they come within this time of each other.
@@ -24,12 +24,12 @@ const BURST: u32 = 25;
 /// and one more in this time.
 const REFILL_SECONDS: f64 = 300.0;
 
-/// What has been told lately.
+/// The events of late.
 #[derive(Debug)]
 pub(super) struct Counted {
-    similar: Recent<String, Similar>,
-    logged: Recent<String, Logged>,
-    budgets: Recent<String, Budget>,
+    similar: LruCache<String, Similar>,
+    logged: LruCache<String, Logged>,
+    budgets: LruCache<String, Budget>,
 }
 
 #[derive(Debug)]
@@ -54,16 +54,16 @@ struct Budget {
 impl Counted {
     pub(super) fn new() -> Counted {
         Counted {
-            similar: Recent::new(REMEMBERED),
-            logged: Recent::new(REMEMBERED),
-            budgets: Recent::new(REMEMBERED),
+            similar: LruCache::new(CACHE_SIZE),
+            logged: LruCache::new(CACHE_SIZE),
+            budgets: LruCache::new(CACHE_SIZE),
         }
     }
 
     /// The event to be written: one with a count of one is to be created, another to be patched.
     /// `None` if there have been too many.
-    pub(super) fn tell(&mut self, told: Told, now: Timestamp) -> Option<Event> {
-        let event = event(told, now);
+    pub(super) fn record(&mut self, pending: PendingEvent, now: Timestamp) -> Option<Event> {
+        let event = event(pending, now);
         let (mut event, key) = self.combine(event, now);
         if let Some(known) = self.logged.get_mut(&key) {
             event.count = Some(known.count.saturating_add(1));
@@ -71,10 +71,10 @@ impl Counted {
             event.metadata.name = known.name.clone();
         }
         self.logged.insert(key, logged(&event));
-        self.spend(&event, now).then_some(event)
+        self.take_token(&event, now).then_some(event)
     }
 
-    /// Takes note of how the server has it.
+    /// Takes over the event as the server has it.
     pub(super) fn update(&mut self, event: &Event) {
         self.logged.insert(event_key(event), logged(event));
     }
@@ -111,7 +111,7 @@ impl Counted {
     }
 
     /// Whether the object may have another event.
-    fn spend(&mut self, event: &Event, now: Timestamp) -> bool {
+    fn take_token(&mut self, event: &Event, now: Timestamp) -> bool {
         let key = object_key(event);
         let full = f64::from(BURST);
         if self.budgets.get_mut(&key).is_none() {
@@ -143,13 +143,13 @@ fn logged(event: &Event) -> Logged {
     }
 }
 
-fn event(told: Told, now: Timestamp) -> Event {
-    let Told {
+fn event(pending: PendingEvent, now: Timestamp) -> Event {
+    let PendingEvent {
         reporter,
         occurrence,
         annotations,
         at,
-    } = told;
+    } = pending;
     let at = at.unwrap_or(now);
     Event {
         metadata: ObjectMeta {
@@ -198,7 +198,7 @@ fn object_key(event: &Event) -> String {
     parts.map(|part| part.map_or("", String::as_str)).join("\0")
 }
 
-/// The same about the same object, whatever the message.
+/// The same about the same object, with any message.
 fn common_key(event: &Event) -> String {
     let reason = event.reason.as_deref().unwrap_or_default();
     format!("{}\0{reason}", object_key(event))
@@ -218,8 +218,8 @@ mod tests {
     use crate::events::{EventType, Occurrence, Reporter};
     use std::sync::Arc;
 
-    fn told(message: &str) -> Told {
-        Told {
+    fn pending(message: &str) -> PendingEvent {
+        PendingEvent {
             reporter: Arc::new(Reporter {
                 controller: "node-controller".to_owned(),
                 instance: String::new(),
@@ -247,23 +247,23 @@ mod tests {
     #[test]
     fn the_same_event_is_counted_under_its_first_name_and_time() {
         let mut counted = Counted::new();
-        let first = counted.tell(told("x"), at(1)).unwrap();
-        let second = counted.tell(told("x"), at(2)).unwrap();
+        let first = counted.record(pending("x"), at(1)).unwrap();
+        let second = counted.record(pending("x"), at(2)).unwrap();
         assert_eq!((first.count, second.count), (Some(1), Some(2)));
         assert_eq!(second.metadata.name, first.metadata.name);
         assert_eq!(second.first_timestamp, Some(Time(at(1))));
         assert_eq!(second.last_timestamp, Some(Time(at(2))));
-        assert_eq!(counted.tell(told("y"), at(2)).unwrap().count, Some(1));
+        assert_eq!(counted.record(pending("y"), at(2)).unwrap().count, Some(1));
     }
 
     #[test]
-    fn what_happened_at_a_time_is_the_same_event_whoever_tells_it_and_when() {
-        let then = || Told {
+    fn occurrence_at_a_time_is_one_event_from_any_recorder() {
+        let then = || PendingEvent {
             at: Some(at(1)),
-            ..told("x")
+            ..pending("x")
         };
-        let first = Counted::new().tell(then(), at(2)).unwrap();
-        let again = Counted::new().tell(then(), at(60)).unwrap();
+        let first = Counted::new().record(then(), at(2)).unwrap();
+        let again = Counted::new().record(then(), at(60)).unwrap();
         assert_eq!(again, first);
         assert_eq!(first.first_timestamp, Some(Time(at(1))));
     }
@@ -272,16 +272,16 @@ mod tests {
     fn the_tenth_different_message_begins_a_combined_event() {
         let mut counted = Counted::new();
         for number in 0..9 {
-            let event = counted.tell(told(&number.to_string()), at(1)).unwrap();
+            let event = counted.record(pending(&number.to_string()), at(1)).unwrap();
             assert_eq!(event.message, Some(number.to_string()));
         }
-        let tenth = counted.tell(told("tenth"), at(1)).unwrap();
+        let tenth = counted.record(pending("tenth"), at(1)).unwrap();
         let message = tenth.message.as_deref();
         assert_eq!(message, Some("(combined from similar events): tenth"));
-        let next = counted.tell(told("next"), at(2)).unwrap();
+        let next = counted.record(pending("next"), at(2)).unwrap();
         assert_eq!(next.count, Some(2));
         assert_eq!(next.metadata.name, tenth.metadata.name);
-        let much_later = counted.tell(told("later"), at(700)).unwrap();
+        let much_later = counted.record(pending("later"), at(700)).unwrap();
         assert_eq!(much_later.message.as_deref(), Some("later"));
     }
 
@@ -289,10 +289,13 @@ mod tests {
     fn an_object_has_twenty_five_events_at_once_and_one_more_every_five_minutes() {
         let mut counted = Counted::new();
         for _ in 0..25 {
-            assert!(counted.tell(told("x"), at(0)).is_some());
+            assert!(counted.record(pending("x"), at(0)).is_some());
         }
-        assert!(counted.tell(told("x"), at(0)).is_none());
-        assert!(counted.tell(told("x"), at(299)).is_none());
-        assert_eq!(counted.tell(told("x"), at(301)).unwrap().count, Some(28));
+        assert!(counted.record(pending("x"), at(0)).is_none());
+        assert!(counted.record(pending("x"), at(299)).is_none());
+        assert_eq!(
+            counted.record(pending("x"), at(301)).unwrap().count,
+            Some(28)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Events: what happened to an object, for people.
+//! Events: what happened to an object, for users.
 //!
 //! A [`Recorder`] takes [`Occurrence`]s without ever making its caller wait, and has them written in
 //! the background. Two forms are in use upstream, each with its own way to keep repetitions from
@@ -11,11 +11,11 @@
 //! Memory is bounded: occurrences beyond [`QUEUE_LENGTH`] that wait to be written are dropped, as
 //! upstream drops them.
 //!
-//! Reading order: this file, `recent` (a bounded memory), `series` and `counted` (what is to be
+//! Reading order: this file, `lru_cache` (a bounded cache), `series` and `counted` (what is to be
 //! written, as pure values), `writing` (the shell).
 
 mod counted;
-mod recent;
+mod lru_cache;
 mod series;
 mod writing;
 
@@ -41,7 +41,7 @@ pub const QUEUE_LENGTH: usize = 32_768;
 pub enum EventType {
     /// As it should be.
     Normal,
-    /// Something somebody may have to look after.
+    /// Something that may need attention.
     Warning,
 }
 
@@ -64,11 +64,11 @@ pub struct Occurrence {
     pub related: Option<ObjectReference>,
     /// How good the news is.
     pub event_type: EventType,
-    /// Why, in one word for machines.
+    /// The machine-readable reason.
     pub reason: Cow<'static, str>,
-    /// What was being done; the counted form has no place for it.
+    /// The action; the counted form has no field for it.
     pub action: Cow<'static, str>,
-    /// What happened, for people.
+    /// The human-readable message.
     pub note: String,
 }
 
@@ -80,7 +80,7 @@ pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
     }
 }
 
-/// Who tells.
+/// The component that reports an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reporter {
     /// The component.
@@ -93,12 +93,12 @@ struct Reporter {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     reporter: Arc<Reporter>,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<PendingEvent>,
 }
 
-/// An occurrence on its way.
+/// An occurrence that is to be written.
 #[derive(Clone, Debug)]
-struct Told {
+struct PendingEvent {
     reporter: Arc<Reporter>,
     occurrence: Occurrence,
     annotations: Option<Annotations>,
@@ -106,7 +106,7 @@ struct Told {
     at: Option<Timestamp>,
 }
 
-/// What an event carries for machines, by name.
+/// Machine-readable data of an event, by name.
 pub type Annotations = BTreeMap<String, String>;
 
 impl Recorder {
@@ -118,7 +118,7 @@ impl Recorder {
             writing::write_series(client.clone(), Arc::clone(&receiver), stop.clone())
         }));
         let instance = format!("{controller}-{}", process::hostname());
-        Recorder::telling_as(controller, instance, sender)
+        Recorder::with_reporter(controller, instance, sender)
     }
 
     /// A recorder of core v1 events, in the name of a component. It writes until `stop`.
@@ -128,7 +128,7 @@ impl Recorder {
         tokio::spawn(survive_panics("events", move || {
             writing::write_counted(client.clone(), Arc::clone(&receiver), stop.clone())
         }));
-        Recorder::telling_as(component, String::new(), sender)
+        Recorder::with_reporter(component, String::new(), sender)
     }
 
     /// The same recorder in the name of another controller.
@@ -139,10 +139,14 @@ impl Recorder {
         } else {
             format!("{controller}-{}", process::hostname())
         };
-        Recorder::telling_as(controller, instance, self.sender.clone())
+        Recorder::with_reporter(controller, instance, self.sender.clone())
     }
 
-    fn telling_as(controller: &str, instance: String, sender: mpsc::Sender<Told>) -> Recorder {
+    fn with_reporter(
+        controller: &str,
+        instance: String,
+        sender: mpsc::Sender<PendingEvent>,
+    ) -> Recorder {
         let reporter = Reporter {
             controller: controller.to_owned(),
             instance,
@@ -153,7 +157,7 @@ impl Recorder {
         }
     }
 
-    /// Has an occurrence written, some time. It is dropped if too many wait.
+    /// Queues an occurrence to be written. It is dropped if too many wait.
     pub fn record(&self, occurrence: Occurrence) {
         self.send(occurrence, None, None);
     }
@@ -163,8 +167,8 @@ impl Recorder {
         self.send(occurrence, annotations, None);
     }
 
-    /// The same, of something that happened then: whoever tells of it again, another process too,
-    /// makes no further event.
+    /// The same, for something that happened at that time: recording it again, by another process
+    /// too, creates no further event.
     pub fn record_at(
         &self,
         at: Timestamp,
@@ -180,14 +184,14 @@ impl Recorder {
         annotations: Option<Annotations>,
         at: Option<Timestamp>,
     ) {
-        let told = Told {
+        let pending = PendingEvent {
             reporter: Arc::clone(&self.reporter),
             occurrence,
             annotations,
             at,
         };
-        if let Err(error) = self.sender.try_send(told) {
-            tracing::debug!(%error, "event dropped");
+        if let Err(error) = self.sender.try_send(pending) {
+            tracing::debug!(%error, "too many queued events, dropped event");
         }
     }
 }

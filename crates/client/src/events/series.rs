@@ -11,20 +11,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 
-use super::recent::Recent;
-use super::{Told, event_name, namespace_of};
+use super::lru_cache::LruCache;
+use super::{PendingEvent, event_name, namespace_of};
 
-/// A series ends when nothing has been added to it for this long; how often that is looked at.
+/// A series ends when nothing has been added to it for this long; also how often that is checked.
 pub(super) const FINISH_TIME: Duration = Duration::from_mins(6);
-/// How often series that go on are written, so that they do not expire.
+/// How often continuing series are written, so that they do not expire.
 pub(super) const REFRESH_TIME: Duration = Duration::from_mins(30);
 /// How many events are remembered, in case they happen again.
-const REMEMBERED: usize = 4096;
+const CACHE_SIZE: usize = 4096;
 
-/// What has been told lately.
+/// The events of late.
 #[derive(Debug)]
 pub(super) struct Series {
-    told: Recent<Key, Event>,
+    pending: LruCache<Key, Event>,
 }
 
 /// Events of the same key are the same event, again: everything but the note, as one text.
@@ -33,17 +33,17 @@ type Key = Box<str>;
 impl Series {
     pub(super) fn new() -> Series {
         Series {
-            told: Recent::new(REMEMBERED),
+            pending: LruCache::new(CACHE_SIZE),
         }
     }
 
     /// The events to be written because of an occurrence: those without a series are to be
     /// created, of the others the series is to be patched.
-    pub(super) fn tell(&mut self, told: Told, now: Timestamp) -> Vec<Event> {
-        let key = key(&told);
-        let Some(known) = self.told.get_mut(&key) else {
-            let event = event(told, now);
-            let forgotten = self.told.insert(key, event.clone());
+    pub(super) fn record(&mut self, pending: PendingEvent, now: Timestamp) -> Vec<Event> {
+        let key = key(&pending);
+        let Some(known) = self.pending.get_mut(&key) else {
+            let event = event(pending, now);
+            let forgotten = self.pending.insert(key, event.clone());
             let forgotten = forgotten.filter(|event| event.series.is_some());
             return forgotten.into_iter().chain([event]).collect();
         };
@@ -60,14 +60,17 @@ impl Series {
         vec![known.clone()]
     }
 
-    /// The series that go on.
+    /// The continuing series.
     pub(super) fn refresh(&self) -> Vec<Event> {
-        let series = self.told.iter().filter(|(_, event)| event.series.is_some());
+        let series = self
+            .pending
+            .iter()
+            .filter(|(_, event)| event.series.is_some());
         series.map(|(_, event)| event.clone()).collect()
     }
 
-    /// Forgets what has not happened again, and returns the series among it, to be written once
-    /// more.
+    /// Drops events that have not happened again, and returns the series among them, to be written
+    /// once more.
     pub(super) fn finish(&mut self, now: Timestamp) -> Vec<Event> {
         let is_old = |event: &Event| {
             let last = match (&event.series, &event.event_time) {
@@ -76,19 +79,19 @@ impl Series {
             };
             last.is_none_or(|last| last + FINISH_TIME < now)
         };
-        let old = self.told.iter().filter(|(_, event)| is_old(event));
+        let old = self.pending.iter().filter(|(_, event)| is_old(event));
         let old: Vec<Key> = old.map(|(key, _)| key.clone()).collect();
-        let ended = old.iter().filter_map(|key| self.told.remove(key));
+        let ended = old.iter().filter_map(|key| self.pending.remove(key));
         ended.filter(|event| event.series.is_some()).collect()
     }
 }
 
-fn key(told: &Told) -> Key {
-    let (reporter, occurrence) = (&told.reporter, &told.occurrence);
+fn key(pending: &PendingEvent) -> Key {
+    let (reporter, occurrence) = (&pending.reporter, &pending.occurrence);
     let mut key = String::with_capacity(256);
     let mut add = |part: &str| {
         key.push_str(part);
-        // None of the parts can have this: they are names and words.
+        // None of the parts can contain this: they are names and identifiers.
         key.push('\0');
     };
     add(&reporter.controller);
@@ -114,13 +117,13 @@ fn key(told: &Told) -> Key {
     key.into_boxed_str()
 }
 
-fn event(told: Told, now: Timestamp) -> Event {
-    let Told {
+fn event(pending: PendingEvent, now: Timestamp) -> Event {
+    let PendingEvent {
         reporter,
         occurrence,
         annotations,
         at,
-    } = told;
+    } = pending;
     let at = at.unwrap_or(now);
     Event {
         metadata: ObjectMeta {
@@ -148,8 +151,8 @@ mod tests {
     use crate::events::{EventType, Occurrence, Reporter};
     use std::sync::Arc;
 
-    fn told(pod: &str, note: &str) -> Told {
-        Told {
+    fn pending(pod: &str, note: &str) -> PendingEvent {
+        PendingEvent {
             reporter: Arc::new(Reporter {
                 controller: "default-scheduler".to_owned(),
                 instance: "default-scheduler-host".to_owned(),
@@ -177,15 +180,15 @@ mod tests {
     #[test]
     fn the_second_time_makes_a_series_and_further_ones_are_counted_silently() {
         let mut series = Series::new();
-        let first = series.tell(told("a", "x"), at(1));
+        let first = series.record(pending("a", "x"), at(1));
         assert_eq!(first[0].series, None);
         assert_eq!(first[0].metadata.namespace.as_deref(), Some("default"));
-        let second = series.tell(told("a", "another note"), at(2));
+        let second = series.record(pending("a", "another note"), at(2));
         assert_eq!(second[0].metadata.name, first[0].metadata.name);
         assert_eq!(second[0].note.as_deref(), Some("x"));
         assert_eq!(second[0].series.as_ref().unwrap().count, 2);
-        assert!(series.tell(told("a", "x"), at(3)).is_empty());
-        assert_eq!(series.tell(told("b", "x"), at(3)).len(), 1);
+        assert!(series.record(pending("a", "x"), at(3)).is_empty());
+        assert_eq!(series.record(pending("b", "x"), at(3)).len(), 1);
         let refreshed = series.refresh();
         assert_eq!(refreshed.len(), 1);
         assert_eq!(refreshed[0].series.as_ref().unwrap().count, 3);
@@ -194,30 +197,32 @@ mod tests {
     #[test]
     fn a_series_ends_with_its_last_count_six_minutes_after_its_last_event() {
         let mut series = Series::new();
-        series.tell(told("a", "x"), at(0));
-        series.tell(told("a", "x"), at(10));
-        series.tell(told("a", "x"), at(100));
-        series.tell(told("b", "x"), at(0));
+        series.record(pending("a", "x"), at(0));
+        series.record(pending("a", "x"), at(10));
+        series.record(pending("a", "x"), at(100));
+        series.record(pending("b", "x"), at(0));
         assert!(series.finish(at(460)).is_empty());
         let ended = series.finish(at(461));
         assert_eq!(ended.len(), 1);
         assert_eq!(ended[0].series.as_ref().unwrap().count, 3);
-        let again = series.tell(told("b", "x"), at(462));
+        let again = series.record(pending("b", "x"), at(462));
         assert_eq!(again[0].series, None);
     }
 
     #[test]
-    fn a_series_that_has_to_be_forgotten_is_written_before() {
+    fn dropped_series_is_written_before() {
         let mut series = Series::new();
-        series.tell(told("a", "x"), at(0));
-        series.tell(told("a", "x"), at(0));
-        for number in 0..REMEMBERED - 1 {
+        series.record(pending("a", "x"), at(0));
+        series.record(pending("a", "x"), at(0));
+        for number in 0..CACHE_SIZE - 1 {
             assert_eq!(
-                series.tell(told(&format!("p{number}"), "x"), at(1)).len(),
+                series
+                    .record(pending(&format!("p{number}"), "x"), at(1))
+                    .len(),
                 1
             );
         }
-        let written = series.tell(told("last", "x"), at(2));
+        let written = series.record(pending("last", "x"), at(2));
         assert_eq!(written.len(), 2);
         assert!(written[0].series.is_some());
     }

@@ -1,4 +1,4 @@
-//! Writing events, in the background and with patience.
+//! Writes events in the background, with retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::Told;
+use super::PendingEvent;
 use super::counted::Counted;
 use super::series::{FINISH_TIME, REFRESH_TIME, Series};
 
@@ -27,16 +27,16 @@ use super::series::{FINISH_TIME, REFRESH_TIME, Series};
 const TRIES: u32 = 12;
 /// The time between tries, and up to a quarter more.
 const RETRY_PERIOD: Duration = Duration::from_secs(10);
-/// So many writes are under way at once; few, so that events give way to what they tell of.
+/// So many writes are under way at once; few, so that events do not slow down other requests.
 const IN_FLIGHT: usize = 8;
 
-/// Writes occurrences as series until told to stop, or until nobody can tell any more.
+/// Writes occurrences as series until `stop`, or until all recorders are dropped.
 pub(super) async fn write_series(
     client: Client,
-    told: Arc<Mutex<mpsc::Receiver<Told>>>,
+    pending: Arc<Mutex<mpsc::Receiver<PendingEvent>>>,
     stop: CancellationToken,
 ) {
-    let mut told = told.lock().await;
+    let mut pending = pending.lock().await;
     let mut series = Series::new();
     let mut writes = FuturesUnordered::new();
     let mut finish = interval(FINISH_TIME);
@@ -47,8 +47,8 @@ pub(super) async fn write_series(
         let events = tokio::select! {
             () = stop.cancelled() => return,
             Some(()) = writes.next() => continue,
-            told = told.recv(), if writes.len() < IN_FLIGHT => match told {
-                Some(told) => series.tell(told, Timestamp::now()),
+            pending = pending.recv(), if writes.len() < IN_FLIGHT => match pending {
+                Some(pending) => series.record(pending, Timestamp::now()),
                 None => return,
             },
             _ = finish.tick() => series.finish(Timestamp::now()),
@@ -59,24 +59,23 @@ pub(super) async fn write_series(
     }
 }
 
-/// Writes occurrences one by one and counts them, until told to stop, or until nobody can tell any
-/// more.
+/// Writes occurrences one by one and counts them, until `stop`, or until all recorders are dropped.
 pub(super) async fn write_counted(
     client: Client,
-    told: Arc<Mutex<mpsc::Receiver<Told>>>,
+    pending: Arc<Mutex<mpsc::Receiver<PendingEvent>>>,
     stop: CancellationToken,
 ) {
-    let mut told = told.lock().await;
+    let mut pending = pending.lock().await;
     let mut counted = Counted::new();
     loop {
-        let told = tokio::select! {
+        let pending = tokio::select! {
             () = stop.cancelled() => return,
-            told = told.recv() => match told {
-                Some(told) => told,
+            pending = pending.recv() => match pending {
+                Some(pending) => pending,
                 None => return,
             },
         };
-        let Some(event) = counted.tell(told, Timestamp::now()) else {
+        let Some(event) = counted.record(pending, Timestamp::now()) else {
             continue;
         };
         let written = tokio::select! {
@@ -95,9 +94,9 @@ async fn write_one_of_series(client: Client, event: Event) {
             "count": series.count, "lastObservedTime": series.last_observed_time,
         }})
     });
-    // An event that is created twice in a short time may come to exist between patch and create.
+    // An event that is created twice in a short time may be created between patch and create.
     let is_worth_another_try = patch.is_some();
-    // What the server made of the event is of no interest.
+    // The server's answer is not used.
     persist::<_, IgnoredAny>(&client, &event, patch, is_worth_another_try).await;
 }
 
@@ -111,8 +110,8 @@ async fn write_one_counted(client: &Client, event: CoreEvent) -> Option<CoreEven
     persist(client, &event, patch, false).await
 }
 
-/// Patches or creates an event. What the server refuses is given up, unless it is that the event
-/// exists by now; what does not reach the server is tried again.
+/// Patches or creates an event. An event that the server refuses is given up, unless it exists by
+/// now; a request that does not reach the server is tried again.
 async fn persist<K, A>(
     client: &Client,
     event: &K,
@@ -133,11 +132,11 @@ where
                     return None;
                 }
             }
-            Err(error) => tracing::warn!(%error, "event not written"),
+            Err(error) => tracing::warn!(%error, "unable to write event, retrying"),
         }
         sleep(RETRY_PERIOD.mul_f64(1.0 + fastrand::f64() / 4.0)).await;
     }
-    tracing::warn!("event given up");
+    tracing::warn!("unable to write event, retry limit exceeded");
     None
 }
 

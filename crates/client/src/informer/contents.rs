@@ -27,7 +27,7 @@ impl<K> Default for Contents<K> {
 }
 
 impl<K: kube::Resource + 'static> Contents<K> {
-    /// Puts an object in place; answers what stood there.
+    /// Stores an object; returns the one before.
     pub(super) fn insert(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
         let before = self.remove(&key);
         for uid in owner_uids(&*object) {

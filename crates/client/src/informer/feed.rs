@@ -12,7 +12,7 @@ use super::Key;
 use super::shared::Shared;
 use crate::watching::watch;
 
-/// Keeps the cache up to date for ever.
+/// Keeps the cache up to date without end.
 pub(super) async fn feed<K>(api: Api<K>, shared: Arc<Shared<K>>)
 where
     K: kube::Resource + DeserializeOwned + Send + Sync + 'static,

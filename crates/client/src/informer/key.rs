@@ -1,4 +1,4 @@
-//! What names an object among those of its kind.
+//! Namespace and name of an object.
 
 use std::fmt;
 

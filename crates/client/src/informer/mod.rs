@@ -1,11 +1,11 @@
 //! Watch caches: one watch per kind, shared by all loops of a process.
 //!
-//! A loop asks [`Informers`] for the kinds it reads, registers for their changes, and reads the
-//! objects from memory ever after. Objects are kept without `managedFields`, which no loop reads
-//! and which are often half of an object. The watch ends when the last loop lets go of it.
+//! A loop gets from [`Informers`] the kinds it reads, registers for their changes, and reads the
+//! objects from memory from then on. Objects are kept without `managedFields`, which no loop reads
+//! and which are often half of an object. The watch ends when the last loop drops it.
 //!
-//! Reading order: `key`, `contents` (objects and their indexes), `shared` (what is told to whom),
-//! `feed` (from the API into the cache), `registry` (one watch per kind).
+//! Reading order: `key`, `contents` (objects and their indexes), `shared` (handlers and their
+//! order), `feed` (from the API into the cache), `registry` (one watch per kind).
 
 mod contents;
 mod feed;
@@ -26,7 +26,7 @@ pub use shared::{Change, Subscription};
 
 use shared::Shared;
 
-/// What is watched of kinds that are only known by discovery.
+/// The metadata of kinds that are only known by discovery.
 pub type Metadata = PartialObjectMeta;
 
 /// The objects of a kind, kept up to date by a watch.
@@ -48,7 +48,7 @@ impl<K> Drop for Informer<K> {
 }
 
 impl<K: kube::Resource + Send + Sync + 'static> Informer<K> {
-    /// Waits until the cache holds what the server had when it was asked first.
+    /// Waits until the cache holds the objects of the first list.
     pub async fn synced(&self) {
         self.shared.synced().await;
     }

@@ -18,7 +18,7 @@ use crate::supervision::survive_panics;
 /// The watch caches of a process. Must be used within a Tokio runtime.
 pub struct Informers {
     client: Client,
-    /// By the URL of the collection and by what is read of the objects.
+    /// By the URL of the collection and by which part of the objects is read.
     known: Mutex<HashMap<(String, TypeId), Weak<dyn Watched>>>,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Debug for Informers {
     }
 }
 
-/// An informer of whatever kind.
+/// An informer of any kind.
 trait Watched: Send + Sync {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 
@@ -37,7 +37,7 @@ trait Watched: Send + Sync {
 
 type MetadataHandler = Box<dyn Fn(MetadataChange<'_>) + Send + Sync>;
 
-/// Changes of the metadata of a kind, told for as long as this lives.
+/// Changes of the metadata of a kind, reported for as long as this lives.
 pub struct MetadataWatch {
     informer: Arc<dyn Synced>,
     _subscription: Subscription,
@@ -50,7 +50,7 @@ impl fmt::Debug for MetadataWatch {
 }
 
 impl MetadataWatch {
-    /// Waits until all objects that the server had at first have been told of.
+    /// Waits until all objects of the first list have been reported.
     pub async fn synced(&self) {
         self.informer.synced().await;
     }
@@ -84,7 +84,7 @@ impl<K: kube::Resource + Send + Sync + 'static> Watched for Informer<K> {
 }
 
 impl Informers {
-    /// No caches yet; they start when they are asked for.
+    /// No caches yet; they start when they are first used.
     pub fn new(client: Client) -> Arc<Informers> {
         Arc::new(Informers {
             client,
@@ -141,7 +141,7 @@ impl Informers {
         let shared: Arc<Shared<K>> = Arc::default();
         let api = Api::all_with(self.client.clone(), resource);
         let fed = Arc::clone(&shared);
-        // Fed anew, it lists anew: subscribers are told of what they missed.
+        // Restarted, it lists again: subscribers are notified of the changes they missed.
         let feed = survive_panics("informer", move || feed(api.clone(), Arc::clone(&fed)));
         let informer = Arc::new(Informer {
             feed: tokio::spawn(feed),

@@ -66,8 +66,8 @@ impl Drop for Subscription {
 
 pub(super) struct Shared<K> {
     contents: RwLock<Contents<K>>,
-    /// Locked for as long as a change is applied and told, so that every handler sees every
-    /// change once and in order. Always taken before `contents`.
+    /// Locked for as long as a change is applied and handlers are notified, so that every handler
+    /// sees every change once and in order. Always taken before `contents`.
     handlers: Mutex<Handlers<K>>,
     synced: watch::Sender<bool>,
 }
@@ -91,14 +91,14 @@ impl<K> Default for Shared<K> {
 }
 
 impl<K> Handlers<K> {
-    fn tell(&self, change: &Change<K>) {
+    fn notify(&self, change: &Change<K>) {
         for handle in self.by_id.values() {
             handle(change);
         }
     }
 }
 
-/// Tells `handle` of all objects there are, and registers it for what comes.
+/// Notifies `handle` of all objects there are, and registers it for changes.
 pub(super) fn subscribe<K: kube::Resource + Send + Sync + 'static>(
     shared: &Arc<Shared<K>>,
     handle: Handler<K>,
@@ -139,7 +139,7 @@ impl<K> Shared<K> {
 }
 
 impl<K: kube::Resource + 'static> Shared<K> {
-    /// Takes in an object as the watch tells of it.
+    /// Takes in an object that the watch reports.
     pub(super) fn apply(&self, object: K) {
         let handlers = self.lock_handlers();
         self.apply_one(&handlers, Key::of(object.meta()), Arc::new(object));
@@ -149,11 +149,11 @@ impl<K: kube::Resource + 'static> Shared<K> {
         let handlers = self.lock_handlers();
         let removed = self.write().remove(&Key::of(object.meta()));
         if removed.is_some() {
-            handlers.tell(&Change::Deleted(Arc::new(object)));
+            handlers.notify(&Change::Deleted(Arc::new(object)));
         }
     }
 
-    /// Takes in the result of a list: what is not in it is gone.
+    /// Takes in the result of a list: objects missing from it are gone.
     pub(super) fn replace(&self, objects: BTreeMap<Key, K>) {
         let handlers = self.lock_handlers();
         let contents = self.contents();
@@ -166,7 +166,7 @@ impl<K: kube::Resource + 'static> Shared<K> {
         for key in gone {
             let removed = self.write().remove(&key);
             if let Some(object) = removed {
-                handlers.tell(&Change::Deleted(object));
+                handlers.notify(&Change::Deleted(object));
             }
         }
         for (key, object) in objects {
@@ -185,11 +185,11 @@ impl<K: kube::Resource + 'static> Shared<K> {
             // A deletion and a creation that the watch missed are still two changes.
             if before.meta().uid != object.meta().uid {
                 self.write().remove(&key);
-                handlers.tell(&Change::Deleted(before));
+                handlers.notify(&Change::Deleted(before));
             }
         }
         let before = self.write().insert(key, Arc::clone(&object));
-        handlers.tell(&match before {
+        handlers.notify(&match before {
             Some(before) => Change::Updated {
                 before,
                 after: object,

@@ -83,7 +83,7 @@ async fn objects_are_found_and_changes_told(cluster: Arc<Cluster>) {
 }
 
 #[tokio::test]
-async fn objects_are_streamed_found_and_told_of() {
+async fn objects_are_streamed_cached_and_reported() {
     objects_are_found_and_changes_told(Cluster::new()).await;
 }
 
@@ -127,6 +127,6 @@ async fn metadata_is_watched_with_the_whole_objects_or_alone() {
     });
     watch.synced().await;
     pods.synced().await;
-    // The labels tell that the cache of whole objects is the source.
+    // The labels show that the cache of whole objects is the source.
     assert_eq!(*seen.lock().unwrap(), [true]);
 }

@@ -1,11 +1,10 @@
 //! A small API server in memory, for tests of the loops.
 //!
-//! It keeps objects as JSON and knows what the loops rely on: resource versions and conflicts,
+//! It keeps objects as JSON and implements what the loops rely on: resource versions and conflicts,
 //! lists and watches, merge patches, subresources, finalizers, graceful deletion of pods,
-//! discovery. It checks nothing.
+//! discovery. It validates nothing.
 //!
-//! Reading order: `kinds`, `state` (objects and what writes do to them), `patch`, `service`
-//! (requests and answers).
+//! Reading order: `kinds`, `state` (objects and writes), `patch`, `service` (requests and answers).
 
 mod kinds;
 mod patch;
@@ -70,7 +69,7 @@ impl Cluster {
         answer
     }
 
-    /// Stores an object as it is, new or in place of another; answers it with uid and version.
+    /// Stores an object as it is, new or in place of another; returns it with uid and version.
     pub fn put(&self, object: Value) -> Value {
         let kind = kinds::of_object(&object);
         self.published(|state| state.put(kind, object))

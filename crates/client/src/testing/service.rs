@@ -45,7 +45,7 @@ impl tower::Service<Request<Body>> for Service {
     }
 }
 
-/// What a URL is about.
+/// The target of a URL.
 struct Target {
     kind: &'static Kind,
     namespace: Option<String>,
@@ -133,7 +133,7 @@ fn answer(
         })?,
         _ => return Err((405, "MethodNotAllowed")),
     };
-    Ok(json_answer(&as_asked(request, object)))
+    Ok(json_answer(&full_or_metadata(request, object)))
 }
 
 fn collection(
@@ -162,7 +162,9 @@ fn collection(
     }
     let state = cluster.state();
     let objects = state.list(target.kind, target.namespace.as_deref());
-    let items: Vec<Value> = objects.map(|o| as_asked(request, o.clone())).collect();
+    let items: Vec<Value> = objects
+        .map(|o| full_or_metadata(request, o.clone()))
+        .collect();
     Ok(json_answer(&json!({
         "apiVersion": target.kind.api_version(),
         "kind": format!("{}List", target.kind.name),
@@ -184,7 +186,7 @@ fn watch(
         let state = cluster.state();
         from = state.revision();
         let objects = state.list(target.kind, target.namespace.as_deref());
-        first.extend(objects.map(|o| watch_line("ADDED", &as_asked(request, o.clone()))));
+        first.extend(objects.map(|o| watch_line("ADDED", &full_or_metadata(request, o.clone()))));
         let end = json!({
             "apiVersion": target.kind.api_version(),
             "kind": target.kind.name,
@@ -211,7 +213,7 @@ fn watch(
                             namespace.as_deref().is_none_or(|n| own == Some(n))
                         });
                         let told = |e: &super::state::Event| {
-                            let object = as_asked(&parts, e.object.clone());
+                            let object = full_or_metadata(&parts, e.object.clone());
                             watch_line(e.change, &object)
                         };
                         (within.map(told).collect::<Vec<_>>(), state.revision())
@@ -229,8 +231,8 @@ fn watch(
     Response::new(StreamBody::new(lines).boxed_unsync())
 }
 
-/// The whole object, or its metadata if that was asked for.
-fn as_asked(request: &http::request::Parts, object: Value) -> Value {
+/// The whole object, or its metadata if the request accepts only that.
+fn full_or_metadata(request: &http::request::Parts, object: Value) -> Value {
     let accept = request.headers.get(header::ACCEPT);
     let accept = accept.and_then(|a| a.to_str().ok()).unwrap_or_default();
     match accept.contains("PartialObjectMetadata") {

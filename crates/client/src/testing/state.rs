@@ -1,4 +1,4 @@
-//! The objects, and what writes do to them.
+//! The objects, and the writes to them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) const NOT_FOUND: Refusal = (404, "NotFound");
 const CONFLICT: Refusal = (409, "Conflict");
 const EXISTS: Refusal = (409, "AlreadyExists");
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone)]
 pub(super) struct Event {
     pub(super) revision: u64,
@@ -61,7 +61,7 @@ impl State {
         within.map(|(_, object)| object)
     }
 
-    /// Stores the object, or lets it go when its deletion is complete.
+    /// Stores the object, or removes it when its deletion is complete.
     pub(super) fn put(&mut self, kind: &'static Kind, mut object: Value) -> Value {
         let key = key_of(&object);
         let revision = self.revision() + 1;
@@ -85,7 +85,7 @@ impl State {
             Some(_) => "MODIFIED",
             None => "ADDED",
         };
-        self.tell(kind, change, revision, object.clone());
+        self.broadcast(kind, change, revision, object.clone());
         object
     }
 
@@ -93,11 +93,17 @@ impl State {
         let revision = self.revision() + 1;
         if let Some(mut object) = self.objects.remove(&(kind.plural, key.clone())) {
             object["metadata"]["resourceVersion"] = revision.to_string().into();
-            self.tell(kind, "DELETED", revision, object);
+            self.broadcast(kind, "DELETED", revision, object);
         }
     }
 
-    fn tell(&mut self, kind: &'static Kind, change: &'static str, revision: u64, object: Value) {
+    fn broadcast(
+        &mut self,
+        kind: &'static Kind,
+        change: &'static str,
+        revision: u64,
+        object: Value,
+    ) {
         self.log.push(Event {
             revision,
             kind,

@@ -35,7 +35,7 @@ struct State {
     watches: Vec<Watch>,
     fault: Option<Fault>,
     requests: Vec<String>,
-    /// How long a request and its answer are on their way, at most.
+    /// How long a request and its answer take, at most.
     latency: Duration,
 }
 
@@ -206,7 +206,7 @@ impl State {
             metadata["uid"] = json!(format!("uid-{}", self.revision));
         }
         let is_known = self.objects.insert(key.clone(), object.clone()).is_some();
-        self.tell(&key, if is_known { "MODIFIED" } else { "ADDED" }, &object);
+        self.broadcast(&key, if is_known { "MODIFIED" } else { "ADDED" }, &object);
         object
     }
 
@@ -214,11 +214,11 @@ impl State {
         if let Some(mut object) = self.objects.remove(key) {
             self.revision += 1;
             object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-            self.tell(key, "DELETED", &object);
+            self.broadcast(key, "DELETED", &object);
         }
     }
 
-    fn tell(&mut self, key: &Key, kind: &str, object: &Value) {
+    fn broadcast(&mut self, key: &Key, kind: &str, object: &Value) {
         let line = watch_line(kind, object);
         self.watches
             .retain(|watch| !watch.key.includes(key) || watch.sender.send(line.clone()).is_ok());

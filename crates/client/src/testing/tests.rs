@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 
 #[tokio::test]
-async fn finalizers_keep_a_deleted_object_until_they_are_taken_away() {
+async fn finalizers_keep_deleted_object_until_removed() {
     let cluster = Cluster::new();
     let key = Key::new("default", "a");
     cluster.put(json!({

@@ -1,14 +1,14 @@
 //! Watching objects of a kind: all there are, then every change, without end.
 //!
-//! Objects come without `managedFields`, which no loop reads. One that cannot be read is left out
-//! with a warning and counted; the others come all the same. Its deletion
-//! is passed on, so that no loop keeps what was last read of it.
+//! Objects come without `managedFields`, which no loop reads. One that cannot be read is skipped
+//! with a warning and counted; the others are still delivered. Its deletion is passed on, so that
+//! no loop keeps its last readable state.
 //!
-//! Reading order: this file (what is asked of the server), `unread` (objects as the server wrote
-//! them), `unmanaged` (reading them), `unreadable` (what is counted).
+//! Reading order: this file (requests), `raw_object` (objects as the server wrote them),
+//! `unmanaged` (reading them), `unreadable` (counters).
 
+mod raw_object;
 mod unmanaged;
-mod unread;
 mod unreadable;
 
 use std::pin::Pin;
@@ -20,12 +20,12 @@ use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use kube::runtime::{WatchStreamExt, watcher as kube_watcher};
 use kube::{Api, Resource};
 
-use unread::{Collection, Text, Unread};
+use raw_object::{Collection, RawObject, Text};
 pub use unreadable::metrics;
 
-/// Watches objects of a kind. The first list comes as a stream, which neither side has to hold as
-/// one list. A server that refuses to, or never ends that stream, is listed page by page instead.
-/// What goes wrong is logged and tried again, with patience.
+/// Watches objects of a kind. The first list comes as a stream, so that neither side holds it as
+/// one list. From a server that refuses to, or never ends that stream, it is listed page by page
+/// instead. Errors are logged, and the request is retried with backoff.
 pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send
 where
     K: Resource + DeserializeOwned + Send + 'static,
@@ -39,7 +39,7 @@ where
     })
 }
 
-/// As [`watch`], listing as `config` says, with what goes wrong among the events and not in the log.
+/// As [`watch`], listing by `config`, with errors among the events and not in the log.
 pub fn watch_with_errors<K>(
     api: Api<K>,
     config: watcher::Config,
@@ -51,12 +51,18 @@ where
     let objects = collection.0.clone();
     let client = api.into_client();
     let texts: Texts = match K::metadata_api() {
-        true => texts(Api::<Unread<true>>::all_with(client, &collection), config),
-        false => texts(Api::<Unread<false>>::all_with(client, &collection), config),
+        true => texts(
+            Api::<RawObject<true>>::all_with(client, &collection),
+            config,
+        ),
+        false => texts(
+            Api::<RawObject<false>>::all_with(client, &collection),
+            config,
+        ),
     };
     texts.filter_map(move |event| {
         let event = event.map(|event| match event {
-            Event::Delete(text) => read_gone(&text, &objects).map(Event::Delete),
+            Event::Delete(text) => read_deleted(&text, &objects).map(Event::Delete),
             event => with_object(event, |text| read(&text, &objects)),
         });
         std::future::ready(event.transpose())
@@ -73,8 +79,8 @@ where
     K: Resource + DeserializeOwned,
 {
     let collection = Collection(api.resource_url().to_owned());
-    let unread = Api::<Unread<false>>::all_with(api.into_client(), &collection);
-    let listed = unread.list(params).await?;
+    let raw_object = Api::<RawObject<false>>::all_with(api.into_client(), &collection);
+    let listed = raw_object.list(params).await?;
     let objects = listed.items.iter();
     Ok(objects
         .filter_map(|object| read(&object.text, &collection.0))
@@ -124,7 +130,7 @@ fn read<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
 }
 
 /// The object that is gone: its name at least, for an earlier state of it may have been read.
-fn read_gone<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
+fn read_deleted<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
     let object = text.read().or_else(|_| text.read_identity());
     if let Err(error) = &object {
         unreadable::leave_out(text, objects, error);
@@ -132,7 +138,7 @@ fn read_gone<K: DeserializeOwned>(text: &Text, objects: &str) -> Option<K> {
     object.ok()
 }
 
-/// The event with what is made of its object; nothing if nothing is made of it.
+/// The event with its object converted by `make`; nothing if that returns nothing.
 fn with_object<A, B>(event: Event<A>, make: impl FnOnce(A) -> Option<B>) -> Option<Event<B>> {
     Some(match event {
         Event::Init => Event::Init,
@@ -145,7 +151,7 @@ fn with_object<A, B>(event: Event<A>, make: impl FnOnce(A) -> Option<B>) -> Opti
 
 type Texts = Pin<Box<dyn Stream<Item = watcher::Result<Event<Text>>> + Send>>;
 
-fn texts<const METADATA: bool>(api: Api<Unread<METADATA>>, config: watcher::Config) -> Texts {
+fn texts<const METADATA: bool>(api: Api<RawObject<METADATA>>, config: watcher::Config) -> Texts {
     let state = Watching {
         stream: start(&api, &config),
         api,
@@ -155,7 +161,7 @@ fn texts<const METADATA: bool>(api: Api<Unread<METADATA>>, config: watcher::Conf
     let texts = futures::stream::unfold(state, |mut state| async move {
         loop {
             let event = match state.stream.next().await? {
-                Ok(event) if state.is_second_beginning(&event) => {
+                Ok(event) if state.is_repeated_init(&event) => {
                     state.list_by_pages();
                     continue;
                 }
@@ -165,7 +171,7 @@ fn texts<const METADATA: bool>(api: Api<Unread<METADATA>>, config: watcher::Conf
                 }
                 event => event,
             };
-            let text = |object: Unread<METADATA>| Some(object.text);
+            let text = |object: RawObject<METADATA>| Some(object.text);
             match event.map(|event| with_object(event, text)).transpose() {
                 Some(event) => return Some((event, state)),
                 None => continue,
@@ -178,9 +184,9 @@ fn texts<const METADATA: bool>(api: Api<Unread<METADATA>>, config: watcher::Conf
 type Events<K> = Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>;
 
 struct Watching<const METADATA: bool> {
-    api: Api<Unread<METADATA>>,
+    api: Api<RawObject<METADATA>>,
     config: watcher::Config,
-    stream: Events<Unread<METADATA>>,
+    stream: Events<RawObject<METADATA>>,
     progress: Progress,
 }
 
@@ -193,9 +199,9 @@ enum Progress {
 }
 
 impl<const METADATA: bool> Watching<METADATA> {
-    /// True for the second beginning of a first list that is streamed: the server does not know
-    /// how to end it.
-    fn is_second_beginning(&mut self, event: &Event<Unread<METADATA>>) -> bool {
+    /// True for the second start of a first list that is streamed: the server does not end the
+    /// stream.
+    fn is_repeated_init(&mut self, event: &Event<RawObject<METADATA>>) -> bool {
         let before = self.progress;
         match event {
             Event::Init if before != Progress::Done => self.progress = Progress::Begun,
@@ -211,7 +217,9 @@ impl<const METADATA: bool> Watching<METADATA> {
             self.is_streaming() && self.progress != Progress::Done && is_refusal(error);
         if is_refused {
             let objects = self.api.resource_url();
-            tracing::info!(objects, %error, "server does not stream lists, listing by pages");
+            tracing::info!(
+                objects, %error, "server does not support streaming lists, listing in pages"
+            );
         }
         is_refused
     }
@@ -227,9 +235,9 @@ impl<const METADATA: bool> Watching<METADATA> {
 }
 
 fn start<const METADATA: bool>(
-    api: &Api<Unread<METADATA>>,
+    api: &Api<RawObject<METADATA>>,
     config: &watcher::Config,
-) -> Events<Unread<METADATA>> {
+) -> Events<RawObject<METADATA>> {
     let stream = kube_watcher(api.clone(), config.clone());
     Box::pin(stream.default_backoff())
 }

@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-/// Whatever reads or visits, at a level.
+/// A deserializer or visitor, at a level.
 struct Within<T>(T, Level);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Within<D> {
@@ -139,14 +139,14 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Within<S> {
     }
 }
 
-/// Looks at a member's name before it is read by whoever wants it.
+/// Checks a member's name before the member is deserialized.
 struct Name<S> {
     seed: S,
     level: Level,
 }
 
 enum Found<S, T> {
-    /// Nobody wants it.
+    /// The caller does not read it.
     Skipped(S),
     /// Read, and whether it is the metadata.
     Wanted(T, bool),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read_but_the_managers() {
+    fn reads_everything_but_managed_fields() {
         let mut object = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_object_is_refused() {
         for text in [r#"{"metadata":1}"#, "[]", r#"{"metadata":{"name":{}}}"#] {
             assert!(
                 serde_json::from_str::<Unmanaged<Pod>>(text).is_err(),

@@ -1,4 +1,4 @@
-//! How often objects could not be read: what a loop that works without one of its objects shows.
+//! Counts objects that could not be read, which loops work without.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use super::unread::Text;
+use super::raw_object::Text;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -19,7 +19,7 @@ struct Metrics {
     decode_errors: Family<Labels, Counter>,
 }
 
-/// What this process counts of its watches, for its metrics.
+/// The metrics of this process about its watches.
 pub fn metrics() -> &'static Registry {
     &counted().registry
 }
@@ -41,7 +41,7 @@ fn counted() -> &'static Metrics {
     })
 }
 
-/// Names and counts an object that is left out. `objects` is the URL of its collection.
+/// Logs and counts an object that is skipped. `objects` is the URL of its collection.
 pub(super) fn leave_out(text: &Text, objects: &str, error: &serde_json::Error) {
     tracing::warn!(objects, name = text.name(), %error, "skipped unreadable object");
     let resource = objects.rsplit('/').next().unwrap_or_default().to_owned();

@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// All kinds that the server told of.
+/// All kinds that the server reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds {
     /// Every kind, in every version, by `apiVersion` and `kind`.
@@ -68,7 +68,7 @@ impl Kinds {
     }
 }
 
-/// Asks the server which kinds it has.
+/// Reads from the server which kinds it has.
 pub(super) async fn discover(client: &Client) -> Result<Kinds, kube::Error> {
     let discovery = match Discovery::new(client.clone()).run_aggregated().await {
         Ok(discovery) => discovery,

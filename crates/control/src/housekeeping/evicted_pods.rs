@@ -1,7 +1,7 @@
-//! Evicted pods are kept as a record, but not all of them and not for ever.
+//! Keeps some evicted pods as a record, for some time.
 //!
 //! Upstream has no such loop; the rules are in `plimsoll_core::lifecycle::retention`. The records
-//! that are kept tell workload loops when a pod is evicted again and again:
+//! that are kept show workload loops when a pod is evicted again and again:
 //! [`wait_before_recreating`].
 
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use plimsoll_client::informer::{Informer, Informers};
 /// The settings of the loop.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is kept.
+    /// The limits of what is kept.
     pub settings: Settings,
     /// How often the loop looks.
     pub period: Duration,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -81,9 +81,9 @@ async fn collect(client: &Client, pods: &Informer<Pod>, options: &Options) {
             resource_version: None,
         });
         match api.delete(&pod.pod.name, &params).await {
-            Ok(_) => tracing::info!(pod = %pod.pod, ?because, "record of an eviction removed"),
+            Ok(_) => tracing::info!(pod = %pod.pod, reason = ?because, "removed evicted pod"),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => tracing::warn!(pod = %pod.pod, %error, "not removed"),
+            Err(error) => tracing::warn!(pod = %pod.pod, %error, "failed to remove evicted pod"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The pod garbage collector: pods that nobody else removes.
+//! The pod garbage collector: deletes pods that no other controller deletes.
 //!
 //! Matches v1.36 pkg/controller/podgc.
 
@@ -32,7 +32,7 @@ const NODE_GONE: Disruption = Disruption {
 pub struct Options {
     /// When pods are removed.
     pub settings: Settings,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -87,13 +87,15 @@ impl Collector {
                     nodes.gone.insert(node);
                 }
                 Ok(Some(_)) => {}
-                Err(error) => tracing::warn!(%node, %error, "is it gone?"),
+                Err(error) => tracing::warn!(%node, %error, "could not check whether node exists"),
             }
         }
         let plan = plan(self.options.settings, &pods, &nodes);
         let removals = plan.into_iter().map(|(pod, reason)| async move {
             if let Err(error) = self.remove(&pod, reason).await {
-                tracing::warn!(pod = %pod.pod, reason = reason.as_str(), %error, "not removed");
+                tracing::warn!(
+                    pod = %pod.pod, reason = reason.as_str(), %error, "failed to delete pod"
+                );
             }
         });
         stream::iter(removals.map(Box::pin).collect::<Vec<_>>())
@@ -108,7 +110,9 @@ impl Collector {
         let Some(object) = self.pods.get(&key) else {
             return Ok(());
         };
-        tracing::info!(pod = %key, reason = reason.as_str(), "removed by the garbage collector");
+        tracing::info!(
+            pod = %key, reason = reason.as_str(), "pod garbage collector is force deleting pod"
+        );
         let phase = object.status.as_ref().and_then(|s| s.phase.as_deref());
         if !matches!(phase, Some("Succeeded" | "Failed")) {
             let now = self.options.clock.now();

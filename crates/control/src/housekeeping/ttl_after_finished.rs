@@ -21,7 +21,7 @@ const WORKERS: usize = 5;
 /// The settings of the loop.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 

@@ -6,11 +6,11 @@ use tokio::task::JoinHandle;
 
 const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler";
 
-/// A candidate at work: what tells that it leads, what ends it, and its end.
+/// A running candidate: what shows that it leads, what ends it, and its end.
 struct Running {
     leads: oneshot::Receiver<()>,
     stop: CancellationToken,
-    end: JoinHandle<Result<(), Lost>>,
+    end: JoinHandle<Result<(), LeaseLost>>,
 }
 
 fn start(api: &TestApi, identity: &str) -> Running {
@@ -56,7 +56,7 @@ async fn one_leads_and_the_next_takes_over_when_it_gives_up_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_leader_is_replaced_after_its_lease_as_seen_by_the_other() {
+async fn leader_that_stops_renewing_is_replaced_after_lease_duration() {
     let api = TestApi::default();
     let long_ago = "2000-01-01T00:00:00.000000Z";
     api.put(
@@ -76,7 +76,7 @@ async fn a_silent_leader_is_replaced_after_its_lease_as_seen_by_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_ends_its_work_and_says_so() {
+async fn leader_that_cannot_renew_stops_with_error() {
     let api = TestApi::default();
     let running = start(&api, "a");
     running.leads.await.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of nodes that fall silent, and of their pods.
+//! Node lifecycle: nodes that stop sending heartbeats, and their pods.
 //!
 //! Two loops that talk only through the API: [`lifecycle`] marks nodes (conditions, taints),
 //! [`taint_eviction`] deletes the pods that do not tolerate the marks. All decisions are those of

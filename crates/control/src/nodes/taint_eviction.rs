@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use plimsoll_core::lifecycle::taint_eviction::{TaintEvictions, TimerChange};
 use plimsoll_core::object::identity::PodRef;
 use plimsoll_core::object::taint::{
-    ComparisonOperators, Taint, TaintFilter, Toleration, allowed_stay,
+    ComparisonOperators, Taint, TaintFilter, Toleration, min_toleration_time,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use plimsoll_client::informer::{Change, Informer, Informers, Key};
 const DELETERS: usize = 8;
 /// The component in events.
 const COMPONENT: &str = "taint-eviction-controller";
-const WHY: Disruption = Disruption {
+const DISRUPTION: Disruption = Disruption {
     reason: "DeletionByTaintManager",
     message: "Taint manager: deleting due to NoExecute taint",
 };
@@ -37,7 +37,7 @@ const WHY: Disruption = Disruption {
 /// The settings of the loop.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -48,7 +48,7 @@ struct Controller {
     pods: Arc<Informer<Pod>>,
     recorder: Recorder,
     state: Mutex<State>,
-    /// Told when a timer was started that may end before all others.
+    /// Notified when a timer was started that may end before all others.
     started: Notify,
 }
 
@@ -59,7 +59,7 @@ struct State {
     evictions: TaintEvictions,
 }
 
-/// What changed.
+/// The object that changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Subject {
     Node(String),
@@ -175,7 +175,7 @@ impl Controller {
             state.tainted.remove(name);
             for pod in pods {
                 let change = state.evictions.cancel(&pod_ref(&pod));
-                self.tell_cancelled(&pod_ref(&pod), change);
+                self.record_cancelled(&pod_ref(&pod), change);
             }
             return;
         }
@@ -193,7 +193,7 @@ impl Controller {
                 name: key.name.clone(),
             };
             let change = state.evictions.cancel(&gone);
-            self.tell_cancelled(&gone, change);
+            self.record_cancelled(&gone, change);
             return;
         };
         let taints = state.tainted.get(node_of(&pod)).cloned();
@@ -204,10 +204,10 @@ impl Controller {
 
     fn observe_on(&self, state: &mut State, pod: &Pod, taints: &[Taint]) {
         let tolerations = tolerations(pod);
-        let stay = allowed_stay(taints, &tolerations, ComparisonOperators::Disabled);
+        let stay = min_toleration_time(taints, &tolerations, ComparisonOperators::Disabled);
         let now = self.options.clock.steady();
         let change = state.evictions.observe(&pod_ref(pod), stay, now);
-        self.tell_cancelled(&pod_ref(pod), change);
+        self.record_cancelled(&pod_ref(pod), change);
     }
 
     async fn delete(&self, key: &Key) -> Result<(), kube::Error> {
@@ -218,11 +218,11 @@ impl Controller {
         if !self.state().evictions.is_leaving(&pod) {
             return Ok(());
         }
-        self.tell(&pod, format!("Marking for deletion Pod {pod}"));
+        self.record_event(&pod, format!("Marking for deletion Pod {pod}"));
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &key.namespace);
         if let Some(object) = api.get_opt(&key.name).await? {
             let now = self.options.clock.now();
-            if let Some(status) = disruption_patch(&object, WHY, now) {
+            if let Some(status) = disruption_patch(&object, DISRUPTION, now) {
                 patch_status(&self.client, &object, status).await?;
             }
             let params = DeleteParams::default().preconditions(Preconditions {
@@ -238,13 +238,13 @@ impl Controller {
         Ok(())
     }
 
-    fn tell_cancelled(&self, pod: &PodRef, change: TimerChange) {
+    fn record_cancelled(&self, pod: &PodRef, change: TimerChange) {
         if change == TimerChange::Cancelled {
-            self.tell(pod, format!("Cancelling deletion of Pod {pod}"));
+            self.record_event(pod, format!("Cancelling deletion of Pod {pod}"));
         }
     }
 
-    fn tell(&self, pod: &PodRef, note: String) {
+    fn record_event(&self, pod: &PodRef, note: String) {
         self.recorder.record(Occurrence {
             regarding: ObjectReference {
                 api_version: Some("v1".to_owned()),

@@ -1,4 +1,4 @@
-//! What the loop wants done. Each action but telling is answered with an input.
+//! The actions of the loop. Each action but `RecordEvent` is answered with an input.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ pub enum Action {
     Patch(StatusPatch),
     /// Marks a victim of preemption and deletes it.
     Evict {
-        /// For whom.
+        /// The pod that preempts.
         preemptor: PodUid,
-        /// Whom.
+        /// The pod to delete.
         victim: Victim,
     },
-    /// Tells people.
-    Tell {
-        /// Number of the profile that tells.
+    /// Records an event.
+    RecordEvent {
+        /// Number of the profile that reports it.
         profile: usize,
-        /// What happened.
+        /// The occurrence.
         occurrence: Box<Occurrence>,
         /// How a placement came about, if it is one.
         placement: Option<Placement>,
@@ -54,9 +54,9 @@ pub struct StatusPatch {
 /// The condition `PodScheduled=False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Why, in one word.
+    /// The machine-readable reason.
     pub reason: &'static str,
-    /// Why, for people.
+    /// The human-readable message.
     pub message: String,
     /// The version of the spec that was looked at.
     pub observed_generation: i64,
@@ -75,6 +75,6 @@ pub struct Victim {
     pub generation: i64,
     /// Whether it carries the mark of a victim already.
     pub is_marked: bool,
-    /// What the mark says.
+    /// The message of the condition.
     pub message: String,
 }

@@ -53,7 +53,7 @@ impl Loop {
         let pod = &queued.pod;
         if pod.is_terminating {
             let note = format!("skip schedule deleting pod: {}", pod.pod_ref);
-            self.tell_failed(queued, profile, note);
+            self.record_failed(queued, profile, note);
             return true;
         }
         self.engine.cluster().is_assumed(&pod.uid)
@@ -67,8 +67,8 @@ impl Loop {
         let pod = Arc::clone(&queued.pod);
         self.engine
             .change(|cluster| cluster.assume_pod(Arc::clone(&pod.view), &node));
-        // Nothing that happens from here on makes the pod unschedulable, so that it need not be
-        // judged by it.
+        // Nothing that happens from here on makes the pod unschedulable, so that events during the
+        // attempt need not be kept.
         self.queue.done(&pod.uid);
         self.records.add(Record {
             time: now,
@@ -122,7 +122,7 @@ impl Loop {
             .map(|first| now.saturating_since(first));
         self.metrics
             .scheduled(queued.attempts, waited, queued.was_flushed);
-        self.tell_scheduled(&binding, &binding.node);
+        self.record_scheduled(&binding, &binding.node);
     }
 
     fn unbound(&mut self, binding: Binding, message: &str, now: Time) {
@@ -141,7 +141,7 @@ impl Loop {
         );
     }
 
-    fn tell_scheduled(&mut self, binding: &Binding, node: &NodeName) {
+    fn record_scheduled(&mut self, binding: &Binding, node: &NodeName) {
         let pod = &binding.queued.pod;
         let occurrence = Occurrence {
             regarding: reference(pod, &binding.resource_version),
@@ -151,7 +151,7 @@ impl Loop {
             action: "Binding".into(),
             note: format!("Successfully assigned {} to {node}", pod.pod_ref),
         };
-        self.actions.push(Action::Tell {
+        self.actions.push(Action::RecordEvent {
             profile: binding.profile,
             occurrence: Box::new(occurrence),
             placement: Some(binding.placement),

@@ -88,7 +88,7 @@ mod tests {
     use plimsoll_core::scheduling::configuration::read;
 
     #[test]
-    fn what_is_shown_reads_back_as_the_same_configuration() {
+    fn configz_reads_back_as_the_same_configuration() {
         let file = format!(
             "apiVersion: {API_VERSION}\nkind: {KIND}\npodMaxBackoffSeconds: 20\nprofiles:\n\
              - schedulerName: second\n  pluginConfig:\n  - name: InterPodAffinity\n    \
@@ -96,14 +96,14 @@ mod tests {
         );
         let first = read(file.as_bytes());
         assert!(first.problems.is_empty(), "{:?}", first.problems);
-        let shown = configz(&first.configuration);
-        assert_eq!(shown["profiles"][0]["schedulerName"], "second");
+        let handlers = configz(&first.configuration);
+        assert_eq!(handlers["profiles"][0]["schedulerName"], "second");
         assert_eq!(
-            shown["profiles"][0]["pluginConfig"][0]["args"]["hardPodAffinityWeight"],
+            handlers["profiles"][0]["pluginConfig"][0]["args"]["hardPodAffinityWeight"],
             7
         );
-        assert_eq!(shown["leaderElection"]["leaseDuration"], "15s");
-        let plugins = &shown["profiles"][0]["plugins"];
+        assert_eq!(handlers["leaderElection"]["leaseDuration"], "15s");
+        let plugins = &handlers["profiles"][0]["plugins"];
         assert_eq!(plugins["bind"]["enabled"][0]["name"], "DefaultBinder");
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of an attempt that failed.
+//! Handles a failed attempt: status, event and requeueing.
 //!
 //! Matches v1.36 pkg/scheduler/schedule_one.go, `handleSchedulingFailure`.
 
@@ -9,7 +9,7 @@ use plimsoll_core::object::identity::{NodeName, PodRef};
 use plimsoll_core::scheduling::cluster::Nomination;
 use plimsoll_core::scheduling::decision::Unschedulable;
 use plimsoll_core::scheduling::diagnosis::event_note;
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::queue::{Plugin, QueuedPod, Rejectors, Time};
 
 use plimsoll_client::events::{EventType, Occurrence};
@@ -30,7 +30,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Nobody rejected the pod; time alone may mend it.
+    /// No plugin rejected the pod; time alone may fix it.
     pub(super) fn without_plugins(outcome: Outcome, message: String) -> Failure {
         Failure {
             outcome,
@@ -64,20 +64,25 @@ impl Loop {
         now: Time,
     ) {
         let nomination = match &why.room {
-            Room::At(_) => match &why.nominated {
+            PreemptionResult::At(_) => match &why.nominated {
                 Some(node) => Nomination::To(node.clone()),
                 None => Nomination::Cleared,
             },
-            Room::None => Nomination::Cleared,
+            PreemptionResult::None => Nomination::Cleared,
             // Without any plugin to look for room, upstream takes back what was nominated.
-            Room::SwitchedOff("") => Nomination::Cleared,
-            Room::SwitchedOff(_) | Room::NotTried | Room::NotEligible(_) => Nomination::AsStated,
+            PreemptionResult::SwitchedOff("") => Nomination::Cleared,
+            PreemptionResult::SwitchedOff(_)
+            | PreemptionResult::NotTried
+            | PreemptionResult::NotEligible(_) => Nomination::AsStated,
         };
-        if matches!(why.room, Room::At(_) | Room::None | Room::NotEligible(_)) {
+        if matches!(
+            why.room,
+            PreemptionResult::At(_) | PreemptionResult::None | PreemptionResult::NotEligible(_)
+        ) {
             self.metrics.preemption_attempt();
         }
         let mut victims = Vec::new();
-        if let (Room::At(candidate), Some(node)) = (&why.room, &why.nominated) {
+        if let (PreemptionResult::At(candidate), Some(node)) = (&why.room, &why.nominated) {
             victims.extend(candidate.victims.iter().map(|pod| pod.pod_ref.clone()));
             self.begin_preemption(&queued.pod, node, &candidate.victims, profile);
         }
@@ -91,7 +96,8 @@ impl Loop {
         self.fail(queued, profile, failure, now, now);
     }
 
-    /// Takes the pod back, and tells it and everybody why. `started` is when the attempt began.
+    /// Requeues the pod, and reports why in its status and an event. `started` is when the attempt
+    /// began.
     pub(super) fn fail(
         &mut self,
         mut queued: QueuedPod,
@@ -107,16 +113,16 @@ impl Loop {
         let known = self.pods.get(&queued.pod.pod_ref);
         let known = known.filter(|known| *known.uid() == uid);
         let Some(known) = known.filter(|known| !known.is_assigned()) else {
-            // It is gone, or somebody else has found a node for it.
+            // It is gone, or another scheduler has bound it.
             self.queue.done(&uid);
-            return self.tell_failed(&queued, profile, event_note(&failure.message));
+            return self.record_failed(&queued, profile, event_note(&failure.message));
         };
         queued.pod = Arc::clone(&known.facts);
         let (view, pod_ref) = (Arc::clone(&queued.pod.view), queued.pod.pod_ref.clone());
-        self.tell_failed(&queued, profile, event_note(&failure.message));
+        self.record_failed(&queued, profile, event_note(&failure.message));
         let rejectors = failure.rejectors();
         if let Err(error) = self.queue.add_unschedulable(queued, rejectors, now) {
-            tracing::warn!(%error, "pod not queued again");
+            tracing::warn!(pod = %pod_ref, %error, "failed to requeue pod");
         }
         let nomination = failure.nomination.clone();
         self.engine
@@ -139,7 +145,7 @@ impl Loop {
         });
     }
 
-    pub(super) fn tell_failed(&mut self, queued: &QueuedPod, profile: usize, note: String) {
+    pub(super) fn record_failed(&mut self, queued: &QueuedPod, profile: usize, note: String) {
         let pod = &queued.pod;
         let known = self.pods.get(&pod.pod_ref);
         let version = known.map(|known| known.resource_version.as_ref());
@@ -151,7 +157,7 @@ impl Loop {
             action: "Scheduling".into(),
             note,
         };
-        self.actions.push(Action::Tell {
+        self.actions.push(Action::RecordEvent {
             profile,
             occurrence: Box::new(occurrence),
             placement: None,

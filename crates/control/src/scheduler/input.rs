@@ -1,4 +1,4 @@
-//! What the loop is told.
+//! The inputs of the loop.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ReplicationController, Service};
@@ -11,15 +11,15 @@ use plimsoll_core::scheduling::queue::NodeFacts;
 
 use super::pod_record::PodRecord;
 
-/// What a watch shows.
+/// An event of a watch.
 #[derive(Clone, Debug)]
-pub enum Seen<T, K> {
+pub enum WatchEvent<T, K> {
     /// A list of all objects begins. What it does not show is gone when it ends.
     ListBegins,
     /// An object as it is.
     Is(T),
     /// An object is gone.
-    IsGone(K),
+    Deleted(K),
     /// The list ends.
     ListEnds,
 }
@@ -27,51 +27,51 @@ pub enum Seen<T, K> {
 /// Namespace and name of an object other than a pod.
 pub type Name = (String, String);
 
-/// What can happen to the loop.
+/// An input of the loop.
 #[derive(Debug)]
 pub enum Input {
     /// A pod.
-    Pod(Seen<PodRecord, PodRef>),
+    Pod(WatchEvent<PodRecord, PodRef>),
     /// A node.
-    Node(Seen<Arc<NodeFacts>, NodeName>),
+    Node(WatchEvent<Arc<NodeFacts>, NodeName>),
     /// A namespace with its labels.
-    Namespace(Seen<(String, BTreeMap<String, String>), String>),
+    Namespace(WatchEvent<(String, BTreeMap<String, String>), String>),
     /// A disruption budget.
-    Budget(Seen<DisruptionBudget, Name>),
+    Budget(WatchEvent<DisruptionBudget, Name>),
     /// A service.
-    Service(Seen<Box<Service>, Name>),
+    Service(WatchEvent<Box<Service>, Name>),
     /// A replication controller.
-    ReplicationController(Seen<Box<ReplicationController>, Name>),
+    ReplicationController(WatchEvent<Box<ReplicationController>, Name>),
     /// A replica set.
-    ReplicaSet(Seen<Box<ReplicaSet>, Name>),
+    ReplicaSet(WatchEvent<Box<ReplicaSet>, Name>),
     /// A stateful set.
-    StatefulSet(Seen<Box<StatefulSet>, Name>),
-    /// What became of a binding.
+    StatefulSet(WatchEvent<Box<StatefulSet>, Name>),
+    /// The result of a binding.
     Bound {
         /// The pod.
         uid: PodUid,
         /// Why it failed, if it did.
         result: Result<(), String>,
     },
-    /// What became of a patch of a pod's status.
+    /// The result of a patch of a pod's status.
     Patched {
         /// The pod.
         pod_ref: PodRef,
         /// Whether it was written.
         is_written: bool,
     },
-    /// What became of a victim.
+    /// The result of deleting a victim.
     Evicted {
-        /// For whom it had to go.
+        /// The pod that preempts.
         preemptor: PodUid,
         /// The victim.
         victim: PodRef,
-        /// What came of it.
+        /// The result.
         outcome: Eviction,
     },
 }
 
-/// What became of a victim.
+/// The result of deleting a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
     /// Its deletion has begun.

@@ -96,7 +96,7 @@ struct OfProfile {
 
 /// How many objects the scheduler keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct ObjectCounts {
     pub(super) nodes: usize,
     pub(super) pods: usize,
     pub(super) assumed_pods: usize,
@@ -261,7 +261,7 @@ impl Metrics {
         let of_client = encode_registry(&mut text, watching::metrics())
             .and_then(|()| encode_registry(&mut text, restarts::metrics()));
         if let Err(error) = of_client.and_then(|()| encode(&mut text, &self.registry)) {
-            tracing::warn!(%error, "metrics not encoded");
+            tracing::warn!(%error, "failed to encode metrics");
         }
         text
     }
@@ -339,7 +339,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn kept(&self, kept: Kept) {
+    pub(super) fn kept(&self, kept: ObjectCounts) {
         for (r#type, size) in [
             ("nodes", kept.nodes),
             ("pods", kept.pods),

@@ -12,12 +12,13 @@
 //! Reading order: `pod_record` (what is kept of a pod), `store`, `input`, `action`, `state` (the
 //! loop), `objects` and `pods` (what watches show), `attempt` (trying a pod, binding it), `failure`,
 //! `preemption`, `metrics`, `records`; then the shell: `options`, `watches`, `writes`, `configz`,
-//! `shown`, `run`.
+//! `handlers`, `run`.
 
 mod action;
 mod attempt;
 mod configz;
 mod failure;
+mod handlers;
 mod input;
 mod metrics;
 mod objects;
@@ -27,14 +28,13 @@ mod pods;
 mod preemption;
 mod records;
 mod run;
-mod shown;
 mod state;
 mod store;
 mod watches;
 mod writes;
 
 pub use action::{Action, Condition, StatusPatch, Victim};
-pub use input::{Eviction, Input, Name, Seen};
+pub use input::{Eviction, Input, Name, WatchEvent};
 pub use metrics::Metrics;
 pub use options::Options;
 pub use pod_record::{PodRecord, Unscheduled};

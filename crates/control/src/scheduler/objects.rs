@@ -7,17 +7,17 @@ use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::scheduling::cluster::{DisruptionBudget, Owners};
 use plimsoll_core::scheduling::queue::{Affected, Change, NodeFacts, Object, Time};
 
-use super::input::{Input, Name, Seen};
+use super::input::{Input, Name, WatchEvent};
 use super::state::Loop;
 use super::store::Store;
 
 impl Loop {
-    pub(super) fn on_node(&mut self, seen: Seen<Arc<NodeFacts>, NodeName>, now: Time) {
+    pub(super) fn on_node(&mut self, seen: WatchEvent<Arc<NodeFacts>, NodeName>, now: Time) {
         match seen {
-            Seen::ListBegins => self.nodes.begin_list(),
-            Seen::Is(node) => self.set_node(node, now),
-            Seen::IsGone(name) => self.remove_node(&name, now),
-            Seen::ListEnds => {
+            WatchEvent::ListBegins => self.nodes.begin_list(),
+            WatchEvent::Is(node) => self.set_node(node, now),
+            WatchEvent::Deleted(name) => self.remove_node(&name, now),
+            WatchEvent::ListEnds => {
                 for name in self.nodes.end_list() {
                     self.remove_node(&name, now);
                 }
@@ -45,7 +45,7 @@ impl Loop {
         }
     }
 
-    /// What decides and wakes no pod: namespaces, budgets, services and controllers.
+    /// Objects that decide but wake no pod: namespaces, budgets, services and controllers.
     pub(super) fn on_other(&mut self, input: Input) {
         match input {
             Input::Namespace(seen) => {
@@ -130,7 +130,7 @@ impl Loop {
     }
 }
 
-/// What to do about an object.
+/// How an object changes the cluster.
 enum Step<T, K> {
     Set(T),
     Remove(K),
@@ -139,23 +139,23 @@ enum Step<T, K> {
 /// Keeps track of which objects there are.
 fn follow<T, K: Ord + Clone>(
     store: &mut Store<K, ()>,
-    seen: Seen<T, K>,
+    seen: WatchEvent<T, K>,
     key: impl FnOnce(&T) -> K,
 ) -> Vec<Step<T, K>> {
     match seen {
-        Seen::ListBegins => {
+        WatchEvent::ListBegins => {
             store.begin_list();
             Vec::new()
         }
-        Seen::Is(object) => {
+        WatchEvent::Is(object) => {
             store.insert(key(&object), ());
             vec![Step::Set(object)]
         }
-        Seen::IsGone(key) => {
+        WatchEvent::Deleted(key) => {
             store.remove(&key);
             vec![Step::Remove(key)]
         }
-        Seen::ListEnds => {
+        WatchEvent::ListEnds => {
             let stale = store.end_list();
             for key in &stale {
                 store.remove(key);

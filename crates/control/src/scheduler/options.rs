@@ -10,18 +10,18 @@ pub struct Options {
     /// Profiles, backoff and leader election, as a configuration file states them. Whether leaders
     /// are elected at all is `leader_election.leader_elect` in it.
     pub configuration: Configuration,
-    /// Who this process is in leader elections; a random name if there is none.
+    /// The identity of this process in leader elections; a random name if there is none.
     pub identity: Option<String>,
     /// Where health, metrics and configuration are served, if anywhere.
     pub listen: Option<SocketAddr>,
     /// So many writes are under way at once.
     pub max_in_flight: usize,
-    /// What breaks ties between nodes; chance if there is none.
+    /// The seed for ties between nodes; random if there is none.
     pub seed: Option<u64>,
 }
 
 impl Options {
-    /// Writes under way at once unless somebody says otherwise.
+    /// Writes under way at once by default.
     pub const DEFAULT_MAX_IN_FLIGHT: usize = 128;
 
     /// The options for a configuration.

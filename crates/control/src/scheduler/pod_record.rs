@@ -1,4 +1,4 @@
-//! What is kept of a pod: what decisions read, and what writes about it need.
+//! The scheduler's record of a pod: the fields that decisions read, and those that writes need.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use plimsoll_core::scheduling::queue::PodFacts;
 /// A pod as the API server last showed it.
 #[derive(Clone, Debug)]
 pub struct PodRecord {
-    /// What decisions read.
+    /// The fields that decisions read.
     pub facts: Arc<PodFacts>,
     /// The version of the object.
     pub resource_version: Arc<str>,
@@ -23,9 +23,9 @@ pub struct PodRecord {
 /// The condition `PodScheduled=False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unscheduled {
-    /// Why, in one word.
+    /// The machine-readable reason.
     pub reason: String,
-    /// Why, for people.
+    /// The human-readable message.
     pub message: String,
 }
 

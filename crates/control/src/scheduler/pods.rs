@@ -9,17 +9,17 @@ use plimsoll_core::scheduling::plugins::pod_topology_spread::hard_constraints;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::queue::{Affected, Change, Object, PodFacts, Time};
 
-use super::input::Seen;
+use super::input::WatchEvent;
 use super::pod_record::PodRecord;
 use super::state::Loop;
 
 impl Loop {
-    pub(super) fn on_pod(&mut self, seen: Seen<PodRecord, PodRef>, now: Time) {
+    pub(super) fn on_pod(&mut self, seen: WatchEvent<PodRecord, PodRef>, now: Time) {
         match seen {
-            Seen::ListBegins => self.pods.begin_list(),
-            Seen::Is(record) => self.set_pod(record, now),
-            Seen::IsGone(pod_ref) => self.remove_pod(&pod_ref, now),
-            Seen::ListEnds => {
+            WatchEvent::ListBegins => self.pods.begin_list(),
+            WatchEvent::Is(record) => self.set_pod(record, now),
+            WatchEvent::Deleted(pod_ref) => self.remove_pod(&pod_ref, now),
+            WatchEvent::ListEnds => {
                 for pod_ref in self.pods.end_list() {
                     self.remove_pod(&pod_ref, now);
                 }
@@ -87,7 +87,7 @@ impl Loop {
         self.engine
             .change(|cluster| cluster.set_pod(Arc::clone(&new.view)));
         if new.is_terminating {
-            self.note_departure(&new.pod_ref);
+            self.record_departure(&new.pod_ref);
         }
         let change = Object::Pod(Change::Updated { old, new });
         self.queue.on_change(&change, Affected::All, now);
@@ -113,7 +113,7 @@ impl Loop {
         let Some(old) = self.pods.remove(pod_ref) else {
             return;
         };
-        self.note_departure(pod_ref);
+        self.record_departure(pod_ref);
         let facts = old.facts;
         if facts.node_name.is_some() {
             self.engine.change(|cluster| cluster.remove_pod(&facts.uid));
@@ -136,8 +136,8 @@ impl Loop {
         }
     }
 
-    /// A pod on its way to a node is deleted: its room is free, while the binding is still under
-    /// way and will fail.
+    /// A pod is deleted during its binding: its room is free, while the binding is still under way
+    /// and will fail.
     fn forget_deleted(&mut self, pod: &Arc<PodFacts>, now: Time) {
         let node = self
             .binding
@@ -153,7 +153,7 @@ impl Loop {
         self.queue.on_change(&change, Affected::All, now);
     }
 
-    /// Room that was set aside for a pod is free for those who had to respect that.
+    /// Room that was reserved for a pod is free for the pods of lower priority.
     fn wake_below(&mut self, pod: &Arc<PodFacts>, now: Time) {
         let change = Object::Pod(Change::Deleted(Arc::clone(pod)));
         let affected = Affected::PriorityAtMost(pod.priority);

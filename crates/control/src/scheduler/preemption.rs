@@ -29,12 +29,12 @@ pub(super) struct Preempting {
     /// How many answers are due.
     due: usize,
     has_failed: bool,
-    last: Last,
+    last: LastVictim,
 }
 
 /// The victim that goes last.
 #[derive(Debug)]
-enum Last {
+enum LastVictim {
     /// Its turn has not come.
     Waiting(Arc<SchedulingPod>),
     /// Its deletion has been ordered.
@@ -67,7 +67,7 @@ impl Loop {
             node: node.clone(),
             due: going.len(),
             has_failed: false,
-            last: Last::Waiting(last),
+            last: LastVictim::Waiting(last),
         };
         self.preempting.insert(preemptor.uid.clone(), preempting);
         if going.is_empty() {
@@ -92,11 +92,11 @@ impl Loop {
         let Some(preempting) = self.preempting.get_mut(uid) else {
             return;
         };
-        let Last::Waiting(victim) = &preempting.last else {
+        let LastVictim::Waiting(victim) = &preempting.last else {
             return;
         };
         let (victim, preemptor) = (Arc::clone(victim), Arc::clone(&preempting.preemptor));
-        preempting.last = Last::Going(victim.pod_ref.clone());
+        preempting.last = LastVictim::Going(victim.pod_ref.clone());
         preempting.due = 1;
         let known = self.pods.get(&victim.pod_ref);
         if known.is_none_or(|known| known.facts.is_terminating) {
@@ -131,7 +131,7 @@ impl Loop {
         now: Time,
     ) {
         if outcome == Eviction::Deleted {
-            self.tell_preempted(preemptor, victim);
+            self.record_preempted(preemptor, victim);
         }
         let Some(preempting) = self.preempting.get_mut(preemptor) else {
             return;
@@ -141,7 +141,7 @@ impl Loop {
         if preempting.due > 0 {
             return;
         }
-        let is_over = preempting.has_failed || matches!(preempting.last, Last::Going(_));
+        let is_over = preempting.has_failed || matches!(preempting.last, LastVictim::Going(_));
         if !is_over {
             return self.evict_last(preemptor);
         }
@@ -162,15 +162,15 @@ impl Loop {
     }
 
     /// A pod is going: preemptors that wait for it alone may be tried again.
-    pub(super) fn note_departure(&mut self, pod_ref: &PodRef) {
+    pub(super) fn record_departure(&mut self, pod_ref: &PodRef) {
         for (uid, preempting) in &self.preempting {
-            if matches!(&preempting.last, Last::Going(last) if last == pod_ref) {
+            if matches!(&preempting.last, LastVictim::Going(last) if last == pod_ref) {
                 self.queue.release(uid, Plugin::DefaultPreemption);
             }
         }
     }
 
-    fn tell_preempted(&mut self, preemptor: &PodUid, victim: &PodRef) {
+    fn record_preempted(&mut self, preemptor: &PodUid, victim: &PodRef) {
         let (Some(preempting), Some(known)) =
             (self.preempting.get(preemptor), self.pods.get(victim))
         else {
@@ -185,7 +185,7 @@ impl Loop {
             action: "Preempting".into(),
             note: event_note(preemptor, &preempting.node),
         };
-        self.actions.push(Action::Tell {
+        self.actions.push(Action::RecordEvent {
             profile: preempting.profile,
             occurrence: Box::new(occurrence),
             placement: None,

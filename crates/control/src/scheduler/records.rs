@@ -1,4 +1,4 @@
-//! What was decided lately, and why, for whoever asks.
+//! Recent decisions and their reasons.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,11 +10,11 @@ use plimsoll_core::scheduling::queue::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The annotation of the event `Scheduled` that says how the placement came about. Events outlive
-/// the scheduler's own memory, and whoever may read them need not reach the scheduler.
+/// The annotation of the event `Scheduled` that shows how the placement was decided. Events outlive
+/// the scheduler's own memory, and may be read without access to the scheduler.
 pub const PLACEMENT_ANNOTATION: &str = "plimsoll.dev/placement";
 
-/// What [`PLACEMENT_ANNOTATION`] says.
+/// The value of [`PLACEMENT_ANNOTATION`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementNote {
@@ -48,11 +48,11 @@ pub struct Record {
     pub uid: PodUid,
     /// Its how manieth attempt.
     pub attempt: u32,
-    /// What was decided.
+    /// The decision.
     pub verdict: Verdict,
 }
 
-/// What was decided.
+/// The decision.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It goes to a node.
@@ -72,7 +72,7 @@ pub enum Verdict {
         plugins: Vec<&'static str>,
         /// Where room is made for it.
         nominated: Option<NodeName>,
-        /// Who makes room.
+        /// The pods that are preempted.
         victims: Vec<PodRef>,
     },
 }

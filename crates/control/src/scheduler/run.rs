@@ -14,29 +14,29 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::leadership::Election;
-use crate::serving::{self, Site};
+use crate::serving::{self, Handlers};
 use plimsoll_client::events::Recorder;
 use plimsoll_client::process;
 use plimsoll_client::supervision::survive_panics;
 
 use super::action::Action;
 use super::configz::configz;
+use super::handlers::SchedulerHandlers;
 use super::input::Input;
 use super::options::Options;
-use super::shown::Shown;
 use super::state::Loop;
 use super::{records, watches, writes};
 
-/// So many changes may wait to be taken note of, before watches have to wait.
+/// So many inputs may queue, before watches have to wait.
 const INPUTS: usize = 4096;
-/// So many changes are taken note of, or pods tried, before other tasks have their turn.
+/// So many inputs are observed, or pods tried, before other tasks have their turn.
 const BATCH: usize = 64;
 /// How often metrics that describe a state are brought up to date.
 const PUBLISH_PERIOD: Duration = Duration::from_secs(1);
 /// How often those are that take looking at all pods.
-const SURVEY_PERIODS: u32 = 10;
+const FULL_SCAN_PERIODS: u32 = 10;
 
-/// Schedules pods until told to stop, or until the leadership is lost, which is an error.
+/// Schedules pods until `stop`, or until the leadership is lost, which is an error.
 pub async fn run(client: Client, options: Options, stop: CancellationToken) -> anyhow::Result<()> {
     // Everything that runs here ends with it, however it ends.
     let stop = stop.child_token();
@@ -54,16 +54,16 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
     if let Some(address) = options.listen {
         let listener = TcpListener::bind(address).await;
         let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-        let site = Shown {
+        let handlers = SchedulerHandlers {
             metrics: Arc::clone(state.metrics()),
             records: Arc::clone(state.records()),
             configuration: configz(configuration),
             is_synced: Arc::clone(&is_synced),
         };
-        let (listener, site) = (Arc::new(listener), Arc::new(site) as Arc<dyn Site>);
+        let (listener, handlers) = (Arc::new(listener), Arc::new(handlers) as Arc<dyn Handlers>);
         let until = stop.clone();
         tokio::spawn(survive_panics("healthServer", move || {
-            serving::serve(Arc::clone(&listener), Arc::clone(&site), until.clone())
+            serving::serve(Arc::clone(&listener), Arc::clone(&handlers), until.clone())
         }));
     }
     let (inputs, input_receiver) = mpsc::channel(INPUTS);
@@ -107,7 +107,8 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
     let mut leading = std::pin::pin!(leading);
     tokio::select! {
         led = &mut leading => led?,
-        // Pods would wait for ever for a loop that has failed, under a lease that is renewed.
+        // Without this, pods would wait without end for a loop that has failed, under a lease that
+        // is renewed.
         driven = &mut driving => {
             driven.context("the scheduling loop failed")?;
             return Ok(leading.await?);
@@ -118,7 +119,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) -> a
 }
 
 fn election(settings: &LeaderElection, identity: Option<String>) -> Election {
-    let duration = |own: plimsoll_core::threshold::Duration| {
+    let duration = |own: plimsoll_core::duration::Duration| {
         Duration::try_from_secs_f64(own.as_secs_f64()).unwrap_or_default()
     };
     let identity = identity.unwrap_or_else(process::identity);
@@ -146,7 +147,7 @@ fn recorders(
     recorders.collect()
 }
 
-/// A clock that people read, and that never goes back.
+/// A wall clock that never goes back.
 #[derive(Clone, Copy)]
 struct Clock {
     unix_time: Duration,
@@ -193,7 +194,7 @@ impl Shell {
             let is_busy = self.take_in() | self.try_pods();
             self.carry_out();
             if Instant::now() >= publish_at {
-                self.publish(publications.is_multiple_of(SURVEY_PERIODS));
+                self.publish(publications.is_multiple_of(FULL_SCAN_PERIODS));
                 publications = publications.wrapping_add(1);
                 publish_at = Instant::now() + PUBLISH_PERIOD;
             }
@@ -205,7 +206,7 @@ impl Shell {
         }
     }
 
-    /// Takes note of what has happened; false if nothing has.
+    /// Observes queued inputs; false if there are none.
     fn take_in(&mut self) -> bool {
         let now = self.clock.now();
         let mut taken = 0;
@@ -242,7 +243,7 @@ impl Shell {
 
     fn carry_out(&mut self) {
         for action in self.state.take_actions() {
-            if let Action::Tell {
+            if let Action::RecordEvent {
                 profile,
                 occurrence,
                 placement,
@@ -262,7 +263,7 @@ impl Shell {
                     answer = carry_out(&client, action) => answer,
                 };
                 if let Some(answer) = answer {
-                    // Without a loop there is nobody to be told.
+                    // Without a loop there is no receiver.
                     let _ = answers.send(answer);
                 }
             });
@@ -323,6 +324,6 @@ async fn carry_out(client: &Client, action: Action) -> Option<Input> {
                 outcome,
             })
         }
-        Action::Tell { .. } => None,
+        Action::RecordEvent { .. } => None,
     }
 }

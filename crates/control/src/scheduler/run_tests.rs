@@ -57,7 +57,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_bound_and_told_about() {
+async fn pods_are_bound_with_events() {
     let api = TestApi::default();
     add_node(&api, "n", "4");
     for name in ["a", "b", "c"] {
@@ -67,7 +67,7 @@ async fn pods_are_bound_and_told_about() {
     until("bound", || node_of(&api, "c").is_some()).await;
     add_pod(&api, "d", "1", 0);
     until("bound", || node_of(&api, "d").is_some()).await;
-    until("told", || {
+    until("recorded", || {
         api.list("/apis/events.k8s.io/v1/events").len() == 4
     })
     .await;
@@ -81,7 +81,7 @@ async fn pods_are_bound_and_told_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_fits_nowhere_says_so_and_pushes_out_a_lesser_one() {
+async fn unschedulable_pod_gets_condition_and_preempts_lower_priority() {
     let api = TestApi::default();
     add_node(&api, "n", "1");
     add_pod(&api, "low", "1", 0);
@@ -109,7 +109,7 @@ async fn a_pod_that_fits_nowhere_says_so_and_pushes_out_a_lesser_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_survive_a_server_that_stumbles_and_answers_that_are_lost() {
+async fn bindings_survive_server_errors_and_lost_answers() {
     let api = TestApi::default();
     add_node(&api, "n", "20");
     let mut count = 0;
@@ -131,7 +131,7 @@ async fn bindings_survive_a_server_that_stumbles_and_answers_that_are_lost() {
         names.iter().all(|name| node_of(&api, name).is_some())
     })
     .await;
-    until("all told", || {
+    until("all events recorded", || {
         api.list("/apis/events.k8s.io/v1/events").len() == names.len()
     })
     .await;
@@ -142,7 +142,7 @@ async fn bindings_survive_a_server_that_stumbles_and_answers_that_are_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_leader_schedules_and_the_next_one_goes_on() {
+async fn only_leader_schedules_and_next_leader_continues() {
     let api = TestApi::default();
     add_node(&api, "n", "4");
     let (stop, first) = start(&api, true);
@@ -161,7 +161,7 @@ async fn only_the_leader_schedules_and_the_next_one_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schedulers_that_are_killed_at_random_leave_nothing_undone_and_nothing_done_twice() {
+async fn randomly_killed_schedulers_bind_every_pod_exactly_once() {
     let api = TestApi::default();
     api.set_latency(Duration::from_millis(30));
     for number in 0..10 {

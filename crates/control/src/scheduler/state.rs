@@ -11,7 +11,7 @@ use plimsoll_core::scheduling::queue::{NodeFacts, QueuedPod, SchedulingQueue, Ti
 
 use super::action::Action;
 use super::input::{Input, Name};
-use super::metrics::{Kept, Metrics};
+use super::metrics::{Metrics, ObjectCounts};
 use super::pod_record::PodRecord;
 use super::preemption::Preempting;
 use super::records::Records;
@@ -19,8 +19,8 @@ use super::store::Store;
 
 /// The scheduler, without its connection to the world.
 ///
-/// The owner tells it everything with [`observe`](Loop::observe), lets it try pods with
-/// [`attempt`](Loop::attempt) for as long as that says yes, calls [`flush`](Loop::flush) at
+/// The owner passes every input to [`observe`](Loop::observe), lets it try pods with
+/// [`attempt`](Loop::attempt) for as long as that returns true, calls [`flush`](Loop::flush) at
 /// [`next_deadline`](Loop::next_deadline), and carries out the [actions](Loop::take_actions).
 #[derive(Debug)]
 pub struct Loop {
@@ -118,7 +118,7 @@ impl Loop {
             && self.stateful_sets.is_listed()
     }
 
-    /// Takes note of something that happened.
+    /// Observes an input.
     pub fn observe(&mut self, input: Input, now: Time) {
         match input {
             Input::Pod(seen) => self.on_pod(seen, now),
@@ -156,7 +156,7 @@ impl Loop {
         self.queue.next_deadline()
     }
 
-    /// What is to be done, in order.
+    /// The pending actions, in order.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
@@ -165,7 +165,7 @@ impl Loop {
     pub fn publish(&self) {
         self.metrics
             .queue(&self.queue.sizes(), self.queue.incoming());
-        self.metrics.kept(Kept {
+        self.metrics.kept(ObjectCounts {
             nodes: self.nodes.len(),
             pods: self.pods.len(),
             assumed_pods: self.binding.len(),

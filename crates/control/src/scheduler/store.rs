@@ -1,4 +1,4 @@
-//! What a watch has shown of a kind of objects, across lists that begin anew.
+//! The objects of a kind that a watch has reported, across lists that start again.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Store<K, V> {
     objects: BTreeMap<K, (u64, V)>,
-    /// Counts the lists, so that what is missing from the last one can be told.
+    /// Counts the lists, so that objects missing from the last one can be found.
     list: u64,
     is_listed: bool,
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_new_list_does_not_show_is_told() {
+    fn objects_missing_from_new_list_are_reported() {
         let mut store = Store::new();
         store.begin_list();
         store.insert("a", 1);

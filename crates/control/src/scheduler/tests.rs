@@ -24,7 +24,7 @@ fn pod_ref(name: &str) -> PodRef {
     }
 }
 
-/// A pod that asks for so much cpu, with what else is given merged in.
+/// A pod that requests so much cpu, with the other fields given merged in.
 fn pod(name: &str, cpu: &str, more: Value) -> Value {
     let mut pod = json!({
         "metadata": {"name": name, "namespace": "default", "uid": name, "generation": 3},
@@ -55,14 +55,14 @@ impl World {
         let now = Time::from_secs(1000);
         let mut state = Loop::new(configuration, 1, 100, now);
         for input in [
-            Input::Pod(Seen::ListEnds),
-            Input::Node(Seen::ListEnds),
-            Input::Namespace(Seen::ListEnds),
-            Input::Budget(Seen::ListEnds),
-            Input::Service(Seen::ListEnds),
-            Input::ReplicationController(Seen::ListEnds),
-            Input::ReplicaSet(Seen::ListEnds),
-            Input::StatefulSet(Seen::ListEnds),
+            Input::Pod(WatchEvent::ListEnds),
+            Input::Node(WatchEvent::ListEnds),
+            Input::Namespace(WatchEvent::ListEnds),
+            Input::Budget(WatchEvent::ListEnds),
+            Input::Service(WatchEvent::ListEnds),
+            Input::ReplicationController(WatchEvent::ListEnds),
+            Input::ReplicaSet(WatchEvent::ListEnds),
+            Input::StatefulSet(WatchEvent::ListEnds),
         ] {
             state.observe(input, now);
         }
@@ -80,7 +80,8 @@ impl World {
         });
         let api: Node = serde_json::from_value(api).unwrap();
         let facts = Arc::new(NodeFacts::from_api(&api).unwrap());
-        self.state.observe(Input::Node(Seen::Is(facts)), self.now);
+        self.state
+            .observe(Input::Node(WatchEvent::Is(facts)), self.now);
     }
 
     fn see(&mut self, mut pod: Value) {
@@ -88,11 +89,12 @@ impl World {
         pod["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let record = PodRecord::from_api(&pod).unwrap();
-        self.state.observe(Input::Pod(Seen::Is(record)), self.now);
+        self.state
+            .observe(Input::Pod(WatchEvent::Is(record)), self.now);
     }
 
     fn lose(&mut self, name: &str) {
-        let gone = Seen::IsGone(pod_ref(name));
+        let gone = WatchEvent::Deleted(pod_ref(name));
         self.state.observe(Input::Pod(gone), self.now);
     }
 
@@ -113,7 +115,7 @@ impl World {
         self.state.observe(input, self.now);
     }
 
-    /// Tries all pods that may be tried, and says in short what is to be done.
+    /// Tries all pods that may be tried, and returns the actions in short.
     fn run(&mut self) -> Vec<String> {
         self.state.flush(self.now);
         while self.state.attempt(self.now) {}
@@ -139,7 +141,7 @@ fn short(action: &Action) -> String {
             format!("patch {} {reason}{nominated}", patch.pod_ref.name)
         }
         Action::Evict { victim, .. } => format!("evict {}", victim.pod_ref.name),
-        Action::Tell { occurrence, .. } => {
+        Action::RecordEvent { occurrence, .. } => {
             let about = occurrence.regarding.name.as_deref().unwrap_or_default();
             format!("tell {about} {}", occurrence.reason)
         }
@@ -147,7 +149,7 @@ fn short(action: &Action) -> String {
 }
 
 #[test]
-fn a_pod_is_bound_once_and_told_about_when_that_succeeded() {
+fn pod_is_bound_once_with_event_on_success() {
     let mut world = World::new();
     world.node("n", "4");
     world.see(pod("a", "1", json!({})));
@@ -167,7 +169,7 @@ fn a_pod_is_bound_once_and_told_about_when_that_succeeded() {
 #[test]
 fn nothing_is_tried_before_all_lists_are_known() {
     let mut state = Loop::new(&Configuration::default(), 1, 10, Time::default());
-    state.observe(Input::Pod(Seen::ListEnds), Time::default());
+    state.observe(Input::Pod(WatchEvent::ListEnds), Time::default());
     assert!(!state.is_synced());
     assert!(!state.attempt(Time::default()));
 }
@@ -266,8 +268,8 @@ fn other_schedulers_pods_are_left_alone_and_profiles_are_chosen_by_name() {
     assert_eq!(world.run(), ["bind b to n"]);
     world.bound("b", Ok(()));
     let told = world.state.take_actions();
-    assert!(matches!(told[0], Action::Tell { profile: 1, .. }));
-    // What others bind takes up room all the same.
+    assert!(matches!(told[0], Action::RecordEvent { profile: 1, .. }));
+    // Pods that others bind take up room too.
     let mut other = of("default-scheduler");
     merge(&mut other, json!({"spec": {"nodeName": "n"}}));
     world.see(pod("a", "500m", other));
@@ -287,7 +289,7 @@ fn contested(victims: &[&str]) -> World {
 }
 
 #[test]
-fn victims_go_the_last_one_after_the_others_and_the_preemptor_waits_for_it() {
+fn last_victim_is_deleted_after_others_and_preemptor_waits() {
     let mut world = contested(&["v1", "v2"]);
     assert_eq!(
         world.run(),
@@ -353,7 +355,7 @@ fn lower_nominations_are_cleared_by_a_preemptor_on_the_same_node() {
 }
 
 #[test]
-fn a_pod_deleted_on_its_way_frees_its_room_at_once() {
+fn pod_deleted_during_binding_frees_its_room_at_once() {
     let mut world = World::new();
     world.node("n", "1");
     world.see(pod("a", "1", json!({})));
@@ -369,18 +371,24 @@ fn a_pod_deleted_on_its_way_frees_its_room_at_once() {
 }
 
 #[test]
-fn a_new_list_forgets_what_it_does_not_show() {
+fn new_list_drops_missing_objects() {
     let mut world = World::new();
     world.node("n", "1");
     world.see(pod("a", "1", json!({"spec": {"nodeName": "n"}})));
-    world.state.observe(Input::Pod(Seen::ListBegins), world.now);
+    world
+        .state
+        .observe(Input::Pod(WatchEvent::ListBegins), world.now);
     world.see(pod("b", "1", json!({})));
-    world.state.observe(Input::Pod(Seen::ListEnds), world.now);
+    world
+        .state
+        .observe(Input::Pod(WatchEvent::ListEnds), world.now);
     assert_eq!(world.run(), ["bind b to n"]);
     world
         .state
-        .observe(Input::Node(Seen::ListBegins), world.now);
-    world.state.observe(Input::Node(Seen::ListEnds), world.now);
+        .observe(Input::Node(WatchEvent::ListBegins), world.now);
+    world
+        .state
+        .observe(Input::Node(WatchEvent::ListEnds), world.now);
     let name = NodeName::from("n");
     assert_eq!(world.state.engine().cluster().slot(&name), None);
 }

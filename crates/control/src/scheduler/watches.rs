@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use plimsoll_client::supervision::survive_panics;
 use plimsoll_client::watching::watch;
 
-use super::input::{Input, Name, Seen};
+use super::input::{Input, Name, WatchEvent};
 use super::pod_record::PodRecord;
 
 /// Finished pods do not exist for the scheduler.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Begins all watches. They end with `stop`, or when nobody listens any more.
+/// Starts all watches. They end with `stop`, or when the receiver is dropped.
 pub(super) fn start(client: &Client, inputs: &mpsc::Sender<Input>, stop: &CancellationToken) {
     let feed = Feed {
         client,
@@ -62,7 +62,7 @@ impl Feed<'_> {
         config: watcher::Config,
         read: fn(K) -> Result<T, Vec<Problem>>,
         name: fn(&K) -> N,
-        input: fn(Seen<T, N>) -> Input,
+        input: fn(WatchEvent<T, N>) -> Input,
     ) where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
         T: Send + 'static,
@@ -74,7 +74,7 @@ impl Feed<'_> {
             let events = watch(Api::<K>::all(client.clone()), config.clone());
             follow(events, inputs.clone(), stop.clone(), read, name, input)
         };
-        // Begun anew, it lists anew.
+        // Started again, it lists again.
         tokio::spawn(survive_panics("informer", feed));
     }
 }
@@ -85,7 +85,7 @@ async fn follow<K, T, N>(
     stop: CancellationToken,
     read: fn(K) -> Result<T, Vec<Problem>>,
     name: fn(&K) -> N,
-    input: fn(Seen<T, N>) -> Input,
+    input: fn(WatchEvent<T, N>) -> Input,
 ) where
     K: Resource<DynamicType = ()>,
 {
@@ -99,16 +99,19 @@ async fn follow<K, T, N>(
             return;
         };
         let seen = match event {
-            Event::Init => Seen::ListBegins,
-            Event::InitDone => Seen::ListEnds,
-            Event::Delete(object) => Seen::IsGone(name(&object)),
+            Event::Init => WatchEvent::ListBegins,
+            Event::InitDone => WatchEvent::ListEnds,
+            Event::Delete(object) => WatchEvent::Deleted(name(&object)),
             Event::Apply(object) | Event::InitApply(object) => {
                 let own_name = name(&object);
                 match read(object) {
-                    Ok(object) => Seen::Is(object),
+                    Ok(object) => WatchEvent::Is(object),
                     Err(problems) => {
-                        tracing::warn!(kind = %K::kind(&()), ?problems, "object not read");
-                        Seen::IsGone(own_name)
+                        tracing::warn!(
+                            kind = %K::kind(&()), ?problems,
+                            "failed to parse object, ignoring it"
+                        );
+                        WatchEvent::Deleted(own_name)
                     }
                 }
             }

@@ -27,10 +27,10 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Why a write did not succeed.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
-    /// The server says why.
+    /// The server refused it.
     #[error("{code}: {message}")]
     Stated { code: u16, message: String },
-    /// Nobody knows whether it was carried out.
+    /// Whether it was carried out is not known.
     #[error("no answer: {0}")]
     Unanswered(kube::Error),
 }
@@ -49,10 +49,10 @@ impl Refusal {
     }
 }
 
-/// Binds a pod, and says why not if that fails.
+/// Binds a pod, or returns why that failed.
 ///
-/// It does not return before it is known whether the pod is bound: what nobody answered is tried
-/// until somebody does, since a pod that is given up may be on its node all the same.
+/// It does not return before it is known whether the pod is bound: a request without an answer is
+/// retried, since a pod that is given up may still be bound to its node.
 pub(super) async fn bind(client: &Client, pod: &PodFacts, node: &NodeName) -> Result<(), String> {
     let pod_ref = &pod.pod_ref;
     let path = format!("{}/binding", path_of(pod_ref));
@@ -87,7 +87,7 @@ pub(super) async fn bind(client: &Client, pod: &PodFacts, node: &NodeName) -> Re
     }
 }
 
-/// Whether the pod is on that node. Asked until somebody answers.
+/// Whether the pod is on that node. Retried until the server answers.
 async fn is_bound(client: &Client, pod: &PodFacts, node: &NodeName) -> bool {
     let pods = kube::Api::<k8s_openapi::api::core::v1::Pod>::namespaced(
         client.clone(),
@@ -106,7 +106,11 @@ async fn is_bound(client: &Client, pod: &PodFacts, node: &NodeName) -> bool {
             Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
                 return false;
             }
-            Err(error) => tracing::warn!(pod = %pod.pod_ref, %error, "binding not known"),
+            Err(error) => {
+                tracing::warn!(
+                    pod = %pod.pod_ref, %error, "could not check whether pod is bound, retrying"
+                )
+            }
         }
         sleep(wait).await;
         wait = (wait * WAIT_FACTOR).min(LAST_WAIT);
@@ -135,7 +139,7 @@ pub(super) async fn patch(client: &Client, patch: &StatusPatch) -> bool {
         Ok(()) => true,
         Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => true,
         Err(refusal) => {
-            tracing::warn!(pod = %patch.pod_ref, %refusal, "pod status not written");
+            tracing::warn!(pod = %patch.pod_ref, error = %refusal, "failed to update pod status");
             false
         }
     }
@@ -172,7 +176,7 @@ fn eviction(victim: &Victim, refusal: &Refusal) -> Eviction {
     if refusal.is(StatusCode::NOT_FOUND) || refusal.is(StatusCode::CONFLICT) {
         return Eviction::Gone;
     }
-    tracing::warn!(pod = %victim.pod_ref, %refusal, "victim not deleted");
+    tracing::warn!(pod = %victim.pod_ref, error = %refusal, "failed to preempt pod");
     Eviction::Failed
 }
 

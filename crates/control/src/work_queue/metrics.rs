@@ -1,8 +1,8 @@
 //! How queues are doing, under upstream's names.
 //!
 //! Matches v1.36 staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go. As
-//! there, the queues of a process are known by their names, whoever made them; of two with one
-//! name the counts add up.
+//! there, the queues of a process are known by their names; the counts of two queues with one name
+//! add up.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ struct Labels {
 
 /// A queue as it is now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct QueueState {
     pub(super) depth: usize,
     /// How long all keys that workers have were with them so far, and the longest of them.
     pub(super) unfinished: Duration,
@@ -37,10 +37,10 @@ pub(super) struct Look {
 /// A queue that can be looked at.
 pub(super) trait Visible: Send + Sync {
     fn name(&self) -> &'static str;
-    fn look(&self) -> Look;
+    fn state(&self) -> QueueState;
 }
 
-/// What a queue counts.
+/// The metrics of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
     pub(super) adds: Counter,
@@ -61,7 +61,7 @@ impl Meter {
     }
 }
 
-/// Has a queue looked at whenever somebody asks for metrics.
+/// Has a queue read whenever metrics are requested.
 pub(super) fn show(queue: Weak<dyn Visible>) {
     let mut queues = METRICS.queues();
     queues.retain(|queue| queue.strong_count() > 0);
@@ -164,14 +164,14 @@ impl Metrics {
     fn text(&self) -> String {
         for queue in self.queues().iter().filter_map(Weak::upgrade) {
             let labels = Labels { name: queue.name() };
-            let look = queue.look();
-            let depth = i64::try_from(look.depth).unwrap_or(i64::MAX);
+            let state = queue.state();
+            let depth = i64::try_from(state.depth).unwrap_or(i64::MAX);
             self.depth.get_or_create(&labels).set(depth);
             let seconds = |gauge: &Seconds, time: Duration| {
                 gauge.get_or_create(&labels).set(time.as_secs_f64());
             };
-            seconds(&self.unfinished, look.unfinished);
-            seconds(&self.longest, look.longest);
+            seconds(&self.unfinished, state.unfinished);
+            seconds(&self.longest, state.longest);
         }
         let mut text = String::new();
         // Writing into a text does not fail.

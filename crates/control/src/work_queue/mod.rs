@@ -18,14 +18,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use metrics::{Look, Meter, Visible};
+use metrics::{Meter, QueueState, Visible};
 
 /// The wait after the first failure; it doubles with every further one.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// The longest wait after a failure.
 const LONGEST_RETRY: Duration = Duration::from_secs(1000);
 /// From so many failures in a row on, they are warned of.
-const NOISY_FAILURES: u32 = 5;
+const WARN_AFTER_FAILURES: u32 = 5;
 
 /// A queue of keys; see the module.
 #[derive(Debug)]
@@ -108,8 +108,7 @@ impl<T: Clone + Ord + Hash> State<T> {
 }
 
 impl<T: Clone + Ord + Hash + Send + 'static> WorkQueue<T> {
-    /// An empty queue, to be shared by those who add and those who work. Metrics call it by its
-    /// name.
+    /// An empty queue, shared by those that add keys and the workers. Metrics call it by its name.
     pub fn new(name: &'static str) -> Arc<WorkQueue<T>> {
         WorkQueue::retrying_within(name, LONGEST_RETRY)
     }
@@ -136,26 +135,26 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a key to be looked at.
+    /// Adds a key.
     pub fn add(&self, key: T) {
         let is_news = self.state().add(key);
         self.meter.adds.inc_by(is_news.into());
         self.changed.notify_one();
     }
 
-    /// Asks for a key to be looked at after some time; the earliest of several such times counts.
+    /// Adds a key after some time; the earliest of several such times counts.
     pub fn add_after(&self, key: T, delay: Duration) {
         let now = Instant::now();
         match now.checked_add(delay) {
             Some(time) if time > now => self.state().add_at(key, time),
             Some(_) => return self.add(key),
-            // A time that cannot be told never comes.
+            // A time beyond the range of the clock never comes.
             None => return,
         }
         self.changed.notify_one();
     }
 
-    /// Asks for a key that failed to be looked at again, the later the more often it failed.
+    /// Adds a key that failed again, the later the more often it failed.
     pub fn add_failed(&self, key: T) {
         self.meter.retries.inc();
         let delay = {
@@ -220,7 +219,7 @@ impl<T: Clone + Ord + Hash> WorkQueue<T> {
         }
     }
 
-    /// Says that the worker which took the key is done with it.
+    /// Marks the key as done by the worker that took it.
     pub fn done(&self, key: &T) {
         let mut state = self.state();
         if let Some(since) = state.taken.remove(key) {
@@ -238,23 +237,23 @@ impl<T: Clone + Ord + Hash + Send> Visible for WorkQueue<T> {
         self.name
     }
 
-    fn look(&self) -> Look {
+    fn state(&self) -> QueueState {
         let state = self.state();
         let with_workers = state.taken.values().map(Instant::elapsed);
-        let mut look = Look {
+        let mut state = QueueState {
             depth: state.ready.len(),
-            ..Look::default()
+            ..QueueState::default()
         };
         for time in with_workers {
-            look.unfinished += time;
-            look.longest = look.longest.max(time);
+            state.unfinished += time;
+            state.longest = state.longest.max(time);
         }
-        look
+        state
     }
 }
 
 impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
-    /// Works on the queue for ever, on `workers` keys at a time.
+    /// Works on the queue without end, on `workers` keys at a time.
     ///
     /// `work` answers when it wants to see the key again in any case. A failure is logged, and
     /// the key comes back after its back-off.
@@ -298,10 +297,12 @@ impl<T: Clone + Ord + Hash + Display + Send + Sync + 'static> WorkQueue<T> {
                 }
             }
             Err(error) => {
-                // Conflicts and the like are over at the next try; nobody need look at them.
+                // Conflicts and the like are over at the next try; they are not worth a warning.
                 match self.failures(&key) {
-                    0..NOISY_FAILURES => tracing::debug!(%key, %error, "will be tried again"),
-                    _ => tracing::warn!(%key, %error, "will be tried again"),
+                    0..WARN_AFTER_FAILURES => {
+                        tracing::debug!(%key, %error, "failed to sync, requeuing")
+                    }
+                    _ => tracing::warn!(%key, %error, "failed to sync, requeuing"),
                 }
                 self.add_failed(key.clone());
             }
@@ -324,7 +325,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_key_stands_in_the_queue_once() {
+    async fn key_is_queued_once() {
         let queue = WorkQueue::new("test");
         queue.add("a");
         queue.add("b");
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_added_while_it_is_worked_on_comes_again_afterwards() {
+    async fn key_added_during_work_is_requeued() {
         let queue = WorkQueue::new("test");
         queue.add("a");
         let key = queue.next().await;
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_wait_twice_as_long_each_time_until_forgotten() {
+    async fn failures_back_off_exponentially_until_reset() {
         let queue = WorkQueue::new("test");
         for expected in [5, 10, 20, 40] {
             let start = Instant::now();
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_queue_counts_what_it_does() {
+    async fn queue_exports_metrics() {
         let queue = WorkQueue::new("counted");
         for key in ["a", "a", "b"] {
             queue.add(key);

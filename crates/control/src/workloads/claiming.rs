@@ -47,7 +47,7 @@ pub struct Claimant<'a, O> {
     pub controller: &'a O,
     /// Its kind.
     pub kind: ControllerKind,
-    /// What it selects.
+    /// Its selector.
     pub selector: &'a LabelSelector,
     /// A finalizer that its objects carry.
     pub finalizer: Option<&'static str>,
@@ -141,7 +141,7 @@ where
     }
 }
 
-/// Pods by who controls them, and pods that nobody does.
+/// Pods by their controller, and pods without one.
 pub struct PodIndex {
     pods: Arc<Informer<Pod>>,
     orphans: Arc<RwLock<Orphans>>,
@@ -196,7 +196,7 @@ impl PodIndex {
         pods
     }
 
-    /// Those, and all pods of the namespace that nobody controls.
+    /// Those, and all pods of the namespace without a controller.
     pub fn claimable(&self, namespace: &str, uid: &str) -> Vec<Arc<Pod>> {
         let orphans = self.orphans.read().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<String> = orphans

@@ -22,7 +22,7 @@ pub fn sort_by_progress(pods: &mut [&Pod]) {
     });
 }
 
-/// A pod and how many pods of its kin share its node.
+/// A pod and how many pods of the same owner share its node.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranked<'a> {
     /// The pod.
@@ -31,13 +31,13 @@ pub struct Ranked<'a> {
     pub neighbours: usize,
 }
 
-/// Like [`sort_by_progress`], and minds the deletion cost annotation and crowded nodes. Times are
+/// Like [`sort_by_progress`], with the deletion cost annotation and crowded nodes. Times are
 /// compared by their magnitude only, so that among pods of about the same age the uid decides:
 /// always taking the youngest would empty the zone that was filled last.
 ///
-/// Pods of the very same time are told apart by later rules and others by uid, so the order can run
-/// in circles, which the sort of the standard library may answer with a panic. Each pod is put in
-/// its place among those before it instead, which ends in some order whatever the comparisons say.
+/// Pods of the very same time are ordered by later rules and others by uid, so the order can run in
+/// circles, which the sort of the standard library may answer with a panic. Each pod is put in its
+/// place among those before it instead, which ends in some order whatever the comparisons are.
 pub fn sort_by_cost(pods: &mut [Ranked<'_>], now: Timestamp) {
     for index in 1..pods.len() {
         let (sorted, rest) = pods.split_at(index);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_got_least_far_go_first() {
+    fn least_advanced_pods_are_deleted_first() {
         let on_node = json!({"nodeName": "n", "containers": []});
         let restarted =
             json!([{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 3}]);

@@ -1,9 +1,9 @@
-//! What a controller has ordered and not yet seen in its watches.
+//! Writes that a controller has ordered and not yet seen in its watches.
 //!
 //! A watch lags behind the writes it reports. A controller that counted its pods right after it
-//! made some would not see them and make them again. So it notes how many creations and which
-//! deletions it waits for, and plans nothing for that object until they are seen or five minutes
-//! have passed. Matches v1.36 pkg/controller/controller_utils.go, `ControllerExpectations`.
+//! created some would not see them and create them again. So it records how many creations and
+//! which deletions it waits for, and plans nothing for that object until they are seen or five
+//! minutes have passed. Matches v1.36 pkg/controller/controller_utils.go, `ControllerExpectations`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use plimsoll_client::informer::Key;
 
-/// A watch that lost an event must not stop a controller for ever.
+/// A watch that lost an event must not stop a controller without end.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The expectations of one controller, by the object it works for.
@@ -39,7 +39,7 @@ impl Expectations {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what is about to be ordered; what was noted for the object before is forgotten.
+    /// Records what is about to be ordered; older expectations of the object are dropped.
     pub fn expect(
         &self,
         object: &Key,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_ordered_must_be_seen() {
+    async fn expectations_wait_for_observed_writes() {
         let expectations = Expectations::default();
         assert!(expectations.are_met(&key()));
         expectations.expect(&key(), 2, []);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_waited_for_longer_than_five_minutes() {
+    async fn expectations_expire_after_five_minutes() {
         let expectations = Expectations::default();
         expectations.expect(&key(), 1, []);
         tokio::time::advance(Duration::from_secs(300)).await;

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_rounded_as_asked() {
+    fn percentages_round_in_given_direction() {
         let percent = |text: &str| IntOrString::String(text.to_owned());
         let cases = [
             (IntOrString::Int(3), 10, 3, 3),

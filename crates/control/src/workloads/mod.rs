@@ -1,12 +1,12 @@
-//! The workload controllers: what turns a wish for pods into pods.
+//! The workload controllers: they create and delete the pods of workloads.
 //!
 //! Each controller is a folder of pure decisions (object, children and time in; actions and status
 //! out) and one file that reads watches and carries the actions out.
 //!
-//! Reading order: `note` (what is told), `ownership` (whose is it), `pod_state` (what can
-//! be asked of a pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`,
-//! `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `job`, `disruption`.
+//! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
+//! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `expectations` (what was
+//! ordered and not yet seen); then the kinds: `replica_set`, `deployment`, `daemon_set`, `job`,
+//! `disruption`.
 
 pub mod claiming;
 pub mod daemon_set;
@@ -42,7 +42,7 @@ pub struct Options {
     /// How long a set waits whose pods are evicted again and again. Upstream never waits; a longest
     /// wait of zero does as upstream does.
     pub recreation: recreation::Settings,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 

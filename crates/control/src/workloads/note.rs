@@ -1,4 +1,4 @@
-//! What a controller tells about an object: an event before it is sent.
+//! An event of a controller about an object, before it is sent.
 
 /// Whether an event is good or bad news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +9,14 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing to tell about an object.
+/// The text of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Good news or bad.
     pub severity: Severity,
-    /// A word for machines, such as `ScalingReplicaSet`.
+    /// The machine-readable reason, such as `ScalingReplicaSet`.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// The human-readable message.
     pub message: String,
 }
 

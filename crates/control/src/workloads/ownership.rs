@@ -1,4 +1,4 @@
-//! Who controls an object: references to controllers, and the claim of a controller on objects.
+//! Controllers of objects: references to controllers, and the claim of a controller on objects.
 //!
 //! Matches v1.36 pkg/controller/controller_ref_manager.go.
 
@@ -16,7 +16,7 @@ pub struct ControllerKind {
 }
 
 impl ControllerKind {
-    /// A reference that makes the object of this kind the controller of whoever carries it.
+    /// A reference that makes the object of this kind the controller of the object that carries it.
     pub fn reference_to(self, controller: &ObjectMeta) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version.to_owned(),
@@ -51,14 +51,14 @@ pub fn is_controlled_by(object: &ObjectMeta, controller: &ObjectMeta) -> bool {
     controller_of(object).is_some_and(|r| Some(r.uid.as_str()) == controller.uid.as_deref())
 }
 
-/// What a controller has to do about an object in its namespace.
+/// How a controller treats an object in its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// It is its own.
     Own,
-    /// It is nobody's and matches: take it.
+    /// It has no controller and matches: adopt it.
     Adopt,
-    /// It is its own, but no longer matches: let it go.
+    /// It is its own, but no longer matches: release it.
     Release,
     /// It is not its business.
     Ignore,

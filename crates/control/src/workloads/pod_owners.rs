@@ -24,11 +24,11 @@ pub struct PodOwners<K> {
     pub kind: ControllerKind,
     /// All of them.
     pub controllers: Arc<Informer<K>>,
-    /// What one of them selects.
+    /// The selector of one of them.
     pub selector: fn(&K) -> Option<ApiLabelSelector>,
     /// Where they are put when something concerns them.
     pub queue: Arc<WorkQueue<Key>>,
-    /// What they wait for.
+    /// The expectations they wait for.
     pub expectations: Arc<Expectations>,
     /// How long changes of pods are gathered before the controller is woken.
     pub delay: Duration,
@@ -63,7 +63,7 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> PodOwners<K> {
     fn observe(&self, change: &Change<Pod>) {
         match change {
             Change::Deleted(pod) => self.deleted(pod),
-            // Deletion begins with a time; whoever waits for it need not wait for its end.
+            // Deletion starts with a timestamp; a loop that waits for it need not wait for its end.
             Change::Added(pod) | Change::Updated { after: pod, .. }
                 if pod.metadata.deletion_timestamp.is_some() =>
             {
@@ -133,7 +133,7 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> PodOwners<K> {
         }
     }
 
-    /// Somebody may want to adopt it.
+    /// A controller may want to adopt it.
     fn wake_matching(&self, pod: &Pod) {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(labels) = &pod.metadata.labels else {

@@ -1,4 +1,4 @@
-//! What controllers ask about a pod: is it ready, does it count, when did that begin.
+//! The state of a pod as controllers see it: is it ready, does it count, and since when.
 
 use std::time::Duration;
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_and_leaving_pods_are_not_active() {
+    fn finished_and_terminating_pods_are_not_active() {
         let gone = "2026-01-01T00:00:00Z";
         let cases = [
             (json!({}), true, false),

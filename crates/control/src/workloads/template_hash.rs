@@ -1,4 +1,4 @@
-//! The short hash that tells versions of a pod template apart in names and labels.
+//! The short hash that distinguishes versions of a pod template in names and labels.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 ///
 /// The shape is upstream's (v1.36 pkg/controller/controller_utils.go, `ComputeHash`): 32 bits of
 /// FNV-1a in decimal, with letters that form no words. The input is not: upstream hashes Go's own
-/// print of its types, this hashes the template's JSON. Nobody compares hashes of different
-/// makers, because a ReplicaSet is found by its template and a revision by its data.
+/// print of its types, this hashes the template's JSON. Hashes of different implementations are
+/// never compared, because a ReplicaSet is found by its template and a revision by its data.
 pub fn compute_hash(template: &PodTemplateSpec, collision_count: Option<i32>) -> String {
     let mut hash = Fnv::default();
     let json = serde_json::to_vec(template).expect("a pod template has only text keys");

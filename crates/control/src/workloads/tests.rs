@@ -1,4 +1,4 @@
-//! The loops together, on an API server in memory and with a node that does as it is told.
+//! The loops together, on an API server in memory and with a simulated node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn status(cluster: &Cluster, plural: &str, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_is_rolled_out_changed_and_undone() {
+async fn deployment_is_rolled_out_changed_and_rolled_back() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({
@@ -151,14 +151,14 @@ async fn a_deployment_is_rolled_out_changed_and_undone() {
         .await;
     assert_eq!(cluster.list("replicasets").len(), 2);
     running
-        .until("it is told", |cluster| {
+        .until("an event is recorded", |cluster| {
             !events(cluster, "ScalingReplicaSet").is_empty()
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_ends_is_started_again_and_goes_on() {
+async fn failed_controller_is_restarted_and_continues() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({
@@ -195,7 +195,7 @@ async fn a_controller_that_ends_is_started_again_and_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphans_are_adopted_and_strangers_released() {
+async fn orphans_are_adopted_and_non_matching_pods_released() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({
@@ -282,7 +282,7 @@ async fn a_daemon_set_follows_nodes_and_its_template() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_completes_and_lets_its_pods_go() {
+async fn job_completes_and_removes_pod_finalizers() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({
@@ -329,14 +329,14 @@ async fn a_job_completes_and_lets_its_pods_go() {
             .is_none_or(Vec::is_empty)
     }));
     running
-        .until("it is told", |cluster| {
+        .until("an event is recorded", |cluster| {
             events(cluster, "Completed") == ["Job completed"]
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_deleted_job_are_let_go() {
+async fn deleted_job_removes_pod_finalizers() {
     let running = Running::start();
     let cluster = &running.cluster;
     cluster.put(json!({

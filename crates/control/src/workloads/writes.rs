@@ -1,4 +1,4 @@
-//! Writes that all workload loops make, and what they tell about them.
+//! Writes that all workload loops make, and the events about them.
 
 use std::fmt::{self, Debug};
 use std::future::Future;
@@ -35,7 +35,7 @@ impl Debug for Writer {
 }
 
 impl Writer {
-    /// Writes with the client and tells through the recorder.
+    /// Writes with the client and records events with the recorder.
     pub fn new(client: Client, recorder: Recorder) -> Writer {
         Writer { client, recorder }
     }
@@ -53,8 +53,8 @@ impl Writer {
         &self.client
     }
 
-    /// Tells something about an object.
-    pub fn tell(&self, about: &ObjectReference, note: Note) {
+    /// Records an event about an object.
+    pub fn record_event(&self, about: &ObjectReference, note: Note) {
         self.recorder.record(Occurrence {
             regarding: about.clone(),
             related: None,
@@ -68,8 +68,8 @@ impl Writer {
         });
     }
 
-    /// Creates a pod of a controller and tells so. In a namespace that is going away nothing can
-    /// be created, and nobody needs to be told.
+    /// Creates a pod of a controller and records an event. In a namespace that is terminating
+    /// nothing can be created, and no event is recorded.
     pub async fn create_pod(
         &self,
         namespace: &str,
@@ -83,19 +83,19 @@ impl Writer {
         {
             Ok(pod) => {
                 let message = format!("Created pod: {}", pod_state::name(&pod));
-                self.tell(controller, Note::normal("SuccessfulCreate", message));
+                self.record_event(controller, Note::normal("SuccessfulCreate", message));
                 Ok(())
             }
             Err(error) if is_namespace_terminating(&error) => Ok(()),
             Err(error) => {
                 let message = format!("Error creating: {}", message_of(&error));
-                self.tell(controller, Note::warning("FailedCreate", message));
+                self.record_event(controller, Note::warning("FailedCreate", message));
                 Err(error)
             }
         }
     }
 
-    /// Deletes a pod of a controller and tells so.
+    /// Deletes a pod of a controller and records an event.
     pub async fn delete_pod(
         &self,
         namespace: &str,
@@ -106,13 +106,13 @@ impl Writer {
         match api.delete(name, &DeleteParams::default()).await {
             Ok(_) => {
                 let message = format!("Deleted pod: {name}");
-                self.tell(controller, Note::normal("SuccessfulDelete", message));
+                self.record_event(controller, Note::normal("SuccessfulDelete", message));
                 Ok(())
             }
             Err(error) if is_not_found(&error) => Err(error),
             Err(error) => {
                 let message = format!("Error deleting: {}", message_of(&error));
-                self.tell(controller, Note::warning("FailedDelete", message));
+                self.record_event(controller, Note::warning("FailedDelete", message));
                 Err(error)
             }
         }
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// What the server said, or why it could not be asked.
+/// The server's message, or why the request failed.
 pub fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -200,7 +200,7 @@ pub fn is_already_exists(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_already_exists())
 }
 
-/// Whether the object was changed by somebody else.
+/// Whether another client changed the object meanwhile.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_conflict())
 }

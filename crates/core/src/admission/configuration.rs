@@ -202,7 +202,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         child_path(&self.path, field)
     }
 
-    /// Notes down a problem of a field, whatever path it has.
+    /// Records a problem of a field, with whatever path it has.
     pub fn refuse(&mut self, field: &str, problem: Problem) {
         let position = self
             .node
@@ -279,7 +279,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         Fields::plain(node, &path, known, self.problems)
     }
 
-    /// Notes down a problem that has its path.
+    /// Records a problem that has its path already.
     pub fn push(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_refused() {
+    fn unknown_fields_are_refused() {
         assert_eq!(
             refused("apiVersion: v1\nkind: Pod\nplugin: []\n"),
             [

@@ -1,4 +1,4 @@
-//! What the DaemonSet controller gives its pods.
+//! Defaults of the DaemonSet controller for its pods.
 //!
 //! Matches v1.36 pkg/controller/daemon/util/daemonset_util.go.
 

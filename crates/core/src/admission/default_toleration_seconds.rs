@@ -8,12 +8,12 @@ use crate::object::taint::{NODE_NOT_READY, NODE_UNREACHABLE};
 
 const NO_EXECUTE: &str = "NoExecute";
 
-/// How long pods that say nothing about it stay on a node that is gone.
+/// How long pods without such tolerations of their own stay on a node that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultTolerationSeconds {
     /// On a node that is not ready.
     pub not_ready: i64,
-    /// On a node that has not been heard of.
+    /// On a node that is unreachable.
     pub unreachable: i64,
 }
 
@@ -29,8 +29,7 @@ impl Default for DefaultTolerationSeconds {
 impl DefaultTolerationSeconds {
     /// Adds the tolerations that a new or updated pod lacks.
     ///
-    /// Any toleration that is about the key counts as the pod's own word on it, whatever its
-    /// operator and value.
+    /// Any toleration with the key counts as the pod's own choice, with any operator and value.
     pub fn admit(self, spec: &mut PodSpec) {
         let wanted = [
             (NODE_NOT_READY, self.not_ready),
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pods_own_word_stands() {
+    fn own_toleration_of_pod_is_kept() {
         assert_eq!(
             keys_after(own("other", "")),
             [NODE_NOT_READY, NODE_UNREACHABLE]

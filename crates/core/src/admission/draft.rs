@@ -1,4 +1,4 @@
-//! A pod on its way through admission.
+//! A pod while admission changes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_without_a_spelling_is_lost_on_the_way_through_json() {
+    fn format_without_spelling_is_lost_through_json() {
         let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [
             {"name": "a", "resources": {"limits": {"memory": "1.1Gi"}}},
         ]}}))

@@ -19,7 +19,7 @@ const KIND: &str = "Configuration";
 /// Buckets of a limit that are remembered if the configuration does not say.
 const DEFAULT_CACHE_SIZE: usize = 4096;
 
-/// Upstream has four sorts of limits; more of them are mistakes.
+/// Upstream has four types of limits; more of them are errors.
 const MAX_LIMITS: usize = 64;
 
 /// What shares a bucket.
@@ -43,7 +43,7 @@ impl LimitType {
         LimitType::SourceAndObject,
     ];
 
-    /// The word in configurations and messages.
+    /// The name in configurations and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             LimitType::Server => "Server",
@@ -135,12 +135,12 @@ fn read_limit(fields: &mut Fields<'_, '_>) -> Option<Limit> {
     })
 }
 
-/// What decides about an event.
+/// The fields of an event that decide.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventFacts<'a> {
     /// Its namespace.
     pub namespace: &'a str,
-    /// The user who sends it.
+    /// The user that sends it.
     pub user: &'a str,
     /// Its source and its object, as one text.
     pub source_and_object: &'a str,
@@ -161,10 +161,11 @@ impl EventRateLimiter {
         }
     }
 
-    /// Takes an event, or says which limits it passes. `now` counts nanoseconds from any moment.
+    /// Takes an event, or returns which limits it exceeds. `now` counts nanoseconds from any
+    /// moment.
     ///
-    /// An event that is refused by one limit takes its token from the others all the same, as
-    /// upstream's does.
+    /// An event that is refused by one limit still takes its token from the others, as upstream's
+    /// does.
     pub fn accept(&mut self, now: u64, event: &EventFacts<'_>) -> Result<(), String> {
         let mut passed = Vec::new();
         for (limit, buckets) in &mut self.limits {

@@ -1,4 +1,4 @@
-//! How the API server words a refusal.
+//! The messages of the API server's refusals.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_without_a_name_is_called_by_what_its_name_begins_with() {
+    fn pod_without_name_is_called_by_its_generate_name() {
         let mut meta = ObjectMeta::default();
         let message = |meta: &ObjectMeta| forbidden_message("pods", name_in_refusal(meta), "a");
         assert_eq!(message(&meta), "pods \"Unknown\" is forbidden: a");

@@ -1,4 +1,4 @@
-//! What the API server has against a LimitRange.
+//! Validation of LimitRanges.
 //!
 //! Matches v1.36 pkg/apis/core/validation/validation.go, `ValidateLimitRange`, without the checks
 //! of metadata. The LimitRange must carry its API defaults.
@@ -14,7 +14,7 @@ use crate::resources::{ResourceList, ResourceName};
 
 use super::ratio::{MAX_MILLI_VALUE, float};
 
-/// What upstream calls `defaultRequest` and `default` beside each other.
+/// Upstream's name for `defaultRequest` beside `default`.
 const REQUEST: &str = "default request";
 const LIMIT: &str = "default limit";
 

@@ -1,8 +1,8 @@
-//! What happens to objects on their way into the cluster, and to pods on their way onto a node.
+//! Admission: what is set or refused before an object is stored, and before a node accepts a pod.
 //!
-//! Each file is one rule. A rule takes the object, adds what it leaves open or refuses it with
-//! upstream's words, and says what it did as data: which value was set from which object, which
-//! limit was passed by how much. Nothing here reads a cluster; callers pass what applies.
+//! Each file is one rule. A rule takes the object, adds defaults or refuses it with upstream's
+//! message, and returns what it did as data: which value was set from which object, which limit was
+//! exceeded by how much. Nothing here reads a cluster; callers pass what applies.
 //!
 //! Reading order: [`draft`] (the pod on its way), [`forbidden`] (how a refusal reads),
 //! [`pod_defaults`], [`limit_range`], [`overcommit`], [`pod_validation`], [`quota`], and

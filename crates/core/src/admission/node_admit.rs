@@ -14,7 +14,7 @@ use crate::object::taint::{
 /// The reason in the status of pods that pressure keeps out or drives away.
 pub const REASON: &str = "Evicted";
 
-/// Whose rule decides under memory pressure.
+/// Which rule decides under memory pressure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PressureRule {
     /// Kubernetes 1.36: if memory is the only thing that is short, pods other than BestEffort are
@@ -42,11 +42,11 @@ impl PressureRule {
 pub struct Rejection {
     /// Goes to `status.reason`.
     pub reason: &'static str,
-    /// Goes to `status.message`, behind the words of a rejection.
+    /// Goes to `status.message`, after the text of a rejection.
     pub message: String,
 }
 
-/// Admits the pod, or says why not.
+/// Admits the pod, or returns why not.
 ///
 /// `conditions` are the pressure conditions the node reports at the moment. The message lists
 /// them in the order of [`NodeCondition`]; upstream's order is that of a Go map.

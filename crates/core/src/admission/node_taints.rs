@@ -1,4 +1,4 @@
-//! TaintNodesByCondition admission: a node is not ready until it says so.
+//! TaintNodesByCondition admission: a new node is not ready until it reports that it is.
 //!
 //! Matches v1.36 plugin/pkg/admission/nodetaint.
 

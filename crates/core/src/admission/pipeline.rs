@@ -17,30 +17,30 @@ use super::limit_range::{self, Defaulted};
 use super::overcommit::{Overridden, Override, Variant};
 use super::{pod_defaults, pod_validation};
 
-/// What applies to pods of a namespace.
+/// The rules for pods of a namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// The namespace.
     pub namespace: &'a NamespaceView,
-    /// Its LimitRanges, with their own API defaults, in the order in which they are asked.
+    /// Its LimitRanges, with their own API defaults, in the order in which they are applied.
     pub limit_ranges: &'a [LimitRangeView],
     /// The cluster's override, if it has one.
     pub overcommit: Option<&'a Override>,
 }
 
-/// What became of a pod, and why.
+/// The result for a pod, with reasons.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// The pod as it would be stored.
     pub pod: Pod,
-    /// What LimitRanges gave it.
+    /// The defaults from LimitRanges.
     pub defaulted: Vec<Defaulted>,
-    /// What the override set; `None` where it does not apply.
+    /// The values that the override set; `None` where it does not apply.
     pub overridden: Option<Vec<Overridden>>,
-    /// What field validation has against it.
+    /// The errors of field validation.
     pub problems: Vec<Problem>,
-    /// The LimitRange that does not let it in. Asked even where field validation already refused,
-    /// so that the reader sees everything at once.
+    /// The LimitRange that refuses it. Checked even if field validation already refused, so that
+    /// the user sees all errors at once.
     pub refusal: Option<limit_range::Refusal>,
 }
 
@@ -105,7 +105,7 @@ pub fn review(pod: &Pod, rules: Rules<'_>) -> Result<Review, Vec<Problem>> {
 }
 
 /// Sets what LimitRanges give a pod and what the override makes of it; `overcommit` is one that
-/// applies to the namespace. Tells what was given and what was set.
+/// applies to the namespace. Returns what was given and what was set.
 pub fn set_resources(
     draft: &mut PodDraft,
     limit_ranges: &[LimitRangeView],
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_limit_range_gave_is_told_with_its_source() {
+    fn defaults_are_reported_with_their_limit_range() {
         let review = reviewed(
             json!({"type": "Container", "default": {"cpu": "1"}}),
             json!({}),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_beyond_several_bounds_hears_of_all_of_them() {
+    fn pod_beyond_several_bounds_gets_all_violations() {
         let review = reviewed(
             json!({"type": "Pod", "max": {"cpu": "1"}, "min": {"memory": "1Gi"}, "maxLimitRequestRatio": {"cpu": "2"}}),
             json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}),

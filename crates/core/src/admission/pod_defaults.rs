@@ -18,8 +18,8 @@ pub fn apply(pod: &mut PodView) {
     round(pod);
 }
 
-/// A pod that states resources of its own is limited to the huge pages its containers may use,
-/// unless it already says something about that page size.
+/// A pod with pod-level resources is limited to the huge pages its containers may use, unless it
+/// already has a limit for that page size.
 fn default_huge_page_limits(pod: &mut PodView) {
     let container_limits = pod.aggregate(|r| &r.limits);
     let Some(resources) = pod.resources.as_mut().filter(|r| !r.is_empty()) else {

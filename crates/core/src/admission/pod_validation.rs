@@ -1,4 +1,4 @@
-//! What the API server has against the resources of a pod.
+//! Validation of a pod's resources.
 //!
 //! Only the part of pod validation that concerns requests, limits and overhead; it runs after the
 //! last change to the pod. Matches v1.36 pkg/apis/core/validation/validation.go.
@@ -35,7 +35,7 @@ pub fn validate(pod: &Pod, view: &PodView) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the requests and limits of a container that stand at `path`.
+/// Validates the requests and limits of a container that stand at `path`.
 pub fn validate_container_resources(
     resources: &Requirements,
     path: &str,
@@ -54,7 +54,7 @@ pub fn validate_overhead(overhead: &ResourceList, path: &str, problems: &mut Vec
     validate_container_resources(&as_limits, path, problems);
 }
 
-/// What is wrong with the resources of the pod as a whole, which stand at `path`.
+/// Validates the pod-level resources, which stand at `path`.
 pub fn validate_pod_resources(
     spec: &PodSpec,
     view: &PodView,

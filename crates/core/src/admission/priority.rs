@@ -24,9 +24,9 @@ pub enum Refusal {
          admission controller computed {computed} from the given PriorityClass name"
     )]
     OtherPriority {
-        /// What the pod states.
+        /// The value in the pod's spec.
         given: i32,
-        /// What its class says.
+        /// The value from its class.
         computed: i32,
     },
     /// The pod states a preemption policy that its class does not give.
@@ -35,9 +35,9 @@ pub enum Refusal {
          admission controller computed {computed} from the given PriorityClass name"
     )]
     OtherPreemptionPolicy {
-        /// What the pod states.
+        /// The value in the pod's spec.
         given: String,
-        /// What its class says.
+        /// The value from its class.
         computed: String,
     },
     /// Another class is the default already.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_pod_states_must_agree_with_its_class() {
+    fn pod_priority_must_match_its_class() {
         assert_eq!(
             admitted(of_class("gone"), &[]).unwrap_err().to_string(),
             "no PriorityClass with name gone was found"

@@ -10,7 +10,7 @@ use crate::threshold::{Operator, Signal, Threshold};
 use super::machine::{Machine, PodCount};
 use super::terms::{Allocatable, Terms};
 
-/// What the operator keeps from pods.
+/// The operator's reservations.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// `kubeReserved`.
@@ -26,7 +26,7 @@ pub struct Settings {
     pub is_enforced_on_pods: bool,
 }
 
-/// What device plugins offer.
+/// The resources of device plugins.
 #[derive(Clone, Debug, Default)]
 pub struct DevicePlugins {
     /// All devices.

@@ -1,4 +1,4 @@
-//! What a node's configuration keeps from pods.
+//! The reservations in a node's configuration.
 
 use crate::config::{Enforcement, NodeConfig};
 use crate::problem::Problem;
@@ -43,7 +43,7 @@ impl Settings {
 }
 
 impl OverReserved {
-    /// What to tell the author of the configuration; a node does not start with it.
+    /// The error for the author of the configuration; a node does not start with it.
     pub fn problem(&self, config: &NodeConfig) -> Problem {
         let origin = config.kube_reserved.origin.as_ref();
         let origin = origin.or(config.system_reserved.origin.as_ref());

@@ -1,4 +1,4 @@
-//! What a machine has.
+//! The resources of a machine.
 
 use crate::quantity::{Format, Quantity};
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};

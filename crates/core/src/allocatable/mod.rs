@@ -1,4 +1,4 @@
-//! What of a machine is left for pods.
+//! Node Allocatable: the resources of a machine that are left for pods.
 //!
 //! Three numbers per resource are easily mixed up; all are kept, with the terms they are made of:
 //! - allocatable (node.status): capacity - kube - system - hard eviction, for memory also minus

@@ -6,7 +6,7 @@ use crate::problem::quoted;
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, ResourceName};
 
-/// What is left of a node, resource by resource.
+/// The terms of a node's allocatable, resource by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocatable {
     /// The terms by resource name.
@@ -16,7 +16,7 @@ pub struct Allocatable {
 /// The terms of one resource. `None` where a list does not have the resource at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// What the machine has; not for pods and devices.
+    /// The machine's own resources; not for pods and devices.
     pub machine: Option<Quantity>,
     /// node.status.capacity; not for process ids.
     pub capacity: Option<Quantity>,
@@ -30,9 +30,9 @@ pub struct Terms {
     pub huge_pages: Quantity,
     /// node.status.allocatable.
     pub allocatable: Option<Quantity>,
-    /// What the machine has minus both reservations.
+    /// The machine minus both reservations.
     pub absolute: Option<Quantity>,
-    /// What the `kubepods` cgroup is given: `absolute` where it is enforced, else `machine`.
+    /// The limits of the `kubepods` cgroup: `absolute` where it is enforced, else `machine`.
     pub cgroup_limit: Option<Quantity>,
 }
 
@@ -73,7 +73,7 @@ impl Allocatable {
         self.list(|_, terms| terms.allocatable.clone())
     }
 
-    /// What is subtracted from the capacity, without zeros.
+    /// The sum that is subtracted from the capacity, without zeros.
     pub fn reservation(&self) -> ResourceList {
         self.list(|name, terms| {
             let is_reported = terms.machine.is_some() && *name != ResourceName::PID;
@@ -81,7 +81,7 @@ impl Allocatable {
         })
     }
 
-    /// What the machine has minus both reservations, without process ids.
+    /// The machine minus both reservations, without process ids.
     pub fn absolute(&self) -> ResourceList {
         self.list(|name, terms| {
             let absolute = terms.absolute.clone();
@@ -89,7 +89,7 @@ impl Allocatable {
         })
     }
 
-    /// What the `kubepods` cgroup is given.
+    /// The limits of the `kubepods` cgroup.
     pub fn cgroup_limits(&self) -> ResourceList {
         self.list(|_, terms| terms.cgroup_limit.clone())
     }

@@ -1,6 +1,6 @@
 use super::*;
+use crate::duration::Duration;
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
-use crate::threshold::Duration;
 use crate::threshold::{Operator, Signal, Threshold, ThresholdValue};
 
 const GI: i64 = 1 << 30;
@@ -39,7 +39,7 @@ fn machine() -> Machine {
 }
 
 #[test]
-fn the_worked_example_comes_out_to_the_byte() {
+fn computes_worked_example_to_the_byte() {
     let settings = Settings {
         kube_reserved: list(&[(ResourceName::MEMORY, "2Gi")]),
         system_reserved: list(&[(ResourceName::MEMORY, "1Gi")]),
@@ -58,7 +58,7 @@ fn the_worked_example_comes_out_to_the_byte() {
 }
 
 #[test]
-fn kubepods_gets_the_whole_machine_where_allocatable_is_not_enforced() {
+fn kubepods_has_no_limit_if_allocatable_is_not_enforced() {
     let settings = Settings {
         kube_reserved: list(&[(ResourceName::MEMORY, "2Gi"), (ResourceName::PID, "100")]),
         ..Settings::default()
@@ -69,7 +69,7 @@ fn kubepods_gets_the_whole_machine_where_allocatable_is_not_enforced() {
 }
 
 #[test]
-fn more_reserved_than_there_is_leaves_zero_and_is_reported() {
+fn overreservation_leaves_zero_and_is_reported() {
     let settings = Settings {
         system_reserved: list(&[(ResourceName::CPU, "5"), (ResourceName::PID, "40000")]),
         is_enforced_on_pods: true,
@@ -103,7 +103,7 @@ fn more_reserved_than_there_is_leaves_zero_and_is_reported() {
 }
 
 #[test]
-fn what_others_put_in_the_status_stays_except_extended_resources_without_capacity() {
+fn keeps_other_status_resources_except_extended_ones_without_capacity() {
     let dongle = ResourceName::new("example.com/dongle");
     let gpu = ResourceName::new("example.com/gpu");
     let previous = NodeResources {
@@ -131,7 +131,7 @@ fn what_others_put_in_the_status_stays_except_extended_resources_without_capacit
 }
 
 #[test]
-fn reserved_system_cpus_take_the_place_of_both_cpu_reservations() {
+fn reserved_system_cpus_replace_both_cpu_reservations() {
     let mut kube = list(&[(ResourceName::CPU, "1"), (ResourceName::MEMORY, "1Gi")]);
     let mut system = list(&[(ResourceName::CPU, "500m")]);
     reserved::replace_cpu(&mut kube, &mut system, 2);
@@ -140,7 +140,7 @@ fn reserved_system_cpus_take_the_place_of_both_cpu_reservations() {
 }
 
 #[test]
-fn every_wrong_reservation_is_named_with_its_path() {
+fn reports_every_invalid_reservation_with_its_path() {
     let map = [("gpu", "1"), ("memory", "1Gb"), ("pid", "-1")]
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text.to_owned()))

@@ -1,4 +1,4 @@
-//! What a cgroup should have, and the files that say so.
+//! The desired settings of a cgroup, and the files they are written to.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::conversion::{
 };
 use super::huge_page::HugePageSize;
 
-/// What a cgroup should have. `None` and missing entries are left as the kernel has them.
+/// The desired settings of a cgroup. `None` and missing entries are left as the kernel has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceConfig {
     /// Most memory; the kernel kills beyond it.
@@ -48,7 +48,7 @@ pub enum WeightFormula {
     Runtime,
 }
 
-/// What decides how a config is written on a machine.
+/// The properties of a machine that decide how a config is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Which interface.

@@ -1,4 +1,4 @@
-//! What a container runtime is told about a container.
+//! The Linux resources of a container, as the container runtime receives them.
 //!
 //! Matches v1.36 pkg/kubelet/kuberuntime/kuberuntime_container_linux.go.
 
@@ -29,7 +29,7 @@ pub struct LinuxContainerResources {
     pub memory_limit: Bytes,
     /// Most memory and swap together; cgroup v1 only.
     pub memory_swap_limit: Bytes,
-    /// Who is killed first.
+    /// How early the kernel kills the container when memory runs out.
     pub oom_score_adj: i64,
     /// Most huge pages, for every size that the kernel has.
     pub huge_page_limits: BTreeMap<HugePageSize, Bytes>,
@@ -37,7 +37,7 @@ pub struct LinuxContainerResources {
     pub unified: BTreeMap<String, String>,
 }
 
-/// What of the node shapes the resources of containers.
+/// The node settings that shape the resources of containers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerSettings {
     /// The cgroup interface of the machine.
@@ -54,24 +54,24 @@ pub struct ContainerSettings {
     pub memory_qos: MemoryQos,
     /// `memoryThrottlingFactor`.
     pub memory_throttling_factor: f64,
-    /// What pods may use together, the limit of a container without one.
+    /// The limit of all pods together, which is that of a container without one.
     pub allocatable_memory: Bytes,
     /// Size of a page of memory.
     pub page_size: Bytes,
-    /// What containers may swap; `None` where the kernel cannot limit swap.
+    /// The swap limits of containers; `None` where the kernel cannot limit swap.
     pub swap: Option<Swap>,
 }
 
 /// The swap of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swap {
-    /// Who may use it.
+    /// Which containers may use swap.
     pub behavior: SwapBehavior,
     /// How much there is.
     pub capacity: Bytes,
 }
 
-/// What the runtime is told about the container. `has_exclusive_cpus` takes the quota off.
+/// The resources for the runtime. `has_exclusive_cpus` takes the quota off.
 pub fn container_resources(
     pod: &PodView,
     container: &ContainerView,

@@ -10,7 +10,7 @@ use crate::object::identity::PodUid;
 use crate::object::pod::QosClass;
 use crate::problem::quoted;
 
-/// A cgroup as a list of parts below the root, whatever the driver.
+/// A cgroup as a list of parts below the root, independent of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CgroupName(Vec<String>);
 
@@ -65,7 +65,7 @@ impl CgroupName {
     /// The pod that a cgroup directly below a tier is named after.
     pub fn pod_uid(&self) -> Option<PodUid> {
         let uid = self.0.last()?.strip_prefix(POD_PREFIX)?;
-        // Upstream splits at the prefix, so that a uid which has it again is nobody's.
+        // Upstream splits at the prefix, so that a uid which contains it again belongs to no pod.
         let is_uid = !uid.is_empty() && !uid.contains(POD_PREFIX);
         is_uid.then(|| PodUid::from(uid))
     }

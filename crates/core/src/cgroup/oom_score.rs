@@ -1,4 +1,4 @@
-//! Who the kernel kills first when the whole node is out of memory.
+//! `oom_score_adj`: which containers the kernel kills first when the node is out of memory.
 
 use crate::object::pod::{ContainerKind, ContainerView, PodView, QosClass};
 use crate::resources::{Bytes, ResourceList, ResourceName};
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_memory_is_no_reason_to_panic() {
+    fn machine_without_memory_does_not_panic() {
         let pod = burstable("1Gi");
         assert_eq!(oom_score_adj(&pod, &pod.containers[0], Bytes::ZERO), 999);
     }

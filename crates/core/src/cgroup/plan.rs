@@ -15,31 +15,31 @@ use super::qos_tier::{TierSettings, compute_qos_tiers};
 /// The cgroups of a node, parents first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What there should be.
+    /// The desired cgroups.
     pub cgroups: Vec<PlannedCgroup>,
 }
 
 /// One cgroup and what it should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCgroup {
-    /// Its name, whatever the driver.
+    /// Its name, independent of the driver.
     pub name: CgroupName,
     /// Where it is below the mount point.
     pub path: CgroupPath,
-    /// What it should have.
+    /// Its desired settings.
     pub config: ResourceConfig,
     /// Whether it is the operator's: updated if it is there, never made.
     pub is_foreign: bool,
 }
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Clone, Debug)]
 pub struct PlanInput<'a> {
-    /// Who makes cgroups.
+    /// Which program creates cgroups.
     pub driver: Driver,
     /// `cgroupRoot`, below which `kubepods` is made.
     pub root: CgroupName,
-    /// What all pods may have together: [`crate::allocatable::Allocatable::cgroup_limits`].
+    /// The limits of all pods together: [`crate::allocatable::Allocatable::cgroup_limits`].
     pub pod_limits: &'a ResourceList,
     /// The CPUs of the machine, where the CPU manager leaves pods all of them.
     pub cpuset: Option<String>,

@@ -11,7 +11,7 @@ use super::conversion::{MIN_SHARES, quota_from_millicores, shares_from_millicore
 use super::huge_page::huge_page_limits;
 use super::memory_qos::{MemoryQos, protection};
 
-/// What of the node's configuration shapes pod cgroups.
+/// The node settings that shape pod cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodSettings {
     /// `cpuCFSQuota`; off also for pods with CPUs of their own.
@@ -24,7 +24,7 @@ pub struct PodSettings {
     pub memory_qos: MemoryQos,
 }
 
-/// What the cgroup of the pod should have.
+/// The desired settings of the pod's cgroup.
 ///
 /// A Burstable pod is limited only in what all of its containers are limited in: one container
 /// without a memory limit may use all there is, and so may its pod.

@@ -13,7 +13,7 @@ use super::conversion::{MIN_SHARES, shares_from_millicores};
 use super::huge_page::HugePageSize;
 use super::memory_qos::{MEMORY_LOW, MEMORY_MIN, MemoryQos};
 
-/// What is written into the tiers.
+/// The values written into the tiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QosTiers {
     /// The cgroup of all pods, in which Guaranteed pods stand.
@@ -24,7 +24,7 @@ pub struct QosTiers {
     pub best_effort: ResourceConfig,
 }
 
-/// What of the node shapes the tiers.
+/// The node settings that shape the tiers.
 #[derive(Clone, Debug, Default)]
 pub struct TierSettings {
     /// The sizes of huge pages that the kernel has.
@@ -33,7 +33,7 @@ pub struct TierSettings {
     pub memory_qos: MemoryQos,
     /// `qosReserved` of memory in percent, where the gate QOSReserved is on.
     pub reserved_memory_percent: Option<i64>,
-    /// What all pods may use together; zero where it is not known.
+    /// The limit of all pods together; zero where it is not known.
     pub allocatable_memory: Bytes,
 }
 
@@ -49,7 +49,7 @@ pub struct TierUsage {
 /// Above any real number of huge pages; tiers do not limit them, pods do.
 const UNBOUNDED: Bytes = Bytes(1 << 62);
 
-/// What the tiers should have while these pods are active.
+/// The desired settings of the tiers while these pods are active.
 pub fn compute_qos_tiers(pods: &[PodView], settings: &TierSettings) -> QosTiers {
     let huge_page_limits: BTreeMap<HugePageSize, Bytes> = settings
         .huge_page_sizes
@@ -79,7 +79,7 @@ pub fn compute_qos_tiers(pods: &[PodView], settings: &TierSettings) -> QosTiers 
     tiers
 }
 
-/// The sum over the pods of the class; `amount` says of what.
+/// The sum of `amount` over the pods of the class.
 fn requested(pods: &[PodView], class: QosClass, amount: fn(&ResourceList) -> i64) -> i64 {
     pods.iter()
         .filter(|pod| pod.qos_class() == class)

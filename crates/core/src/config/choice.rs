@@ -1,4 +1,4 @@
-//! The settings that are one word out of a few.
+//! The settings with a fixed list of values.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ macro_rules! choice {
             /// Every choice, in upstream's order.
             pub const ALL: &[$name] = &[$($name::$variant),+];
 
-            /// The choice behind the word, which must be spelled exactly.
+            /// The choice with that name, which must be spelled exactly.
             pub fn from_word(word: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|choice| choice.as_str() == word)
             }
 
-            /// The word as it is configured.
+            /// The value as it is configured.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)+
@@ -36,7 +36,7 @@ macro_rules! choice {
 }
 
 choice!(
-    /// Who creates and names the cgroups.
+    /// Which program creates and names the cgroups.
     CgroupDriver {
         /// Directories made directly: `/kubepods/burstable/pod<uid>`.
         #[default]
@@ -66,7 +66,7 @@ choice!(
 );
 
 choice!(
-    /// What containers may do with swap.
+    /// How containers may use swap.
     SwapBehavior {
         /// No container swaps.
         #[default]

@@ -34,7 +34,7 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
-    /// Reads the list notation; the error says which part is wrong. The empty text is the empty
+    /// Reads the list notation; the error names the part that is wrong. The empty text is the empty
     /// set. Matches v1.36 vendor/k8s.io/utils/cpuset, Parse.
     pub fn parse(text: &str) -> Result<CpuSet, String> {
         let mut ranges = Vec::new();

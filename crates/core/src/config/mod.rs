@@ -1,4 +1,4 @@
-//! The node's configuration, from any of the files people already have.
+//! The node's configuration, from the files that existing clusters use.
 //!
 //! Three notations lead to one [`NodeConfig`]: a KubeletConfiguration file, an OKD
 //! `node-config.yaml`, and a kubelet's command line. This module never looks at a machine:

@@ -1,4 +1,4 @@
-//! Everything a node is told about its resources.
+//! The configuration of a node's resources.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 
 /// Texts by eviction signal, as evictionHard and its siblings hold them.
 ///
-/// They stay texts because that is what a person can mend; `threshold` reads them.
+/// They stay texts so that errors can quote them; `threshold` parses them.
 pub type SignalTexts = BTreeMap<String, String>;
 
 /// The configuration of one node, whichever file or flags it came from.
@@ -26,9 +26,9 @@ pub struct NodeConfig {
     /// The release whose defaults hold.
     pub profile: Profile,
 
-    /// What the kubelet and the runtime keep for themselves.
+    /// The reservation for the kubelet and the runtime.
     pub kube_reserved: Setting<ResourceList>,
-    /// What the rest of the system keeps for itself.
+    /// The reservation for the rest of the system.
     pub system_reserved: Setting<ResourceList>,
     /// CPUs kept from pods; replaces both CPU reservations where not empty.
     pub reserved_system_cpus: Setting<CpuSet>,
@@ -48,7 +48,7 @@ pub struct NodeConfig {
     pub cgroup_root: Setting<String>,
     /// Whether QoS tiers and pods have cgroups.
     pub cgroups_per_qos: Setting<bool>,
-    /// Who makes the cgroups.
+    /// Which program creates the cgroups.
     pub cgroup_driver: Setting<CgroupDriver>,
 
     /// Hard thresholds, with the defaults where they hold.
@@ -57,7 +57,7 @@ pub struct NodeConfig {
     pub eviction_soft: Setting<SignalTexts>,
     /// How long a soft threshold must be met before it acts.
     pub eviction_soft_grace_period: Setting<SignalTexts>,
-    /// What to reclaim beyond the threshold.
+    /// The minimum reclaim beyond the threshold.
     pub eviction_minimum_reclaim: Setting<SignalTexts>,
     /// The longest grace period of a soft eviction, in seconds.
     pub eviction_max_pod_grace_period: Setting<i32>,
@@ -84,11 +84,11 @@ pub struct NodeConfig {
     pub cpu_cfs_quota_period: Setting<Duration>,
     /// Whether the node refuses to start with swap.
     pub fail_swap_on: Setting<bool>,
-    /// What containers may do with swap.
+    /// How containers may use swap.
     pub swap_behavior: Setting<SwapBehavior>,
     /// Whether the node refuses to start on cgroup v1.
     pub fail_cgroup_v1: Setting<bool>,
-    /// Where between request and limit `memory.high` lies (gate `MemoryQoS`).
+    /// Where `memory.high` is between request and limit (gate `MemoryQoS`).
     pub memory_throttling_factor: Setting<f64>,
     /// Whether requests are protected from reclaim (gate `MemoryQoS`).
     pub memory_reservation_policy: Setting<MemoryReservationPolicy>,
@@ -143,7 +143,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A node that was told nothing.
+    /// A node without any configuration.
     ///
     /// Matches v1.36 pkg/kubelet/apis/config/v1beta1/defaults.go and
     /// cmd/kubelet/app/options/options.go, with the profile's differences.
@@ -230,12 +230,12 @@ impl NodeConfig {
         }
     }
 
-    /// Whether an alpha gate is on. Only gates that are off unless set may be asked for.
+    /// Whether an alpha gate is on. Only for gates that are off by default.
     pub fn is_alpha_gate_on(&self, gate: &str) -> bool {
         self.is_gate_on(gate, "AllAlpha")
     }
 
-    /// Whether a beta gate is on. Only gates that are off unless set may be asked for.
+    /// Whether a beta gate is on. Only for gates that are off by default.
     pub fn is_beta_gate_on(&self, gate: &str) -> bool {
         self.is_gate_on(gate, "AllBeta")
     }

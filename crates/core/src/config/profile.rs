@@ -1,4 +1,4 @@
-//! What differs between the releases a node can imitate.
+//! The differences between the releases that a node can imitate.
 
 use super::{CgroupDriver, Profile};
 
@@ -18,7 +18,7 @@ pub enum EvictionRank {
 pub enum SoftGrace {
     /// The smaller of evictionMaxPodGracePeriod and the pod's own.
     MinOfMaximumAndPod,
-    /// evictionMaxPodGracePeriod, whatever the pod asks for.
+    /// evictionMaxPodGracePeriod, whatever the pod's own grace period.
     Maximum,
 }
 

@@ -6,7 +6,7 @@ use crate::problem::{Problem, quoted};
 use crate::quantity::{self, Format, Quantity};
 use crate::resources::{ResourceList, ResourceName};
 
-/// For whom something is kept.
+/// What resources are reserved for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// `kubeReserved`: the node agent and the container runtime.
@@ -31,16 +31,16 @@ impl Reserved {
     }
 }
 
-/// The first thing wrong with a reservation. The words are upstream's.
+/// The first thing wrong with a reservation. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} value failed to parse: {mistake}", .reserved.flag())]
 pub struct ReservedError {
     reserved: Reserved,
-    mistake: Mistake,
+    mistake: ReservedErrorKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Mistake {
+enum ReservedErrorKind {
     #[error("failed to parse quantity {} for {} resource: {error}", quoted(.text), quoted(.name))]
     Quantity {
         name: String,
@@ -60,7 +60,7 @@ const RESERVABLE: [ResourceName; 4] = [
     ResourceName::PID,
 ];
 
-/// Parses one reservation map, or says what upstream would refuse to start with.
+/// Parses one reservation map, or returns the kubelet's error at start.
 ///
 /// Matches v1.36 parseResourceList in cmd/kubelet/app/server.go.
 pub fn parse(
@@ -69,7 +69,7 @@ pub fn parse(
 ) -> Result<ResourceList, ReservedError> {
     map.iter()
         .map(|(name, text)| parse_entry(name, text))
-        .collect::<Result<ResourceList, Mistake>>()
+        .collect::<Result<ResourceList, ReservedErrorKind>>()
         .map_err(|mistake| ReservedError { reserved, mistake })
 }
 
@@ -80,7 +80,7 @@ pub fn problems(reserved: Reserved, map: &BTreeMap<String, String>) -> Vec<Probl
             let mistake = parse_entry(name, text).err()?;
             let path = format!("{}[{name}]", reserved.field());
             Some(match mistake {
-                Mistake::NotReservable { name } => {
+                ReservedErrorKind::NotReservable { name } => {
                     let names = RESERVABLE.each_ref().map(ResourceName::as_str);
                     Problem::not_supported(path, &name, &names)
                 }
@@ -90,15 +90,15 @@ pub fn problems(reserved: Reserved, map: &BTreeMap<String, String>) -> Vec<Probl
         .collect()
 }
 
-fn parse_entry(name: &str, text: &str) -> Result<(ResourceName, Quantity), Mistake> {
+fn parse_entry(name: &str, text: &str) -> Result<(ResourceName, Quantity), ReservedErrorKind> {
     let (name, text) = (name.to_owned(), text.to_owned());
     let resource = ResourceName::new(&name);
     if !RESERVABLE.contains(&resource) {
-        return Err(Mistake::NotReservable { name });
+        return Err(ReservedErrorKind::NotReservable { name });
     }
     match text.parse::<Quantity>() {
-        Err(error) => Err(Mistake::Quantity { name, text, error }),
-        Ok(quantity) if quantity.signum() < 0 => Err(Mistake::Negative { name, text }),
+        Err(error) => Err(ReservedErrorKind::Quantity { name, text, error }),
+        Ok(quantity) if quantity.signum() < 0 => Err(ReservedErrorKind::Negative { name, text }),
         Ok(quantity) => Ok((resource, quantity)),
     }
 }

@@ -1,21 +1,21 @@
-//! A value together with the place where somebody set it.
+//! A value together with the place where it was set.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::problem::Position;
 
-/// A configured value. It reads as the value itself and remembers whether anybody chose it.
+/// A configured value. It reads as the value itself and remembers whether it was set explicitly.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting<T> {
     /// The value that counts.
     pub value: T,
-    /// Who set it; `None` where it is a default.
+    /// Where it was set; `None` for a default.
     pub origin: Option<Origin>,
 }
 
 impl<T> Setting<T> {
-    /// A value nobody chose.
+    /// A value that was not set.
     pub const fn defaulted(value: T) -> Setting<T> {
         Setting {
             value,
@@ -23,7 +23,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// A value somebody chose.
+    /// A value that was set explicitly.
     pub const fn chosen(value: T, origin: Origin) -> Setting<T> {
         Setting {
             value,
@@ -31,7 +31,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// Whether somebody chose the value, even if it equals the default.
+    /// Whether the value was set explicitly, even if it equals the default.
     pub const fn is_set(&self) -> bool {
         self.origin.is_some()
     }

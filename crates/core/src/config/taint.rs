@@ -2,7 +2,7 @@
 
 use crate::object::taint::{Effect, Taint};
 
-/// Why a text is no taint. The words are upstream's.
+/// Why a text is not a taint. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaintError {
     /// Not of the form `key=value:effect`.

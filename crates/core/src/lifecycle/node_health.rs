@@ -1,9 +1,9 @@
-//! Whether a node has been heard of lately.
+//! Node heartbeats: whether a node has renewed its Lease or status lately.
 //!
-//! A node renews its Lease and posts its status. The times that it writes there are compared only
-//! with each other: when one changes, the node has been heard of *now*, by the controller's own
-//! clock, so clocks that differ do no harm. A node that stays silent for longer than the grace
-//! period has its conditions set to Unknown. Matches v1.36
+//! A node renews its Lease and posts its status. The times in them are compared only with each
+//! other: when one changes, the heartbeat counts as received *now*, by the controller's own clock,
+//! so clocks that differ do no harm. A node without a heartbeat for longer than the grace period
+//! has its conditions set to Unknown. Matches v1.36
 //! pkg/controller/nodelifecycle/node_lifecycle_controller.go.
 
 use std::time::Duration;
@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::object::node::{ConditionStatus, NodeCondition};
 use crate::object::timestamp::Timestamp;
 
-/// The conditions of a silent node that become Unknown. `NetworkUnavailable` is not the node's
-/// own word and stays.
-const SILENCED: [NodeCondition; 4] = [
+/// The conditions of a node without heartbeats that become Unknown. `NetworkUnavailable` is not
+/// reported by the node itself and stays.
+const MARKED_UNKNOWN: [NodeCondition; 4] = [
     NodeCondition::Ready,
     NodeCondition::MemoryPressure,
     NodeCondition::DiskPressure,
@@ -42,9 +42,9 @@ impl Default for GracePeriods {
     }
 }
 
-/// What the API tells of a node's signs of life.
+/// The heartbeats of a node in the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signs {
+pub struct Heartbeats {
     /// When the object was created.
     pub created: Timestamp,
     /// The Ready condition, if the object has one.
@@ -68,12 +68,12 @@ pub struct Ready {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Renewal(pub Option<Timestamp>);
 
-impl Signs {
+impl Heartbeats {
     /// Reads a node and its Lease.
-    pub fn from_api(node: &Node, lease: Option<&Lease>) -> Signs {
+    pub fn from_api(node: &Node, lease: Option<&Lease>) -> Heartbeats {
         let created = node.metadata.creation_timestamp.as_ref();
         let status = node.status.as_ref();
-        Signs {
+        Heartbeats {
             created: created.map(Timestamp::from_api).unwrap_or_default(),
             ready: status.and_then(ready_of),
             lease: lease.map(Signs::renewal_of),
@@ -97,7 +97,7 @@ fn ready_of(status: &NodeStatus) -> Option<Ready> {
     })
 }
 
-/// A text that validation would refuse says as little as `Unknown`.
+/// A text that validation would refuse counts as `Unknown`.
 pub(super) fn status_of(condition: &ApiNodeCondition) -> ConditionStatus {
     match condition.status.as_str() {
         "True" => ConditionStatus::True,
@@ -106,10 +106,10 @@ pub(super) fn status_of(condition: &ApiNodeCondition) -> ConditionStatus {
     }
 }
 
-/// What is remembered of a node from pass to pass.
+/// The state of a node that is kept from pass to pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// When the node was last heard of.
+    /// When the last heartbeat was received.
     pub heard: Timestamp,
     ready: Option<Ready>,
     lease: Option<Renewal>,
@@ -120,38 +120,38 @@ pub struct Health {
 pub struct Verdict {
     /// To be remembered for the next pass.
     pub health: Health,
-    /// Whether the object says that the node is ready; Unknown if it does not say.
+    /// The status of the Ready condition; Unknown if there is none.
     pub observed: ConditionStatus,
     /// Whether the node is ready as the controller sees it; nothing for a new node that still has
     /// time to say.
     pub current: Option<ConditionStatus>,
-    /// Whether the node has been silent for too long: [`silence`] its conditions.
+    /// Whether the node has been silent for too long: [`mark_unknown`] its conditions.
     pub is_silent: bool,
 }
 
-/// Looks at a node at the time `now`, given what is remembered of it.
-pub fn judge(
+/// Evaluates the health of a node at the time `now`, given what is remembered of it.
+pub fn evaluate(
     grace: GracePeriods,
     known: Option<&Health>,
-    signs: &Signs,
+    heartbeats: &Heartbeats,
     now: Timestamp,
 ) -> Verdict {
-    let mut health = hear(known, signs, now);
-    let is_renewed = match (known.and_then(|known| known.lease), signs.lease) {
+    let mut health = observe_status(known, heartbeats, now);
+    let is_renewed = match (known.and_then(|known| known.lease), heartbeats.lease) {
         (_, None) => false,
         (None, Some(_)) => true,
         (Some(Renewal(before)), Some(Renewal(renewed))) => before.is_some() && before < renewed,
     };
     if is_renewed {
-        health.lease = signs.lease;
+        health.lease = heartbeats.lease;
         health.heard = now;
     }
-    let grace = match signs.ready {
+    let grace = match heartbeats.ready {
         Some(_) => grace.monitor,
         None => grace.startup,
     };
     let is_silent = now > health.heard.saturating_add(grace);
-    let stated = signs.ready.map(|ready| ready.status);
+    let stated = heartbeats.ready.map(|ready| ready.status);
     Verdict {
         health,
         observed: stated.unwrap_or(ConditionStatus::Unknown),
@@ -163,18 +163,18 @@ pub fn judge(
     }
 }
 
-/// Takes the status into account. A status with news drops what is known of the Lease, which thus
+/// Takes the status into account. A changed status drops what is known of the Lease, which thus
 /// counts as renewed once more in the next pass, as it does upstream.
-fn hear(known: Option<&Health>, signs: &Signs, now: Timestamp) -> Health {
+fn observe_status(known: Option<&Health>, heartbeats: &Heartbeats, now: Timestamp) -> Health {
     let heard_now = Health {
         heard: now,
-        ready: signs.ready,
+        ready: heartbeats.ready,
         lease: None,
     };
-    match (known, signs.ready) {
+    match (known, heartbeats.ready) {
         // A node that never posted a status is counted from its creation.
         (None, None) => Health {
-            heard: signs.created,
+            heard: heartbeats.created,
             ..heard_now
         },
         (None, Some(_)) => heard_now,
@@ -198,15 +198,17 @@ fn hear(known: Option<&Health>, signs: &Signs, now: Timestamp) -> Health {
 }
 
 impl Health {
-    /// Notes that the conditions of the node have been set to Unknown at `now`.
-    pub fn note_silenced(&mut self, signs: &Signs, now: Timestamp) {
-        let heartbeat = signs.ready.map_or(Some(signs.created), |r| r.heartbeat);
+    /// Records that the conditions of the node have been set to Unknown at `now`.
+    pub fn record_marked_unknown(&mut self, heartbeats: &Heartbeats, now: Timestamp) {
+        let heartbeat = heartbeats
+            .ready
+            .map_or(Some(heartbeats.created), |r| r.heartbeat);
         self.ready = Some(Ready {
             status: ConditionStatus::Unknown,
             heartbeat,
             transition: Some(now),
         });
-        self.lease = signs.lease;
+        self.lease = heartbeats.lease;
     }
 
     /// Gives the node the whole grace period again.
@@ -220,12 +222,12 @@ impl Health {
     }
 }
 
-/// Sets the conditions that a silent node should report to Unknown; answers whether Ready is
+/// Sets the conditions that a node without heartbeats should report to Unknown; answers whether Ready is
 /// another than before, which is when the change is worth writing.
-pub fn silence(status: &mut NodeStatus, created: Option<&Time>, now: Timestamp) -> bool {
+pub fn mark_unknown(status: &mut NodeStatus, created: Option<&Time>, now: Timestamp) -> bool {
     let mut is_ready_changed = false;
     let conditions = status.conditions.get_or_insert_default();
-    for silenced in SILENCED {
+    for silenced in MARKED_UNKNOWN {
         let unknown = |reason: &str, message: &str| ApiNodeCondition {
             type_: silenced.as_str().to_owned(),
             status: "Unknown".to_owned(),
@@ -271,8 +273,8 @@ mod tests {
         Timestamp::from_secs(secs)
     }
 
-    fn signs(heartbeat: Option<i64>, renewed: Option<i64>) -> Signs {
-        Signs {
+    fn heartbeats(heartbeat: Option<i64>, renewed: Option<i64>) -> Heartbeats {
+        Heartbeats {
             created: at(0),
             ready: heartbeat.map(|secs| Ready {
                 status: ConditionStatus::True,
@@ -287,7 +289,7 @@ mod tests {
     fn a_node_that_never_posts_a_status_is_given_the_startup_grace() {
         let mut health = None;
         for (now, silent) in [(10, false), (60, false), (61, true)] {
-            let verdict = judge(GRACE, health.as_ref(), &signs(None, None), at(now));
+            let verdict = evaluate(GRACE, health.as_ref(), &heartbeats(None, None), at(now));
             assert_eq!(verdict.is_silent, silent, "at {now}");
             assert_eq!(verdict.current, silent.then_some(ConditionStatus::Unknown));
             health = Some(verdict.health);
@@ -314,8 +316,8 @@ mod tests {
         ];
         let mut health = None;
         for (now, heartbeat, renewed, silent) in table {
-            let seen = signs(Some(heartbeat), renewed);
-            let verdict = judge(GRACE, health.as_ref(), &seen, at(now));
+            let seen = heartbeats(Some(heartbeat), renewed);
+            let verdict = evaluate(GRACE, health.as_ref(), &seen, at(now));
             assert_eq!(verdict.is_silent, silent, "at {now}");
             health = Some(verdict.health);
         }
@@ -325,35 +327,40 @@ mod tests {
     fn a_lease_alone_keeps_a_node_without_status_alive() {
         let mut health = None;
         for now in (0..600).step_by(10) {
-            let verdict = judge(GRACE, health.as_ref(), &signs(None, Some(now)), at(now));
+            let verdict = evaluate(
+                GRACE,
+                health.as_ref(),
+                &heartbeats(None, Some(now)),
+                at(now),
+            );
             assert!(!verdict.is_silent);
             health = Some(verdict.health);
         }
     }
 
     #[test]
-    fn the_write_of_unknown_is_no_sign_of_life() {
-        let first = judge(GRACE, None, &signs(Some(5), None), at(5)).health;
-        let seen = signs(Some(5), None);
-        let mut verdict = judge(GRACE, Some(&first), &seen, at(56));
+    fn writing_unknown_is_not_a_heartbeat() {
+        let first = evaluate(GRACE, None, &heartbeats(Some(5), None), at(5)).health;
+        let seen = heartbeats(Some(5), None);
+        let mut verdict = evaluate(GRACE, Some(&first), &seen, at(56));
         assert!(verdict.is_silent);
-        verdict.health.note_silenced(&seen, at(56));
+        verdict.health.record_marked_unknown(&seen, at(56));
         let mut written = seen.clone();
         written.ready = Some(Ready {
             status: ConditionStatus::Unknown,
             heartbeat: Some(at(5)),
             transition: Some(at(56)),
         });
-        let again = judge(GRACE, Some(&verdict.health), &written, at(61));
+        let again = evaluate(GRACE, Some(&verdict.health), &written, at(61));
         assert!(again.is_silent);
         assert_eq!(again.observed, ConditionStatus::Unknown);
         let mut reset = again.health;
         reset.reset(at(100));
-        assert!(!judge(GRACE, Some(&reset), &written, at(150)).is_silent);
+        assert!(!evaluate(GRACE, Some(&reset), &written, at(150)).is_silent);
     }
 
     #[test]
-    fn conditions_of_a_silent_node_become_unknown_in_upstreams_words() {
+    fn conditions_of_node_without_heartbeat_become_unknown_with_upstreams_messages() {
         let mut status: NodeStatus = serde_json::from_value(json!({"conditions": [
             {"type": "NetworkUnavailable", "status": "False"},
             {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory",
@@ -364,7 +371,7 @@ mod tests {
         .unwrap();
         let created = Timestamp::from_rfc3339("2025-12-31T00:00:00Z").unwrap();
         let now = Timestamp::from_rfc3339("2026-01-01T00:01:00.5Z").unwrap();
-        assert!(silence(&mut status, Some(&created.to_api()), now));
+        assert!(mark_unknown(&mut status, Some(&created.to_api()), now));
         assert_eq!(
             serde_json::to_value(&status).unwrap(),
             json!({"conditions": [
@@ -384,6 +391,9 @@ mod tests {
                  "lastTransitionTime": "2026-01-01T00:01:00Z"},
             ]})
         );
-        assert!(!silence(&mut status, None, now), "nothing is left to write");
+        assert!(
+            !mark_unknown(&mut status, None, now),
+            "nothing is left to write"
+        );
     }
 }

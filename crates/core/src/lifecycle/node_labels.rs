@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 /// New and old name of the labels that have two.
-const TWINS: [(&str, &str); 2] = [
+const LABEL_ALIASES: [(&str, &str); 2] = [
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 ];
 
-/// The labels to be set so that the old names tell the same as the new ones.
+/// The labels to be set so that the old names have the values of the new ones.
 pub fn missing_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let pairs = TWINS.into_iter().filter_map(|(name, old_name)| {
+    let pairs = LABEL_ALIASES.into_iter().filter_map(|(name, old_name)| {
         let value = labels.get(name)?;
         let is_missing = labels.get(old_name) != Some(value);
         is_missing.then(|| (old_name.to_owned(), value.clone()))

@@ -1,7 +1,7 @@
-//! What the conditions of a node do to it.
+//! The taints that follow from the conditions of a node.
 //!
-//! Conditions become `NoSchedule` taints at once. A node that is not ready or not heard of also
-//! gets a `NoExecute` taint, which drives its pods away; that one is rationed by
+//! Conditions become `NoSchedule` taints at once. A node that is not ready or unreachable also gets
+//! a `NoExecute` taint, which evicts its pods; that one is rationed by
 //! [`taint_queue`](super::taint_queue). Matches v1.36 pkg/controller/nodelifecycle and
 //! pkg/util/taints/taints.go.
 
@@ -51,8 +51,8 @@ pub fn taint_key(condition: NodeCondition, status: ConditionStatus) -> Option<&'
     }
 }
 
-/// The `NoSchedule` taints to be put on and taken off so that they tell the node's conditions and
-/// whether it is cordoned. Other taints are left alone.
+/// The `NoSchedule` taints to add and remove so that they match the node's conditions and whether
+/// it is cordoned. Other taints are left alone.
 pub fn no_schedule_change(node: &Node) -> TaintChange {
     let taint = |key: &str| Taint {
         key: key.to_owned(),
@@ -90,7 +90,7 @@ fn is_same(a: &Taint, b: &Taint) -> bool {
     a.key == b.key && a.effect == b.effect
 }
 
-/// The `NoExecute` taint of a node that is not ready or not heard of; the two exclude each other.
+/// The `NoExecute` taint of a node that is not ready or unreachable; the two exclude each other.
 pub fn no_execute_change(status: ConditionStatus) -> TaintChange {
     let taint = |key: &str| Taint {
         key: key.to_owned(),

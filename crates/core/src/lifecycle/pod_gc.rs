@@ -1,4 +1,4 @@
-//! Pods that nobody else removes.
+//! Pods that no other controller removes.
 //!
 //! Too many terminated pods, pods of nodes that are gone, terminating pods that were never bound,
 //! and terminating pods on a node that an administrator declared out of service. Matches v1.36
@@ -113,7 +113,7 @@ pub fn is_out_of_service(node: &Node) -> bool {
     !is_ready && taints.any(|taint| taint.key == NODE_OUT_OF_SERVICE)
 }
 
-/// What is known of the nodes.
+/// The known nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
     /// Those that exist, and whether they are out of service.
@@ -180,8 +180,8 @@ fn removal_order(pod: &CollectedPod) -> (bool, Timestamp, String) {
 
 /// Nodes that pods are bound to and that seem to be missing.
 ///
-/// The cache of nodes may lag behind that of pods, so a node must be missing for a while before
-/// the API is asked whether it is really gone.
+/// The cache of nodes may lag behind that of pods, so a node must be missing for a while before it
+/// is looked up in the API.
 #[derive(Clone, Debug, Default)]
 pub struct Quarantine {
     until: BTreeMap<NodeName, Timestamp>,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_node_is_asked_about_after_forty_seconds() {
+    fn missing_node_is_looked_up_after_forty_seconds() {
         let missing = BTreeSet::from([NodeName::from("n1")]);
         let mut quarantine = Quarantine::default();
         let mut observe = |missing: &BTreeSet<NodeName>, secs| {

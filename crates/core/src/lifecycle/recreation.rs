@@ -1,4 +1,4 @@
-//! Pods that are evicted, made anew and evicted again.
+//! Pods that are evicted, recreated and evicted again.
 //!
 //! A workload that does not fit is evicted, its owner makes another pod at once, and that one is
 //! evicted too, as fast as nodes can pull images. Container restarts have a back-off; this is the
@@ -19,7 +19,7 @@ pub struct Settings {
     pub first: Duration,
     /// The longest wait. Zero switches the back-off off.
     pub longest: Duration,
-    /// After so long without an eviction the count starts anew.
+    /// After so long without an eviction the count restarts.
     pub reset: Duration,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_evicted_together_are_one_setback() {
+    fn pods_evicted_together_count_as_one_eviction() {
         let together = [(0, 100), (0, 101), (0, 102), (0, 160)];
         assert_eq!(wait(&together, 160), None);
         let then_replacements = [(0, 100), (0, 101), (110, 200), (110, 201)];
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_time_starts_the_count_anew() {
+    fn quiet_time_resets_the_count() {
         let quiet = [(0, 100), (100, 200), (200, 800)];
         assert_eq!(wait(&quiet, 800), None);
         assert_eq!(wait(&[(0, 100), (100, 200)], 800), None);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longest_wait_of_zero_switches_it_off() {
+    fn zero_longest_wait_disables_waiting() {
         let settings = Settings {
             longest: Duration::ZERO,
             ..Settings::default()

@@ -3,7 +3,7 @@
 //! An evicted pod stays in the API as a failed object, and its owner makes another. On a node that
 //! runs short again and again this leaves thousands of objects, which upstream removes only when
 //! the whole cluster has more than 12,500 terminated pods. Here the last few of each owner are
-//! kept, and none for longer than a day. Pods without an owner are somebody's own and stay.
+//! kept, and none for longer than a day. Pods without an owner are the user's to delete and stay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::object::identity::{PodRef, PodUid};
 use crate::object::timestamp::Timestamp;
 
-/// What is kept.
+/// The limits of what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many evicted pods of an owner are kept; nothing for any number.
     pub keep_per_owner: Option<usize>,
-    /// For how long evicted pods are kept; nothing for ever.
+    /// For how long evicted pods are kept; `None` for no limit.
     pub keep_for: Option<Duration>,
 }
 
@@ -49,8 +49,8 @@ pub struct EvictedPod {
 impl EvictedPod {
     /// Reads a pod, if it was evicted and has an owner.
     ///
-    /// A pod with finalizers is still being counted by someone (a Job, say), and one that
-    /// terminates goes anyway; neither is a record to be kept or removed.
+    /// A pod with finalizers is still being counted by a controller (a Job, say), and one that
+    /// terminates is removed anyway; neither is a record to be kept or removed.
     pub fn from_api(pod: &Pod) -> Option<EvictedPod> {
         let (meta, status) = (&pod.metadata, pod.status.as_ref()?);
         let is_evicted = status.phase.as_deref() == Some("Failed")
@@ -77,8 +77,8 @@ impl EvictedPod {
     }
 }
 
-/// The condition that the node agent sets when it evicts tells when that was; evictions for
-/// exceeding a local storage limit set none, but their containers ended.
+/// The condition that the node agent sets when it evicts has the time; evictions for exceeding a
+/// local storage limit set none, but their containers ended.
 fn evicted_at(pod: &Pod) -> Option<Timestamp> {
     let status = pod.status.as_ref()?;
     let mut conditions = status.conditions.iter().flatten();
@@ -95,7 +95,7 @@ fn evicted_at(pod: &Pod) -> Option<Timestamp> {
 
 /// Why an evicted pod is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Because {
+pub enum RemovalReason {
     /// Its owner has this many younger ones.
     YoungerOnes(usize),
     /// It was evicted longer ago than pods are kept.
@@ -103,7 +103,11 @@ pub enum Because {
 }
 
 /// The evicted pods to be removed at `now`, and why; oldest first within an owner.
-pub fn plan(settings: Settings, pods: &[EvictedPod], now: Timestamp) -> Vec<(EvictedPod, Because)> {
+pub fn plan(
+    settings: Settings,
+    pods: &[EvictedPod],
+    now: Timestamp,
+) -> Vec<(EvictedPod, RemovalReason)> {
     let mut by_owner: BTreeMap<&str, Vec<&EvictedPod>> = BTreeMap::new();
     for pod in pods {
         by_owner.entry(&pod.owner).or_default().push(pod);
@@ -118,11 +122,11 @@ pub fn plan(settings: Settings, pods: &[EvictedPod], now: Timestamp) -> Vec<(Evi
                 Settings {
                     keep_per_owner: Some(keep),
                     ..
-                } if younger >= keep => Because::YoungerOnes(younger),
+                } if younger >= keep => RemovalReason::YoungerOnes(younger),
                 Settings {
                     keep_for: Some(keep),
                     ..
-                } if age >= keep => Because::Age(age),
+                } if age >= keep => RemovalReason::Age(age),
                 _ => continue,
             };
             plan.push(((*pod).clone(), because));

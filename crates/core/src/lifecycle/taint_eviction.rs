@@ -1,16 +1,16 @@
 //! When pods leave a node with `NoExecute` taints.
 //!
-//! A pod that does not tolerate all of them leaves at once. One that tolerates them for a time
-//! gets a timer, which runs from when the taints were first seen here; a restart of the
-//! controller starts it anew. A timer that runs is not changed by other taints or tolerations, it
-//! is only cancelled: when the taints go, when the pod tolerates them for ever, when the pod is
-//! gone. Matches v1.36 pkg/controller/tainteviction/taint_eviction.go.
+//! A pod that does not tolerate all of them leaves at once. One that tolerates them for a time gets
+//! a timer, which runs from when the controller first saw the taints; a restart of the controller
+//! restarts it. A timer that runs is not changed by other taints or tolerations, it is only
+//! cancelled: when the taints go, when the pod tolerates them without limit, when the pod is gone.
+//! Matches v1.36 pkg/controller/tainteviction/taint_eviction.go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::object::identity::PodRef;
-use crate::object::taint::Stay;
+use crate::object::taint::TolerationTime;
 use crate::object::timestamp::Timestamp;
 
 /// The timers of all pods on tainted nodes.
@@ -29,10 +29,10 @@ struct Timer {
     ends: Timestamp,
 }
 
-/// What became of a pod's timer, for those who want to be told.
+/// How a pod's timer changed, for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerChange {
-    /// Nothing that anybody is told of.
+    /// Nothing worth an event.
     None,
     /// A timer that ran was cancelled. Another may have been started at once.
     Cancelled,
@@ -40,10 +40,10 @@ pub enum TimerChange {
 
 impl TaintEvictions {
     /// Takes a pod on a tainted node into account, given how long the taints let it stay.
-    pub fn observe(&mut self, pod: &PodRef, stay: Stay, now: Timestamp) -> TimerChange {
+    pub fn observe(&mut self, pod: &PodRef, stay: TolerationTime, now: Timestamp) -> TimerChange {
         let seconds = match stay {
-            Stay::Unlimited => return self.cancel(pod),
-            Stay::Seconds(seconds) => Duration::from_secs(seconds),
+            TolerationTime::Unlimited => return self.cancel(pod),
+            TolerationTime::Seconds(seconds) => Duration::from_secs(seconds),
         };
         let ends = now.saturating_add(seconds);
         let Some(timer) = self.timers.get(pod) else {
@@ -98,7 +98,7 @@ impl TaintEvictions {
         self.leaving.contains(pod)
     }
 
-    /// Notes that the deletion of a pod is over, whatever came of it.
+    /// Records that the deletion of a pod is over, successful or not.
     pub fn left(&mut self, pod: &PodRef) {
         self.leaving.remove(pod);
     }
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn pods_leave_when_their_time_is_over() {
         let mut evictions = TaintEvictions::default();
-        evictions.observe(&pod("at-once"), Stay::Seconds(0), at(0));
-        evictions.observe(&pod("later"), Stay::Seconds(300), at(0));
-        evictions.observe(&pod("never"), Stay::Unlimited, at(0));
+        evictions.observe(&pod("at-once"), TolerationTime::Seconds(0), at(0));
+        evictions.observe(&pod("later"), TolerationTime::Seconds(300), at(0));
+        evictions.observe(&pod("never"), TolerationTime::Unlimited, at(0));
         assert_eq!(evictions.take_due(at(0)), [pod("at-once")]);
         assert_eq!(evictions.next_due(), Some(at(300)));
         assert!(evictions.take_due(at(299)).is_empty());
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_cancelled_when_taints_go_or_are_tolerated_for_ever() {
+    fn timers_are_cancelled_when_taints_go_or_are_tolerated_without_limit() {
         let mut evictions = TaintEvictions::default();
         for name in ["a", "b"] {
-            evictions.observe(&pod(name), Stay::Seconds(60), at(0));
+            evictions.observe(&pod(name), TolerationTime::Seconds(60), at(0));
         }
         assert_eq!(evictions.cancel(&pod("a")), TimerChange::Cancelled);
         assert_eq!(evictions.cancel(&pod("a")), TimerChange::None);
-        let change = evictions.observe(&pod("b"), Stay::Unlimited, at(1));
+        let change = evictions.observe(&pod("b"), TolerationTime::Unlimited, at(1));
         assert_eq!(change, TimerChange::Cancelled);
         assert!(evictions.take_due(at(1000)).is_empty());
     }
@@ -153,13 +153,13 @@ mod tests {
     #[test]
     fn a_timer_that_runs_is_kept_unless_the_pod_must_go_at_once() {
         let mut evictions = TaintEvictions::default();
-        evictions.observe(&pod("a"), Stay::Seconds(300), at(0));
+        evictions.observe(&pod("a"), TolerationTime::Seconds(300), at(0));
         for (seconds, now) in [(300, 10), (20, 20), (600, 30)] {
-            let change = evictions.observe(&pod("a"), Stay::Seconds(seconds), at(now));
+            let change = evictions.observe(&pod("a"), TolerationTime::Seconds(seconds), at(now));
             assert_eq!(change, TimerChange::None);
             assert_eq!(evictions.next_due(), Some(at(300)));
         }
-        let change = evictions.observe(&pod("a"), Stay::Seconds(0), at(40));
+        let change = evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(40));
         assert_eq!(change, TimerChange::Cancelled);
         assert_eq!(evictions.take_due(at(40)), [pod("a")]);
     }
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn a_pod_that_is_being_deleted_is_not_taken_twice() {
         let mut evictions = TaintEvictions::default();
-        evictions.observe(&pod("a"), Stay::Seconds(0), at(0));
+        evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(0));
         assert_eq!(evictions.take_due(at(0)).len(), 1);
         assert!(evictions.is_leaving(&pod("a")));
-        evictions.observe(&pod("a"), Stay::Seconds(0), at(1));
+        evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(1));
         assert!(evictions.take_due(at(1)).is_empty());
         evictions.left(&pod("a"));
-        evictions.observe(&pod("a"), Stay::Seconds(0), at(2));
+        evictions.observe(&pod("a"), TolerationTime::Seconds(0), at(2));
         assert_eq!(evictions.take_due(at(2)).len(), 1);
     }
 }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_node_comes_again_unless_it_was_removed() {
+    fn failed_node_is_retried_unless_removed() {
         let mut queue = TaintQueue::new(1000.0);
         let node = NodeName::from("a");
         queue.add(node.clone(), at(0));

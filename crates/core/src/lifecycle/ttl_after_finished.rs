@@ -9,7 +9,7 @@ use k8s_openapi::api::batch::v1::Job;
 use crate::object::timestamp::Timestamp;
 
 /// When a job is to be removed; nothing if it has not finished, has no `ttlSecondsAfterFinished`,
-/// is being deleted already, or does not tell when it finished.
+/// is being deleted already, or has no finish time.
 pub fn expires_at(job: &Job) -> Option<Timestamp> {
     if job.metadata.deletion_timestamp.is_some() {
         return None;

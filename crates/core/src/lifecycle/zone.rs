@@ -90,7 +90,7 @@ pub struct Zones {
     states: BTreeMap<String, ZoneState>,
 }
 
-/// What follows from the zones' states.
+/// The reaction to the states of the zones.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Disruption {
     /// Rates of the zones that changed their state.
@@ -107,7 +107,7 @@ impl Zones {
         self.states.contains_key(zone)
     }
 
-    /// Notes that there is such a zone.
+    /// Adds a zone.
     pub fn add(&mut self, zone: &str) {
         if !self.contains(zone) {
             self.states.insert(zone.to_owned(), ZoneState::Initial);

@@ -14,12 +14,12 @@ pub enum Level {
     Error,
     /// It works, but not as intended.
     Warning,
-    /// Worth knowing.
+    /// For information.
     Info,
 }
 
 impl Level {
-    /// The word for it.
+    /// Its name in output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Level::Error => "error",
@@ -46,14 +46,14 @@ pub struct Finding {
     pub path: String,
     /// Where in the text, if it comes from one.
     pub position: Option<Position>,
-    /// What is there.
+    /// The value that was found.
     pub message: String,
-    /// What would be right.
+    /// The value that would be right.
     pub fix: String,
 }
 
 impl Finding {
-    /// A finding about a setting; one that nobody set is named by `path` alone.
+    /// A finding about a setting; one that was not set is named by `path` alone.
     pub(super) fn about(
         rule: Rule,
         level: Level,

@@ -8,10 +8,10 @@ use crate::threshold::{Duration, Signal, Statements, Threshold, ThresholdValue};
 
 use super::MachineFacts;
 
-/// What a configuration says about one signal.
+/// The configuration of one signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What is measured.
+    /// The signal.
     pub signal: Signal,
     /// Below this, pods are evicted at once.
     pub hard: Option<ThresholdValue>,

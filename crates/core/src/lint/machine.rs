@@ -1,4 +1,4 @@
-//! What the rules may know of a machine.
+//! The facts of a machine that the rules use.
 
 use crate::resources::{Bytes, Count};
 use crate::threshold::{Signal, StarvedResource};
@@ -16,13 +16,13 @@ pub struct MachineFacts {
     pub root_fs_inodes: Option<Count>,
     /// Number of process ids.
     pub max_pid: Option<Count>,
-    /// Memory that the daemons outside pods use, where somebody measured it.
+    /// Memory that the daemons outside pods use, if it was measured.
     pub daemons: Option<Bytes>,
 }
 
 impl MachineFacts {
-    /// What a signal can be at most. Images are taken to be on the root file system, the layout of
-    /// a machine that nobody partitioned otherwise.
+    /// The greatest possible value of a signal. Images are taken to be on the root file system, the
+    /// layout of a machine without separate partitions.
     pub fn capacity_of(&self, signal: Signal) -> Option<i64> {
         match signal.resource() {
             StarvedResource::Memory => self.memory.map(|bytes| bytes.0),

@@ -6,7 +6,7 @@ use crate::resources::{Bytes, ResourceName};
 use crate::threshold::{Duration, Signal, StarvedResource, ThresholdValue};
 
 use super::lines::{self, Line};
-use super::soft_cases::{Situation, SoftCase, Verdict, compute_soft_cases};
+use super::soft_cases::{SoftCase, SoftCaseInput, Verdict, compute_soft_cases};
 use super::{Finding, Level, MachineFacts, Rule};
 
 /// The kubelet looks at its signals this often.
@@ -15,7 +15,7 @@ const PASS_SECS: i64 = 10;
 /// Heartbeats that may be lost before a node counts as silent.
 const HEARTBEATS_IN_GRACE: f64 = 4.0;
 
-/// Everything worth saying about a node's configuration on a machine.
+/// All findings about a node's configuration on a machine.
 pub fn lint_node(config: &NodeConfig, machine: &MachineFacts) -> Vec<Finding> {
     let lines = lines::compute_lines(config);
     let mut findings = Vec::new();
@@ -214,7 +214,7 @@ pub fn compute_memory_cases(config: &NodeConfig, machine: &MachineFacts) -> Opti
         Bytes::from_quantity(&list.get_or_zero(&ResourceName::MEMORY))
     };
     let reserved = reserved_in(&config.kube_reserved) + reserved_in(&config.system_reserved);
-    Some(compute_soft_cases(&Situation {
+    Some(compute_soft_cases(&SoftCaseInput {
         capacity,
         daemons: machine.daemons.unwrap_or(reserved),
         reserved,
@@ -342,7 +342,7 @@ fn disk_not_watched(config: &NodeConfig, findings: &mut Vec<Finding>) {
         "podLogsDir",
         logs.origin.as_ref(),
         format!(
-            "logs go to {}; if that is another disk than the one of {}, nobody watches it",
+            "logs go to {}; if that is another disk than the one of {}, no eviction signal covers it",
             **logs, *config.root_dir
         ),
         "keep podLogsDir on the disk of the root directory",
@@ -368,8 +368,8 @@ fn heartbeat_too_slow(config: &NodeConfig, findings: &mut Vec<Finding>) {
     ];
     for (path, origin, period) in periods {
         #[expect(clippy::cast_precision_loss, reason = "a few tens of seconds")]
-        let patience = grace as f64;
-        if period * HEARTBEATS_IN_GRACE > patience {
+        let grace = grace as f64;
+        if period * HEARTBEATS_IN_GRACE > grace {
             findings.push(Finding::about(
                 Rule::HeartbeatTooSlow,
                 Level::Warning,
@@ -378,7 +378,7 @@ fn heartbeat_too_slow(config: &NodeConfig, findings: &mut Vec<Finding>) {
                 format!(
                     "a heartbeat every {period} s, while a node counts as lost after {grace} s"
                 ),
-                format!("keep it at or below {} s", patience / HEARTBEATS_IN_GRACE),
+                format!("keep it at or below {} s", grace / HEARTBEATS_IN_GRACE),
             ));
         }
     }

@@ -40,7 +40,7 @@ pub enum Rule {
     ScalarArgument,
     /// L15: a disk that is filled but not watched.
     DiskNotWatched,
-    /// L16: heartbeats too rare for the control plane's patience.
+    /// L16: heartbeats too rare for the control plane's grace period.
     HeartbeatTooSlow,
     /// L17: a transition period that lets conditions flap.
     TransitionTooShort,
@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// The id people write down.
+    /// The id in output and in suppressions.
     pub const fn id(self) -> &'static str {
         match self {
             Rule::Refused => "L0",
@@ -116,7 +116,7 @@ impl Rule {
         }
     }
 
-    /// Why it matters, for people who meet the rule the first time.
+    /// Why it matters, for readers new to the rule.
     pub const fn why(self) -> &'static str {
         match self {
             Rule::Refused => {

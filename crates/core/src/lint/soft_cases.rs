@@ -1,4 +1,4 @@
-//! What covering the soft line with the reservation costs, and what it buys.
+//! Cost and benefit of covering the soft line with the reservation.
 //!
 //! With capacity C, daemons using D, reserved R, hard line H and soft line S of memory:
 //!   allocatable        = C - R - H
@@ -13,12 +13,12 @@ use crate::resources::Bytes;
 
 /// The numbers that decide which line pods reach first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation {
+pub struct SoftCaseInput {
     /// All memory.
     pub capacity: Bytes,
-    /// What daemons outside pods use.
+    /// The usage of daemons outside pods.
     pub daemons: Bytes,
-    /// What is reserved for them.
+    /// The reservation for them.
     pub reserved: Bytes,
     /// The hard line.
     pub hard: Bytes,
@@ -50,14 +50,14 @@ impl Choice {
     }
 }
 
-/// What a choice leads to. All amounts are floored at zero.
+/// The result of a choice. All amounts are floored at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftCase {
     /// The choice.
     pub choice: Choice,
     /// The reservation.
     pub reserved: Bytes,
-    /// What pods may request.
+    /// The resources that pods may request.
     pub allocatable: Bytes,
     /// The limit of the kubepods cgroup.
     pub kubepods_limit: Bytes,
@@ -67,7 +67,7 @@ pub struct SoftCase {
     pub hard_fires_above: Bytes,
 }
 
-/// What it means for pods.
+/// The effect on pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Pods that stay within their requests can still be evicted at the soft line.
@@ -91,7 +91,7 @@ impl Verdict {
 }
 
 impl SoftCase {
-    /// What it means for pods.
+    /// The effect on pods.
     pub fn verdict(&self) -> Verdict {
         if self.allocatable > self.soft_fires_above {
             Verdict::RequestsNotSafe
@@ -104,8 +104,8 @@ impl SoftCase {
 }
 
 /// The three choices side by side.
-pub fn compute_soft_cases(situation: &Situation) -> [SoftCase; 3] {
-    let Situation {
+pub fn compute_soft_cases(situation: &SoftCaseInput) -> [SoftCase; 3] {
+    let SoftCaseInput {
         daemons,
         reserved,
         hard,
@@ -120,8 +120,8 @@ pub fn compute_soft_cases(situation: &Situation) -> [SoftCase; 3] {
     .map(|(choice, reserved)| compute_case(situation, choice, reserved))
 }
 
-fn compute_case(situation: &Situation, choice: Choice, reserved: Bytes) -> SoftCase {
-    let Situation {
+fn compute_case(situation: &SoftCaseInput, choice: Choice, reserved: Bytes) -> SoftCase {
+    let SoftCaseInput {
         capacity,
         daemons,
         hard,
@@ -154,8 +154,8 @@ fn compute_case(situation: &Situation, choice: Choice, reserved: Bytes) -> SoftC
 mod tests {
     use super::*;
 
-    fn situation() -> Situation {
-        Situation {
+    fn situation() -> SoftCaseInput {
+        SoftCaseInput {
             capacity: Bytes(100),
             daemons: Bytes(5),
             reserved: Bytes(5),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worked_example_comes_out_as_written() {
+    fn worked_example_matches_documentation() {
         let rows = compute_soft_cases(&situation()).map(|case| {
             [
                 case.reserved.0,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn without_the_twin_a_covered_soft_line_acts_first() {
-        let cases = compute_soft_cases(&Situation {
+        let cases = compute_soft_cases(&SoftCaseInput {
             reserved: Bytes(15),
             has_allocatable_twin: false,
             ..situation()

@@ -181,21 +181,21 @@ fn l12_limiting_daemons_is_discouraged() {
 }
 
 #[test]
-fn l15_logs_elsewhere_may_be_on_a_disk_nobody_watches() {
+fn l15_logs_elsewhere_may_be_on_an_unwatched_disk() {
     let mut config = config();
     config.pod_logs_dir = Setting::chosen("/data/logs".into(), Origin::flag("pod-logs-dir"));
     check(&config, &[(Rule::DiskNotWatched, Level::Info)]);
 }
 
 #[test]
-fn l16_heartbeats_fit_four_times_into_the_patience_of_the_control_plane() {
+fn l16_heartbeats_fit_four_times_into_the_node_monitor_grace_period() {
     let mut config = config();
     config.node_lease_duration_seconds = Setting::defaulted(60);
     check(&config, &[(Rule::HeartbeatTooSlow, Level::Warning)]);
 }
 
 #[test]
-fn every_rule_has_its_own_id_and_says_why() {
+fn every_rule_has_unique_id_and_rationale() {
     let mut ids: Vec<&str> = Rule::ALL.map(Rule::id).to_vec();
     ids.sort_unstable();
     ids.dedup();

@@ -1,4 +1,4 @@
-//! What decisions need to know of a PersistentVolumeClaim.
+//! The fields of a PersistentVolumeClaim that decisions read.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
@@ -7,10 +7,10 @@ use crate::resources::ResourceList;
 
 use super::parse_resource_list;
 
-/// A PersistentVolumeClaim, reduced to what it asks for.
+/// A PersistentVolumeClaim, reduced to what it requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimView {
-    /// What it asks for, rounded to thousandths as the API stores it.
+    /// Its requests, rounded to thousandths as the API stores them.
     pub requests: ResourceList,
 }
 

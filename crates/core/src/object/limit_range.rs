@@ -1,4 +1,4 @@
-//! What decisions need to know of a LimitRange.
+//! The fields of a LimitRange that decisions read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct LimitRangeView {
 /// The limits for one type of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitItem {
-    /// What is limited.
+    /// The type of the limited object.
     pub limit_type: LimitType,
     /// Least request, and least limit where one is stated.
     pub min: ResourceList,
@@ -37,7 +37,7 @@ pub struct LimitItem {
     pub max_limit_request_ratio: ResourceList,
 }
 
-/// What a LimitRange item limits.
+/// The type of object that a LimitRange item limits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitType {
     /// Each container by itself.
@@ -46,8 +46,8 @@ pub enum LimitType {
     Pod,
     /// Volume claims.
     PersistentVolumeClaim,
-    /// Somebody else's objects, such as `openshift.io/Image` and `openshift.io/ImageStream`. Such
-    /// items are kept and checked for form, and never limit a pod or a claim.
+    /// Third-party objects, such as `openshift.io/Image` and `openshift.io/ImageStream`. Such items
+    /// are kept and checked for form, and never limit a pod or a claim.
     Other(String),
 }
 

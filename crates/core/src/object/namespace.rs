@@ -1,10 +1,10 @@
-//! What decisions need to know of a namespace.
+//! The fields of a namespace that decisions read.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Namespace;
 
-/// A namespace: its name and what is noted on it.
+/// A namespace: its name, labels and annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceView {
     /// Its name.

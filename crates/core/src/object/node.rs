@@ -1,4 +1,4 @@
-//! What decisions need to know of a node.
+//! The fields of a node that decisions read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +19,13 @@ pub struct NodeView {
     pub name: NodeName,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// What the machine has.
+    /// The capacity of the machine.
     pub capacity: Amounts,
-    /// What pods may use of it.
+    /// The part of it that pods may use.
     pub allocatable: Amounts,
     /// How it is.
     pub conditions: NodeConditions,
-    /// What keeps pods away, in order.
+    /// The taints, in order.
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub is_unschedulable: bool,
@@ -43,7 +43,7 @@ pub struct Amounts {
     pub typed: Resources,
 }
 
-/// The conditions of nodes that decisions know; others are somebody else's.
+/// The node conditions that decisions depend on; other conditions are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeCondition {
     /// Short of memory.
@@ -98,7 +98,7 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
-    /// The node has not been heard of for too long to tell.
+    /// The node has sent no heartbeat for too long.
     Unknown,
 }
 
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_with_its_path() {
+    fn every_problem_is_reported_with_its_path() {
         let problems = view(json!({"status": {
             "capacity": {"cpu": "four"},
             "allocatable": {"memory": "1Gib"},

@@ -1,4 +1,4 @@
-//! What decisions need to know of a ResourceQuota.
+//! The fields of a ResourceQuota that decisions read.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec};
 
@@ -12,9 +12,9 @@ use super::parse_resource_list;
 pub struct QuotaView {
     /// Its name.
     pub name: String,
-    /// What the namespace may use, as the status has it.
+    /// The hard limits, as the status has them.
     pub hard: ResourceList,
-    /// What it uses, as the status has it.
+    /// The usage, as the status has it.
     pub used: ResourceList,
     /// Which objects it counts: those that meet all of these.
     pub scopes: Vec<Scope>,
@@ -27,7 +27,7 @@ pub struct Scope {
     pub name: String,
     /// How the object's value is compared; only `PriorityClass` has values.
     pub operator: ScopeOperator,
-    /// What it is compared with.
+    /// The values it is compared with.
     pub values: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_scopes_are_reported_in_the_api_servers_words() {
+    fn malformed_scopes_are_reported_with_api_servers_messages() {
         let quota: ResourceQuota = serde_json::from_value(json!({"spec": {"scopeSelector": {
             "matchExpressions": [
                 {"scopeName": "PriorityClass", "operator": "In"},

@@ -11,7 +11,7 @@ use super::syntax::check_label_key;
 /// The prefix of requests in quotas; not allowed in the name of a resource itself.
 pub const REQUESTS_PREFIX: &str = "requests.";
 
-/// What pods ask for and may use, as quotas and nodes name it.
+/// Resources that pods request, as quotas and nodes name them.
 pub const COMPUTE: [&str; 9] = [
     "cpu",
     "memory",
@@ -24,11 +24,11 @@ pub const COMPUTE: [&str; 9] = [
     "limits.ephemeral-storage",
 ];
 
-/// What volumes ask for.
+/// Resources that volumes request.
 const STORAGE: [&str; 2] = ["storage", "requests.storage"];
 
-/// What is counted in whole pieces.
-const WHOLE: [&str; 9] = [
+/// Resources that are counted in whole numbers.
+const INTEGER_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -89,14 +89,14 @@ pub fn check_amount(
         let detail = "must be greater than or equal to 0";
         problems.push(Problem::invalid(path, &quantity.to_string(), detail));
     }
-    let is_whole = WHOLE.contains(&name.as_str()) || is_extended(name);
+    let is_whole = INTEGER_RESOURCES.contains(&name.as_str()) || is_extended(name);
     if is_whole && quantity.milli_value() % 1000 != 0 {
         let detail = "must be an integer";
         problems.push(Problem::invalid(path, &quantity.to_string(), detail));
     }
 }
 
-/// Whether the resource is one that somebody outside Kubernetes defined, like `nvidia.com/gpu`.
+/// Whether the resource is defined outside Kubernetes, like `nvidia.com/gpu`.
 pub fn is_extended(name: &ResourceName) -> bool {
     !name.is_native()
         && !name.as_str().starts_with(REQUESTS_PREFIX)
@@ -110,7 +110,7 @@ fn is_qualified(name: &ResourceName) -> bool {
 fn is_standard(name: &ResourceName) -> bool {
     let text = name.as_str();
     let in_quota = text.strip_prefix(REQUESTS_PREFIX).map(ResourceName::new);
-    let known = [&COMPUTE[..], &WHOLE, &STORAGE];
+    let known = [&COMPUTE[..], &INTEGER_RESOURCES, &STORAGE];
     known.iter().any(|names| names.contains(&text))
         || name.huge_page_size().is_some()
         || in_quota.is_some_and(|name| name.huge_page_size().is_some())
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_may_ask_for_compute_huge_pages_and_extended_resources() {
+    fn containers_may_request_compute_huge_pages_and_extended_resources() {
         for name in ["cpu", "hugepages-1Gi", "nvidia.com/gpu", "kubernetes.io/x"] {
             assert_eq!(container_problems(name), [""; 0], "{name}");
         }

@@ -1,4 +1,4 @@
-//! What names, label keys and label values may look like.
+//! The syntax of names, label keys and label values.
 //!
 //! Each function returns the rules that are broken, none if the text is fine. Matches v1.36
 //! staging/src/k8s.io/apimachinery/pkg/api/validate/content.
@@ -13,18 +13,18 @@ const LABEL_VALUE_RULE: &str = "a valid label must be an empty string or consist
     characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-/// What a lower-case RFC 1123 subdomain is.
+/// The rule for lower-case RFC 1123 subdomains.
 pub const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case \
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character \
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What a lower-case RFC 1123 label is.
+/// The rule for lower-case RFC 1123 labels.
 pub const DNS_LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case \
     alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. \
     'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// What is wrong with a label key: an optional DNS prefix and `/`, then a name.
+/// Validates a label key: an optional DNS prefix and `/`, then a name.
 pub fn check_label_key(key: &str) -> Vec<String> {
     let mut broken = Vec::new();
     let name = match key.split_once('/') {
@@ -56,7 +56,7 @@ pub fn check_label_key(key: &str) -> Vec<String> {
     broken
 }
 
-/// What is wrong with a label value.
+/// Validates a label value.
 pub fn check_label_value(value: &str) -> Vec<String> {
     let mut broken = Vec::new();
     if value.len() > LABEL_MAX_BYTES {
@@ -68,7 +68,7 @@ pub fn check_label_value(value: &str) -> Vec<String> {
     broken
 }
 
-/// What is wrong with a lower-case RFC 1123 subdomain, the form of most object names.
+/// Validates a lower-case RFC 1123 subdomain, the form of most object names.
 pub fn check_dns_subdomain(name: &str) -> Vec<String> {
     let mut broken = Vec::new();
     if name.len() > SUBDOMAIN_MAX_BYTES {
@@ -80,7 +80,7 @@ pub fn check_dns_subdomain(name: &str) -> Vec<String> {
     broken
 }
 
-/// What is wrong with a lower-case RFC 1123 label, the form of the names of namespaces.
+/// Validates a lower-case RFC 1123 label, the form of the names of namespaces.
 ///
 /// Matches v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation, which counts characters.
 pub fn check_dns_label(name: &str) -> Vec<String> {

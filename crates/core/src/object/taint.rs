@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Taint as ApiTaint, Toleration as ApiToleration}
 
 /// The node is not ready.
 pub const NODE_NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The node has not been heard of.
+/// The node sends no heartbeats.
 pub const NODE_UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The node is cordoned.
 pub const NODE_UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -22,10 +22,10 @@ pub const NODE_PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
 /// The node's network is not set up.
 pub const NODE_NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 
-/// The node has been shut down for good, as an administrator says.
+/// The node has been shut down for good; set by an administrator.
 pub const NODE_OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect on pods that do not tolerate the taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// They are not placed on the node.
@@ -68,11 +68,11 @@ impl Effect {
 /// Something about a node that keeps pods away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// What it is about.
+    /// Its key.
     pub key: String,
     /// More about it; may be empty.
     pub value: String,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Taint {
     }
 }
 
-/// What a pod puts up with.
+/// A toleration of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toleration {
     /// Which taints; `None` is all keys.
@@ -110,7 +110,7 @@ pub struct Toleration {
     pub value: String,
     /// Which effect; `None` is all of them.
     pub effect: Option<Effect>,
-    /// How long a `NoExecute` taint is tolerated; `None` is for ever.
+    /// How long a `NoExecute` taint is tolerated; `None` is without limit.
     pub seconds: Option<i64>,
 }
 
@@ -205,7 +205,7 @@ pub fn is_tolerated(
 pub enum TaintFilter {
     /// Those that forbid placing a pod.
     NoScheduleOrNoExecute,
-    /// Those that speak against placing a pod.
+    /// Those that prefer no placement.
     PreferNoSchedule,
     /// Those that drive pods away.
     NoExecute,
@@ -235,36 +235,36 @@ pub fn first_untolerated<'a>(
     questioned.find(|taint| !is_tolerated(taint, tolerations, comparison))
 }
 
-/// How long a pod may stay on a node with `NoExecute` taints.
+/// How long the node's `NoExecute` taints tolerate a pod on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stay {
-    /// For ever.
+pub enum TolerationTime {
+    /// Without limit.
     Unlimited,
-    /// So many seconds; zero means it goes at once.
+    /// So many seconds; zero means it is evicted at once.
     Seconds(u64),
 }
 
-/// How long the `NoExecute` taints let a pod stay.
+/// How long a pod tolerates the `NoExecute` taints of its node.
 ///
 /// An untolerated taint ends the stay at once. Otherwise each taint counts with the first
 /// toleration that tolerates it, and the shortest of their times is the answer. Matches v1.36
 /// pkg/controller/tainteviction/taint_eviction.go.
-pub fn allowed_stay(
+pub fn min_toleration_time(
     taints: &[Taint],
     tolerations: &[Toleration],
     comparison: ComparisonOperators,
-) -> Stay {
-    let mut stay = Stay::Unlimited;
+) -> TolerationTime {
+    let mut stay = TolerationTime::Unlimited;
     for taint in taints.iter().filter(|t| TaintFilter::NoExecute.includes(t)) {
         let first = tolerations.iter().find(|t| t.tolerates(taint, comparison));
         let Some(toleration) = first else {
-            return Stay::Seconds(0);
+            return TolerationTime::Seconds(0);
         };
         if let Some(seconds) = toleration.seconds {
             let seconds = u64::try_from(seconds).unwrap_or(0);
             stay = match stay {
-                Stay::Unlimited => Stay::Seconds(seconds),
-                Stay::Seconds(shortest) => Stay::Seconds(shortest.min(seconds)),
+                TolerationTime::Unlimited => TolerationTime::Seconds(seconds),
+                TolerationTime::Seconds(shortest) => TolerationTime::Seconds(shortest.min(seconds)),
             };
         }
     }
@@ -333,18 +333,18 @@ mod tests {
             seconds,
             ..toleration(key, TolerationOperator::Exists, "")
         };
-        let stay = |tolerations: &[Toleration]| allowed_stay(&taints, tolerations, OFF);
-        assert_eq!(stay(&[stays("a", None)]), Stay::Seconds(0));
-        assert_eq!(stay(&[stays("", None)]), Stay::Unlimited);
+        let stay = |tolerations: &[Toleration]| min_toleration_time(&taints, tolerations, OFF);
+        assert_eq!(stay(&[stays("a", None)]), TolerationTime::Seconds(0));
+        assert_eq!(stay(&[stays("", None)]), TolerationTime::Unlimited);
         assert_eq!(
             stay(&[stays("a", Some(60)), stays("", Some(300))]),
-            Stay::Seconds(60)
+            TolerationTime::Seconds(60)
         );
         assert_eq!(
             stay(&[stays("", None), stays("a", Some(60))]),
-            Stay::Unlimited
+            TolerationTime::Unlimited
         );
-        assert_eq!(stay(&[stays("", Some(-1))]), Stay::Seconds(0));
+        assert_eq!(stay(&[stays("", Some(-1))]), TolerationTime::Seconds(0));
     }
 
     #[test]

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_is_told_whole_seconds() {
+    fn api_times_are_whole_seconds() {
         for (text, whole) in [
             ("2026-01-01T00:00:00.9Z", "2026-01-01T00:00:00Z"),
             ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59Z"),

@@ -123,7 +123,8 @@ impl Quantity {
         }
     }
 
-    /// Rounds away from zero to a multiple of ten to the `scale`; says whether nothing was lost.
+    /// Rounds away from zero to a multiple of ten to the `scale`; returns whether the value is
+    /// unchanged.
     ///
     /// A whole-number rounding is `round_up(0)`, one to thousandths is `round_up(-3)`.
     pub fn round_up(&mut self, scale: i32) -> bool {
@@ -194,7 +195,7 @@ impl Quantity {
         self.number = Number::Big(self.number.to_decimal().sub(&other.number.to_decimal()));
     }
 
-    /// The strict canonical text, whatever spelling was kept.
+    /// The strict canonical text, regardless of the spelling that was kept.
     pub fn canonical(&self) -> String {
         if self.is_zero() {
             return "0".to_owned();

@@ -9,7 +9,7 @@ use super::decimal::Decimal;
 use super::suffix::{self, Format, Meaning};
 use super::{Number, Quantity};
 
-/// Why a text is no quantity. The words are upstream's.
+/// Why a text is not a quantity. The messages are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// It does not look like a number with a suffix.
@@ -123,7 +123,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// The 64-bit form, if upstream's rough estimate says that the number fits it.
+/// The 64-bit form, if the number fits by upstream's rough estimate.
 fn parse_small(
     text: &str,
     parts: &Parts<'_>,

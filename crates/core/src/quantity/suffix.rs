@@ -24,7 +24,7 @@ impl Format {
     }
 }
 
-/// What a suffix stands for: a power of ten or of two.
+/// The meaning of a suffix: a power of ten or of two.
 pub(super) enum Meaning {
     TenToThe(i32),
     TwoToThe(u32),

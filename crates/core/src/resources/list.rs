@@ -17,12 +17,12 @@ impl ResourceList {
         ResourceList(BTreeMap::new())
     }
 
-    /// What is listed under the name.
+    /// The quantity of that name.
     pub fn get(&self, name: &ResourceName) -> Option<&Quantity> {
         self.0.get(name)
     }
 
-    /// What is listed under the name, or zero.
+    /// The quantity of that name, or zero.
     pub fn get_or_zero(&self, name: &ResourceName) -> Quantity {
         self.0.get(name).cloned().unwrap_or_default()
     }

@@ -99,8 +99,8 @@ amount!(
 );
 
 impl Bytes {
-    /// The amount for people: the largest fitting unit, rounded to three digits after the point.
-    /// 31033655296 is `28.902 Gi`.
+    /// The amount in readable form: the largest fitting unit, rounded to three digits after the
+    /// point. 31033655296 is `28.902 Gi`.
     pub fn readable(self) -> String {
         const UNITS: [&str; 7] = ["B", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
         let magnitude = u128::from(self.0.unsigned_abs());
@@ -119,7 +119,7 @@ impl Bytes {
     }
 }
 
-/// What a pod needs or a node has, typed.
+/// The needs of a pod or the resources of a node, typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// CPU time.

@@ -1,4 +1,4 @@
-//! What becomes of a pod: a node, or a reason to wait.
+//! The decision about a pod: a node, or a reason to stay pending.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use crate::object::identity::NodeName;
 use super::cluster::{Cluster, NodeSlot};
 use super::diagnosis::Diagnosis;
 use super::filtered::Filtered;
-use super::filters::Seeker;
-use super::preemption::{Preemption, Room, preempt};
+use super::filters::Cycle;
+use super::preemption::{Preemption, PreemptionResult, preempt};
 use super::scores::InvalidScore;
 
-/// What becomes of the pod.
+/// The decision about the pod.
 #[derive(Clone, Debug)]
 pub enum Decision {
     /// It goes to a node.
@@ -44,25 +44,25 @@ impl Placement {
 
 /// Why a pod waits, and for what.
 ///
-/// The verdicts that this rests on are [`Grounds`], and kept apart: they are about every node.
+/// The verdicts that this rests on are [`Rationale`], and kept apart: they are about every node.
 #[derive(Clone, Debug)]
 pub struct Unschedulable {
     /// The whole message for users.
     pub message: String,
     /// The plugins that something has to change for, before the pod is tried again.
     pub plugins: BTreeSet<&'static str>,
-    /// Whether room can be made, where, and who has to go.
-    pub room: Room,
+    /// Whether room can be made, where, and which pods would be preempted.
+    pub room: PreemptionResult,
     /// The node on which room is to be made.
     pub nominated: Option<NodeName>,
 }
 
-/// What a decision that a pod waits rests on.
+/// The reasons of a decision that a pod stays pending.
 #[derive(Clone, Debug)]
-pub struct Grounds {
+pub struct Rationale {
     /// The verdicts on all nodes.
     pub filtered: Filtered,
-    /// What was found in looking for victims.
+    /// The result of the search for victims.
     pub preemption: Preemption,
 }
 
@@ -80,17 +80,20 @@ pub enum Error {
 impl Unschedulable {
     /// Puts together what the filters said and whether room can be made.
     ///
-    /// `post_filter` is what is told about the search for room.
+    /// `post_filter` is the message of the search for room.
     pub(super) fn new(
         cluster: &Cluster,
         diagnosis: &Diagnosis,
         plugins: BTreeSet<&'static str>,
-        room: Room,
+        room: PreemptionResult,
         post_filter: &str,
     ) -> Unschedulable {
         let node = match &room {
-            Room::At(candidate) => cluster.node(candidate.slot),
-            Room::SwitchedOff(_) | Room::NotTried | Room::NotEligible(_) | Room::None => None,
+            PreemptionResult::At(candidate) => cluster.node(candidate.slot),
+            PreemptionResult::SwitchedOff(_)
+            | PreemptionResult::NotTried
+            | PreemptionResult::NotEligible(_)
+            | PreemptionResult::None => None,
         };
         Unschedulable {
             message: diagnosis.message(post_filter),
@@ -101,11 +104,11 @@ impl Unschedulable {
     }
 }
 
-impl Grounds {
-    /// Looks for room, beginning at the node that `start` says.
-    pub fn new(seeker: &Seeker<'_>, filtered: Filtered, start: u32) -> Grounds {
-        let preemption = preempt(seeker, &filtered, start);
-        Grounds {
+impl Rationale {
+    /// Looks for room, beginning at the node number `start`.
+    pub fn new(cycle: &Cycle<'_>, filtered: Filtered, start: u32) -> Rationale {
+        let preemption = preempt(cycle, &filtered, start);
+        Rationale {
             filtered,
             preemption,
         }

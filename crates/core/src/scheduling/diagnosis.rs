@@ -1,4 +1,4 @@
-//! What users read when no node will do.
+//! The message for users when no node is feasible.
 
 use std::collections::BTreeMap;
 

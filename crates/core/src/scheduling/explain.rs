@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::cluster::NodeSlot;
 use super::filtered::Filtered;
-use super::filters::Seeker;
+use super::filters::Cycle;
 use super::plugin::ScorePlugin;
 use super::reference::{Search, filter_nodes, score_nodes};
 use super::scores::{InvalidScore, NodeScores};
@@ -22,10 +22,10 @@ pub struct Explanation {
 
 /// Explains a decision, with the scores of at most `nodes` nodes.
 ///
-/// Asked by people, not for every pod: it looks at all nodes.
-pub fn explain(seeker: &Seeker<'_>, nodes: usize) -> Result<Explanation, InvalidScore> {
-    let filtered = filter_nodes(seeker, Search::All);
-    let scored = score_nodes(seeker, &filtered)?;
+/// For `explain`, not for every pod: it looks at all nodes.
+pub fn explain(cycle: &Cycle<'_>, nodes: usize) -> Result<Explanation, InvalidScore> {
+    let filtered = filter_nodes(cycle, Search::All);
+    let scored = score_nodes(cycle, &filtered)?;
     let mut ranked = scored.nodes;
     ranked.sort_by_key(|(slot, scores)| (Reverse(scores.total), *slot));
     ranked.truncate(nodes);
@@ -61,12 +61,12 @@ mod tests {
             {"name": "c", "resources": {"requests": {"cpu": "500m"}}},
         ]}});
         let pod = SchedulingPod::from_api(&serde_json::from_value(pod).unwrap()).unwrap();
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &cluster,
             profile: &Profile::default(),
             pod: &pod,
         };
-        let explanation = explain(&seeker, 1).unwrap();
+        let explanation = explain(&cycle, 1).unwrap();
         let (best, scores) = &explanation.ranked[0];
         let best = cluster.node(*best).unwrap();
         assert_eq!(best.view.name.as_str(), "large");

@@ -7,7 +7,7 @@ use super::diagnosis::Diagnosis;
 use super::filters::{FilterState, PreFilter};
 use super::plugin::{FilterPlugin, Rejection};
 
-/// What the filters said.
+/// The verdicts of the filters.
 #[derive(Clone, Debug)]
 pub struct Filtered {
     /// Before any node was looked at.
@@ -34,7 +34,7 @@ impl Filtered {
         rejection.as_ref()
     }
 
-    /// Why nothing will do, for people.
+    /// Why no node is feasible, for messages.
     pub fn diagnosis(&self, node_count: usize) -> Diagnosis {
         let mut diagnosis = Diagnosis::new(node_count);
         if let Some(rejection) = &self.pre_filter.rejection {

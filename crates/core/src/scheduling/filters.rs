@@ -15,7 +15,7 @@ use super::plugins::{
 use super::pod::{NamedNodes, SchedulingPod};
 use super::profile::Profile;
 
-/// What is known of a pod before any single node is looked at.
+/// The result of the filters before any single node is looked at.
 #[derive(Clone, Debug)]
 pub struct PreFilter {
     /// Why no node will do.
@@ -27,7 +27,7 @@ pub struct PreFilter {
 }
 
 impl PreFilter {
-    /// Asks the filters that look at the pod alone; those that count pods answer by `state`.
+    /// Runs the filters that look at the pod alone; those that count pods use `state`.
     ///
     /// Matches v1.36 framework/runtime/framework.go, `RunPreFilterPlugins`.
     pub fn new(profile: &Profile, pod: &SchedulingPod, state: &FilterState) -> PreFilter {
@@ -77,7 +77,7 @@ impl PreFilter {
     }
 }
 
-/// What the filters that look beyond a node have counted for a pod.
+/// The counts of the filters that look beyond a node.
 ///
 /// `None` where the filter is not in the profile or has nothing to say.
 #[derive(Clone, Debug)]
@@ -138,18 +138,18 @@ pub struct Trial {
     pub state: FilterState,
 }
 
-/// A pod looking for a node under a profile.
+/// One scheduling cycle: a pod that is to be placed, the cluster and a profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Seeker<'a> {
-    /// Where it looks.
+pub struct Cycle<'a> {
+    /// The nodes and pods.
     pub cluster: &'a Cluster,
-    /// By which rules.
+    /// The profile's filters and scores.
     pub profile: &'a Profile,
     /// The pod.
     pub pod: &'a SchedulingPod,
 }
 
-impl Seeker<'_> {
+impl Cycle<'_> {
     /// Why one filter rejects the node; `None` too if it has nothing to say about the pod.
     pub fn filter_by(
         &self,
@@ -157,7 +157,7 @@ impl Seeker<'_> {
         node: &NodeState,
         state: &FilterState,
     ) -> Option<Rejection> {
-        let Seeker { profile, pod, .. } = self;
+        let Cycle { profile, pod, .. } = self;
         let comparison = profile.comparison_operators;
         let view = &node.view;
         match plugin {
@@ -172,7 +172,7 @@ impl Seeker<'_> {
         }
     }
 
-    /// Why the node is rejected: the first filter that does so has the word.
+    /// Why the node is rejected: the first filter that does so decides.
     pub fn filter(&self, node: &NodeState, state: &FilterState) -> Option<Rejection> {
         let mut filters = self.profile.filters.iter();
         filters.find_map(|plugin| self.filter_by(*plugin, node, state))

@@ -1,10 +1,10 @@
-//! Which node a pod goes to, and who makes room for it: the default scheduler of v1.36.
+//! Which node a pod goes to, and which pods make room for it: the default scheduler of v1.36.
 //!
 //! Everything here is a function of a [`cluster::Cluster`], a [`profile::Profile`] and a pod. Chance
 //! has no part in it: where upstream leaves a choice to chance, [`tie_break`] decides by a seed.
 //!
 //! Reading order:
-//! 1. [`pod`] – what a pod asks for, read once.
+//! 1. [`pod`] – what a pod requests, parsed once.
 //! 2. [`cluster`] – nodes, the pods on them and what else decides, kept from events.
 //! 3. [`plugin`] – names of plugins, codes and reasons of rejections; [`registry`] – every plugin
 //!    that can be named.
@@ -13,7 +13,7 @@
 //! 6. [`filters`] and [`scores`] – all plugins of a profile together.
 //! 7. [`diagnosis`], [`filtered`], [`tie_break`] – what users read; the verdicts on all nodes;
 //!    which of equals is taken.
-//! 8. [`preemption`] – who makes room.
+//! 8. [`preemption`] – which pods make room.
 //! 9. [`decision`] – what becomes of a pod.
 //! 10. [`mod@reference`] – the plain engine that looks at everything.
 //! 11. [`indexed`] – the engine that looks at what has changed, with the same answers.

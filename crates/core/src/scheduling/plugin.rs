@@ -1,4 +1,4 @@
-//! Names of plugins, and what a plugin says of a node that it rejects.
+//! Names of plugins, and the reasons for which a plugin rejects a node.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum FilterPlugin {
     /// Cordoned nodes.
     NodeUnschedulable,
-    /// The node that the pod asks for.
+    /// The node that the pod names.
     NodeName,
     /// Taints.
     TaintToleration,
@@ -183,7 +183,7 @@ impl Code {
 /// Why a node does not do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Who says so; `None` if it is not a plugin's verdict on this very node.
+    /// The plugin that rejects; `None` if it is not a plugin's verdict on this very node.
     pub plugin: Option<FilterPlugin>,
     /// Whether removing pods could help.
     pub code: Code,

@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 
 use super::cluster::{NodeSlot, NodeState};
-use super::decision::{Decision, Error, Grounds, Placement};
+use super::decision::{Decision, Error, Placement, Rationale};
 use super::filtered::Filtered;
-use super::filters::{FilterState, PreFilter, Seeker};
+use super::filters::{Cycle, FilterState, PreFilter};
 use super::plugin::{FilterPlugin, ScorePlugin};
 use super::scores::{InvalidScore, NodeScores, ScoreState};
 use super::tie_break::{Attempts, choose};
 
-/// What the scores said.
+/// The results of the scores.
 #[derive(Clone, Debug)]
 pub struct Scored {
     /// Scores with nothing to say about the pod.
@@ -27,33 +27,33 @@ pub struct Scored {
 pub enum Search {
     /// All of them.
     All,
-    /// From this place in the node order on, until the profile says that enough are feasible.
+    /// From this place in the node order on, until the profile's number of feasible nodes is found.
     From(usize),
 }
 
 /// Runs the filters. Matches v1.36 pkg/scheduler/schedule_one.go, `findNodesThatFitPod`.
-pub fn filter_nodes(seeker: &Seeker<'_>, search: Search) -> Filtered {
-    let state = FilterState::scan(seeker.cluster, seeker.profile, seeker.pod);
-    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
-    let mut order = seeker.cluster.node_order();
+pub fn filter_nodes(cycle: &Cycle<'_>, search: Search) -> Filtered {
+    let state = FilterState::scan(cycle.cluster, cycle.profile, cycle.pod);
+    let pre_filter = PreFilter::new(cycle.profile, cycle.pod, &state);
+    let mut order = cycle.cluster.node_order();
     let mut limit = usize::MAX;
     if let Search::From(start) = search {
         let start = start.checked_rem(order.len()).unwrap_or(0);
         order.rotate_left(start);
         let named = pre_filter.node_names.as_ref().map(BTreeSet::len);
         let in_question = named.map_or(order.len(), |named| named.min(order.len()));
-        limit = seeker.profile.nodes_to_find(in_question);
+        limit = cycle.profile.nodes_to_find(in_question);
     }
     let mut nodes = Vec::new();
     let mut found = 0;
     for slot in order {
-        let Some(node) = seeker.cluster.node(slot) else {
+        let Some(node) = cycle.cluster.node(slot) else {
             continue;
         };
         let rejection = match pre_filter.reject(&node.view.name) {
             Some(rejection) => Some(rejection),
             None if found == limit => break,
-            None => seeker.filter_with_nominated(node, &state),
+            None => cycle.filter_with_nominated(node, &state),
         };
         found += usize::from(rejection.is_none());
         nodes.push((slot, rejection));
@@ -66,33 +66,29 @@ pub fn filter_nodes(seeker: &Seeker<'_>, search: Search) -> Filtered {
 }
 
 /// All filters that would reject the node by themselves, were no pod waiting for room there.
-pub fn all_rejecters(
-    seeker: &Seeker<'_>,
-    filtered: &Filtered,
-    slot: NodeSlot,
-) -> Vec<FilterPlugin> {
-    let Some(node) = seeker.cluster.node(slot) else {
+pub fn all_rejecters(cycle: &Cycle<'_>, filtered: &Filtered, slot: NodeSlot) -> Vec<FilterPlugin> {
+    let Some(node) = cycle.cluster.node(slot) else {
         return Vec::new();
     };
-    let filters = seeker.profile.filters.iter().copied();
+    let filters = cycle.profile.filters.iter().copied();
     filters
-        .filter(|plugin| seeker.filter_by(*plugin, node, &filtered.state).is_some())
+        .filter(|plugin| cycle.filter_by(*plugin, node, &filtered.state).is_some())
         .collect()
 }
 
 /// Runs the scores on the feasible nodes.
-pub fn score_nodes(seeker: &Seeker<'_>, filtered: &Filtered) -> Result<Scored, InvalidScore> {
+pub fn score_nodes(cycle: &Cycle<'_>, filtered: &Filtered) -> Result<Scored, InvalidScore> {
     let feasible: Vec<(NodeSlot, &NodeState)> = filtered
         .feasible()
-        .filter_map(|slot| Some((slot, seeker.cluster.node(slot)?)))
+        .filter_map(|slot| Some((slot, cycle.cluster.node(slot)?)))
         .collect();
     let nodes: Vec<&NodeState> = feasible.iter().map(|(_, node)| *node).collect();
-    let state = ScoreState::scan(seeker, &nodes);
-    let scores = seeker.score(&nodes, &state)?;
-    let plugins = seeker.profile.scores.iter().map(|(plugin, _)| *plugin);
+    let state = ScoreState::scan(cycle, &nodes);
+    let scores = cycle.score(&nodes, &state)?;
+    let plugins = cycle.profile.scores.iter().map(|(plugin, _)| *plugin);
     Ok(Scored {
         skipped: plugins
-            .filter(|plugin| seeker.skips_score(*plugin, &state))
+            .filter(|plugin| cycle.skips_score(*plugin, &state))
             .collect(),
         nodes: feasible
             .into_iter()
@@ -114,34 +110,32 @@ impl Scored {
 
 /// Decides about a pod. Matches v1.36 pkg/scheduler/schedule_one.go, `schedulePod`, and what
 /// follows when nothing fits.
-pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision, Error> {
-    let cluster = seeker.cluster;
+pub fn schedule(cycle: &Cycle<'_>, attempts: &mut Attempts) -> Result<Decision, Error> {
+    let cluster = cycle.cluster;
     let node_count = cluster.node_count();
     if node_count == 0 {
         return Err(Error::NoNodes);
     }
-    let is_nominated = seeker.pod.nominated_node_name.is_some();
+    let is_nominated = cycle.pod.nominated_node_name.is_some();
     if is_nominated
-        && let Some(slot) = nominated_slot(
-            seeker,
-            &FilterState::scan(cluster, seeker.profile, seeker.pod),
-        )
+        && let Some(slot) =
+            nominated_slot(cycle, &FilterState::scan(cluster, cycle.profile, cycle.pod))
     {
         return Ok(Decision::Place(Placement::without_choice(slot)));
     }
-    let filtered = filter_nodes(seeker, Search::From(attempts.next_start));
+    let filtered = filter_nodes(cycle, Search::From(attempts.next_start));
     attempts.next_start = (attempts.next_start + filtered.nodes.len()) % node_count;
     let feasible: Vec<NodeSlot> = filtered.feasible().collect();
     match feasible.as_slice() {
         [] => {
             let offsets = attempts.draw_for_preemption(cluster.slot_count());
-            let grounds = Grounds::new(seeker, filtered, offsets.start);
-            let waiting = grounds.conclude(cluster, offsets.choice);
+            let rationale = Rationale::new(cycle, filtered, offsets.start);
+            let waiting = rationale.conclude(cluster, offsets.choice);
             Ok(Decision::Wait(Box::new(waiting)))
         }
         [only] => Ok(Decision::Place(Placement::without_choice(*only))),
         _ => {
-            let scored = score_nodes(seeker, &filtered)?;
+            let scored = score_nodes(cycle, &filtered)?;
             let (total, best) = scored.best().ok_or(Error::NoNodes)?;
             let slot_count = cluster.slot_count();
             let offset = attempts.draw_offset(slot_count);
@@ -158,20 +152,19 @@ pub fn schedule(seeker: &Seeker<'_>, attempts: &mut Attempts) -> Result<Decision
 /// What a decision that the pod waits would rest on, were it made next; nothing is drawn for it.
 ///
 /// If a node would do, this is what would be said if it did not.
-pub fn grounds(seeker: &Seeker<'_>, mut attempts: Attempts) -> Grounds {
-    let filtered = filter_nodes(seeker, Search::From(attempts.next_start));
-    let offsets = attempts.draw_for_preemption(seeker.cluster.slot_count());
-    Grounds::new(seeker, filtered, offsets.start)
+pub fn rationale(cycle: &Cycle<'_>, mut attempts: Attempts) -> Rationale {
+    let filtered = filter_nodes(cycle, Search::From(attempts.next_start));
+    let offsets = attempts.draw_for_preemption(cycle.cluster.slot_count());
+    Rationale::new(cycle, filtered, offsets.start)
 }
 
 /// The node on which room was made for the pod, if it fits there by now.
-pub(super) fn nominated_slot(seeker: &Seeker<'_>, state: &FilterState) -> Option<NodeSlot> {
-    let slot = seeker
+pub(super) fn nominated_slot(cycle: &Cycle<'_>, state: &FilterState) -> Option<NodeSlot> {
+    let slot = cycle
         .cluster
-        .slot(seeker.pod.nominated_node_name.as_ref()?)?;
-    let node = seeker.cluster.node(slot)?;
-    let pre_filter = PreFilter::new(seeker.profile, seeker.pod, state);
-    let fits =
-        pre_filter.rejection.is_none() && seeker.filter_with_nominated(node, state).is_none();
+        .slot(cycle.pod.nominated_node_name.as_ref()?)?;
+    let node = cycle.cluster.node(slot)?;
+    let pre_filter = PreFilter::new(cycle.profile, cycle.pod, state);
+    let fits = pre_filter.rejection.is_none() && cycle.filter_with_nominated(node, state).is_none();
     fits.then_some(slot)
 }

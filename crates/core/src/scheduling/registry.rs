@@ -1,7 +1,7 @@
 //! The plugins that exist, and the extension points at which each can act.
 //!
 //! Far fewer are modelled here (see [`super::plugin`]) than can be named in a configuration: the
-//! rest is known, so that a misspelled name is told from one that has no effect.
+//! rest is listed, so that a misspelled name can be told apart from one that has no effect.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::problem::{Problem, quoted};
 
 use ExtensionPoint::*;
 
-/// When in a pod's scheduling a plugin is asked.
+/// The extension point at which a plugin runs.
 ///
 /// In the order in which upstream fills them; matches v1.36
 /// pkg/scheduler/framework/runtime/framework.go, `getExtensionPoints`.
@@ -85,7 +85,7 @@ impl ExtensionPoint {
         }
     }
 
-    /// What upstream calls a plugin that acts there: `FilterPlugin`.
+    /// Upstream's name for a plugin at that point: `FilterPlugin`.
     pub fn plugin_type(self) -> String {
         format!("{self:?}Plugin")
     }
@@ -174,7 +174,8 @@ pub(super) fn removed(path: &str, name: &str) -> Problem {
     Problem::invalid(path, name, rule)
 }
 
-/// Plugins that are no more. Upstream refuses them by name, so that nobody waits for their effect.
+/// Plugins that were removed. Upstream refuses them by name, so that a configuration does not rely
+/// on them.
 pub const REMOVED: [&str; 4] = [
     "AzureDiskLimits",
     "CinderLimits",
@@ -215,7 +216,7 @@ mod tests {
     use crate::scheduling::plugin::{FilterPlugin, ScorePlugin};
 
     #[test]
-    fn what_is_modelled_and_what_is_default_is_registered() {
+    fn modelled_and_default_plugins_are_registered() {
         for (name, _) in DEFAULT_PLUGINS {
             assert!(find(name).is_some(), "{name}");
         }

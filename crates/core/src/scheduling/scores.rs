@@ -1,14 +1,14 @@
 //! All scores of a profile on the feasible nodes.
 
 use super::cluster::NodeState;
-use super::filters::Seeker;
+use super::filters::Cycle;
 use super::plugin::ScorePlugin;
 use super::plugins::{
     MAX_NODE_SCORE, image_locality, inter_pod_affinity, node_affinity,
     node_resources_balanced_allocation, node_resources_fit, pod_topology_spread, taint_toleration,
 };
 
-/// What the scores that look beyond a node have counted for a pod.
+/// The counts of the scores that look beyond a node.
 ///
 /// `None` where the score is not in the profile or has nothing to say.
 #[derive(Clone, Debug)]
@@ -28,14 +28,14 @@ pub struct NodeScores {
     pub total: i64,
 }
 
-/// What one plugin gives a node.
+/// The score of one plugin for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginScore {
-    /// Who.
+    /// The plugin.
     pub plugin: ScorePlugin,
-    /// By its own measure.
+    /// The plugin's raw score.
     pub raw: i64,
-    /// Out of a hundred.
+    /// The score after normalizing, 0 to 100.
     pub normalized: i64,
 }
 
@@ -46,20 +46,20 @@ pub struct PluginScore {
      {score}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
 )]
 pub struct InvalidScore {
-    /// Whose.
+    /// The plugin.
     pub plugin: ScorePlugin,
-    /// Which.
+    /// The score.
     pub score: i64,
 }
 
 impl ScoreState {
     /// Counts over all nodes and their pods, for the feasible ones.
-    pub fn scan(seeker: &Seeker<'_>, feasible: &[&NodeState]) -> ScoreState {
-        let Seeker {
+    pub fn scan(cycle: &Cycle<'_>, feasible: &[&NodeState]) -> ScoreState {
+        let Cycle {
             cluster,
             profile,
             pod,
-        } = seeker;
+        } = cycle;
         let nodes = || cluster.nodes().map(|(_, node)| node);
         let is_on = |plugin| profile.scores.iter().any(|(own, _)| *own == plugin);
         let spread = is_on(ScorePlugin::PodTopologySpread).then(|| {
@@ -84,10 +84,10 @@ impl ScoreState {
     }
 }
 
-impl Seeker<'_> {
+impl Cycle<'_> {
     /// Whether a score has nothing to say about the pod: it then adds nothing to any node.
     pub fn skips_score(&self, plugin: ScorePlugin, state: &ScoreState) -> bool {
-        let Seeker { profile, pod, .. } = self;
+        let Cycle { profile, pod, .. } = self;
         match plugin {
             ScorePlugin::NodeAffinity => node_affinity::skips_score(pod, &profile.added_affinity),
             ScorePlugin::PodTopologySpread => state.spread.is_none(),
@@ -101,9 +101,9 @@ impl Seeker<'_> {
         }
     }
 
-    /// What one plugin gives the node by its own measure.
+    /// The raw score of one plugin for the node.
     pub fn raw_score(&self, plugin: ScorePlugin, node: &NodeState, state: &ScoreState) -> i64 {
-        let Seeker {
+        let Cycle {
             cluster,
             profile,
             pod,

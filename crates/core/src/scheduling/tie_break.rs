@@ -15,11 +15,11 @@ use super::cluster::NodeSlot;
 pub struct Attempts {
     seed: u64,
     drawn: u64,
-    /// Where the search for feasible nodes goes on, if it does not look at all of them.
+    /// Where the search for feasible nodes continues, if it does not look at all of them.
     pub next_start: usize,
 }
 
-/// What is left to chance in making room.
+/// The random choices of preemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreemptionOffsets {
     /// Where to begin the search for victims.

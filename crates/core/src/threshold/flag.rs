@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// What stands between key and value.
+/// The separator between key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// `<`, for `--eviction-hard` and `--eviction-soft`.
@@ -14,7 +14,7 @@ pub enum Separator {
     Equals,
 }
 
-/// A pair without its separator. The words are upstream's.
+/// A pair without its separator. The messages are upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed pair, expect string{}string", .0.as_char())]
 pub struct MalformedPair(Separator);

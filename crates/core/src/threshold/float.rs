@@ -5,7 +5,7 @@
 
 use crate::problem::quoted;
 
-/// Why a text is no float. The words are Go's.
+/// Why a text is not a float. The messages are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFloatError {
     /// Malformed.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_numbers_are_refused_in_go_words() {
+    fn malformed_numbers_are_refused_with_go_messages() {
         for text in [
             "", ".", "+", "ten", "10 ", "1__0", "_1", "1_", "1_.5", "1._5", "1e", "1e+", "1e_1",
             "0x", "0x1", "0x.p1", "0x1p", "1.2.3", "0b1", "0x1_p1",

@@ -1,23 +1,23 @@
 //! Eviction thresholds: when the node runs short, as the operator wrote it down.
 //!
-//! A [`Threshold`] says below which [`ThresholdValue`] a [`Signal`] is too low and how long it may
-//! stay there. [`Statements`] are the four maps of the kubelet's configuration; parsing them gives
-//! the thresholds, or upstream's error, or every problem with its path. Whether a threshold is met
-//! is the eviction engine's business, not this module's.
+//! A [`Threshold`] has the [`ThresholdValue`] below which a [`Signal`] is too low, and how long it
+//! may stay there. [`Statements`] are the four maps of the kubelet's configuration; parsing them
+//! gives the thresholds, or upstream's error, or every problem with its path. Whether a threshold
+//! is met is decided by the eviction engine, not by this module.
 //!
-//! Reading order: [`Signal`], [`ThresholdValue`], [`duration`], `float`, [`Statements`],
+//! Reading order: [`Signal`], [`ThresholdValue`], `float`, [`Statements`],
 //! [`derive_container_fs`], [`flag`]. Matches v1.36 pkg/kubelet/eviction/helpers.go.
 
 mod container_fs;
-pub mod duration;
 pub mod flag;
 mod float;
 mod signal;
 mod statements;
 mod value;
 
+/// The type of grace periods.
+pub use crate::duration::Duration;
 pub use container_fs::{Derived, DiskLayout, derive_container_fs};
-pub use duration::Duration;
 pub use float::ParseFloatError;
 pub use signal::{Signal, StarvedResource};
 pub use statements::{StatementError, Statements};
@@ -27,7 +27,7 @@ pub(crate) use value::truncated;
 /// A line that an observed signal may not cross.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// What is measured.
+    /// The signal that is measured.
     pub signal: Signal,
     /// How the measurement is compared with the value.
     pub operator: Operator,

@@ -1,4 +1,4 @@
-//! What is measured on a node, and what a shortage of it is called.
+//! The signals that are measured on a node, and the starved resource of each.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl Signal {
         Signal::ALL.into_iter().find(|s| s.as_str() == name)
     }
 
-    /// What the node is short of when the signal is low.
+    /// The resource that is starved when the signal is low.
     pub fn resource(self) -> StarvedResource {
         match self {
             Signal::MemoryAvailable | Signal::AllocatableMemoryAvailable => StarvedResource::Memory,
@@ -93,7 +93,8 @@ impl fmt::Display for Signal {
     }
 }
 
-/// What a node can be short of. Wider than resource names: inodes and pids cannot be requested.
+/// A resource that a node can run short of. Wider than resource names: inodes and pids cannot be
+/// requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StarvedResource {
     /// Memory.

@@ -6,7 +6,8 @@ use crate::problem::Problem;
 use crate::quantity::{self, Quantity};
 
 use super::float::parse_f32;
-use super::{Duration, Operator, ParseFloatError, Signal, Threshold, ThresholdValue, duration};
+use super::{Duration, Operator, ParseFloatError, Signal, Threshold, ThresholdValue};
+use crate::duration;
 
 /// The value of `enforceNodeAllocatable` that limits all pods together.
 const PODS_ENFORCEMENT: &str = "pods";
@@ -27,7 +28,7 @@ pub struct Statements {
     pub enforce_node_allocatable: Vec<String>,
 }
 
-/// The first thing wrong with [`Statements`]. The words are upstream's.
+/// The first thing wrong with [`Statements`]. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
     /// No signal has that name.
@@ -65,7 +66,7 @@ pub enum StatementError {
     MissingGracePeriod(Signal),
 }
 
-/// What is wrong, and with which entry of which map.
+/// An error, with the entry and the map.
 struct Fault<'a> {
     map: &'static str,
     key: &'a str,
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_reported_with_its_path() {
+    fn every_error_is_reported_with_its_path() {
         let statements = Statements {
             hard: map(&[("memory.available", "0"), ("memory.free", "1")]),
             soft: map(&[("nodefs.available", "10%"), ("pid.available", "1k")]),

@@ -1,4 +1,4 @@
-//! Where a threshold lies: an amount, or a part of the capacity.
+//! The value of a threshold: an amount, or a part of the capacity.
 
 use crate::quantity::{Format, Quantity};
 
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_becomes_the_least_integer() {
+    fn out_of_range_becomes_min_integer() {
         assert_eq!(truncated(f64::NAN), i64::MIN);
         assert_eq!(truncated(1e300), i64::MIN);
         assert_eq!(truncated(-1.9), -1);

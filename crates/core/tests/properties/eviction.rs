@@ -319,7 +319,7 @@ proptest! {
     }
 
     #[test]
-    fn a_critical_pod_never_goes_and_nobody_goes_twice(workloads in workloads(), looks in looks()) {
+    fn critical_pod_is_never_evicted_and_no_pod_twice(workloads in workloads(), looks in looks()) {
         let mut dying = BTreeSet::new();
         for pass in run(&workloads, &looks, settings(60)).0 {
             for (victim, _) in &pass.evictions {
@@ -331,7 +331,7 @@ proptest! {
     }
 
     #[test]
-    fn conditions_come_at_once_and_stay_for_the_transition_period(
+    fn conditions_are_set_at_once_and_stay_for_transition_period(
         workloads in workloads(), looks in looks(), transition in 1i64..300
     ) {
         let (passes, _) = run(&workloads, &looks, settings(transition));
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn as_long_as_pods_hold_what_is_short_everything_is_as_without_back_off(
+    fn back_off_changes_nothing_while_pods_hold_the_starved_resource(
         workloads in workloads(), looks in looks()
     ) {
         let upstream = Settings { back_off: false, ..settings(60) };
@@ -384,7 +384,7 @@ proptest! {
     }
 
     #[test]
-    fn evicting_in_vain_ends_after_one_pod(workloads in workloads(), looks in looks()) {
+    fn useless_eviction_ends_after_one_pod(workloads in workloads(), looks in looks()) {
         let (passes, _) = run(&workloads, &looks, settings(60));
         let mut last: Option<Timestamp> = None;
         for pass in &passes {
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_chosen_by_numbers_that_were_seen_before(
+    fn no_pod_is_evicted_by_stale_stats(
         workloads in workloads(), looks in looks()
     ) {
         let (passes, _) = run(&workloads, &looks, settings(60));
@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_chosen_while_a_victim_holds_its_memory(
+    fn no_pod_is_evicted_while_a_victim_holds_its_memory(
         workloads in workloads(), looks in looks()
     ) {
         let (passes, _) = run(&workloads, &looks, settings(60));
@@ -523,7 +523,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_no_reason_for_a_summary_or_a_record_to_panic(text in any::<String>()) {
+    fn arbitrary_text_never_panics_summary_or_record(text in any::<String>()) {
         let _ = serde_json::from_str::<Summary>(&text);
         let _ = serde_json::from_str::<Record>(&text);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Taint};
-use plimsoll_core::lifecycle::node_health::{GracePeriods, Ready, Renewal, Signs, judge};
+use plimsoll_core::lifecycle::node_health::{GracePeriods, Heartbeats, Ready, Renewal, evaluate};
 use plimsoll_core::lifecycle::node_taints::no_schedule_change;
 use plimsoll_core::lifecycle::recreation;
 use plimsoll_core::lifecycle::retention::{self, EvictedPod};
@@ -14,7 +14,7 @@ use plimsoll_core::lifecycle::token_bucket::TokenBucket;
 use plimsoll_core::lifecycle::zone::{Disruption, Rates, ZoneHealth, Zones};
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
 use plimsoll_core::object::node::ConditionStatus;
-use plimsoll_core::object::taint::Stay;
+use plimsoll_core::object::taint::TolerationTime;
 use plimsoll_core::object::timestamp::Timestamp;
 use proptest::prelude::*;
 
@@ -172,7 +172,7 @@ proptest! {
         for (now, step) in times.into_iter().zip(steps) {
             match step {
                 Step::Observe(name, secs) => {
-                    evictions.observe(&pod(name), Stay::Seconds(secs), at(now));
+                    evictions.observe(&pod(name), TolerationTime::Seconds(secs), at(now));
                     let runs = starts.get(&name).is_some_and(|start| *start < now);
                     if !runs || secs == 0 {
                         starts.insert(name, now);
@@ -180,7 +180,7 @@ proptest! {
                     }
                 }
                 Step::Tolerate(name) => {
-                    evictions.observe(&pod(name), Stay::Unlimited, at(now));
+                    evictions.observe(&pod(name), TolerationTime::Unlimited, at(now));
                     ends.remove(&name);
                     starts.remove(&name);
                 }
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_node_heard_of_within_the_grace_period_is_not_silent(
+    fn node_with_heartbeat_within_grace_period_is_healthy(
         signals in prop::collection::vec((0..3_u8, 0..3_u8), 1..60),
         times in times(),
     ) {
@@ -217,7 +217,7 @@ proptest! {
             let is_heard = heard.is_none() || beats == 0 || renews == 0;
             heartbeat += i64::from(beats == 0);
             renewal += i64::from(renews == 0);
-            let signs = Signs {
+            let heartbeats = Heartbeats {
                 created: at(0),
                 ready: Some(Ready {
                     status: ConditionStatus::True,
@@ -229,7 +229,7 @@ proptest! {
             if is_heard {
                 heard = Some(now);
             }
-            let verdict = judge(grace, health.as_ref(), &signs, at(now));
+            let verdict = evaluate(grace, health.as_ref(), &heartbeats, at(now));
             let silence = now - heard.unwrap_or(now);
             if silence <= 50 {
                 prop_assert!(!verdict.is_silent);
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn taints_tell_the_conditions_after_one_change(node in node()) {
+    fn taints_match_conditions_after_one_change(node in node()) {
         let mut node = node;
         let change = no_schedule_change(&node);
         let spec = node.spec.as_mut().unwrap();
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_given_up_while_every_zone_is_gone(
+    fn no_node_is_tainted_while_every_zone_is_gone(
         passes in prop::collection::vec(
             prop::collection::btree_map("[a-c]", (0..3_usize, 0..6_usize), 0..3),
             1..12,
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_stays_within_both_limits(pods in evicted(), now in 0..100_000_i64) {
+    fn kept_records_stay_within_both_limits(pods in evicted(), now in 0..100_000_i64) {
         let settings = retention::Settings::default();
         let plan = retention::plan(settings, &pods, at(now));
         let removed: BTreeSet<&str> = plan.iter().map(|(p, _)| p.pod.name.as_str()).collect();

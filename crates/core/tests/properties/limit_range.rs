@@ -20,7 +20,7 @@ use plimsoll_core::resources::{ResourceList, ResourceName};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Amounts that people write.
+/// Usual amounts.
 fn usual_amount() -> impl Strategy<Value = String> {
     prop_oneof![
         (0u32..5000).prop_map(|n| format!("{n}m")),
@@ -30,7 +30,7 @@ fn usual_amount() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Amounts that nobody should write: negative, tiny, huge, fractional.
+/// Unusual amounts: negative, tiny, huge, fractional.
 fn odd_amount() -> impl Strategy<Value = String> {
     let suffix = prop::sample::select(vec![
         "", "n", "u", "m", "k", "Ki", "Mi", "G", "Gi", "E", "Ei", "e3", "e-9", "e18",
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn no_number_is_too_odd_to_be_answered(
+    fn no_number_makes_limit_ranges_panic(
         pod in pod(odd_amount().boxed()),
         ranges in prop::collection::vec(limit_range(odd_amount().boxed()), 0..3),
         percents in prop::array::uniform4(-10i64..1000),
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn no_settings_file_is_too_odd_to_be_answered(text in "[ -~\n]{0,80}|[a-zA-Z]{1,30}: ?[-0-9a-z]{0,9}\n?") {
+    fn no_settings_file_makes_the_reader_panic(text in "[ -~\n]{0,80}|[a-zA-Z]{1,30}: ?[-0-9a-z]{0,9}\n?") {
         let _ = Settings::from_yaml(&text, Variant::Modern);
     }
 }

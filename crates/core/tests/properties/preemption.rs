@@ -11,10 +11,10 @@ use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::DisruptionBudget;
 use plimsoll_core::scheduling::decision::Decision;
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::indexed::Engine;
 use plimsoll_core::scheduling::pod::SchedulingPod;
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::profile::Profile;
 use plimsoll_core::scheduling::reference;
 use plimsoll_core::scheduling::tie_break::Attempts;
@@ -123,7 +123,7 @@ fn engine(nodes: &[[Existing; 2]], wanted: i32, seed: u64) -> Engine {
     engine
 }
 
-/// Asks both engines, and carries out the decision.
+/// Runs both engines, and carries out the decision.
 fn schedule(
     engine: &mut Engine,
     attempts: &mut Attempts,
@@ -131,15 +131,15 @@ fn schedule(
     is_carried_out: bool,
 ) -> Result<Option<NodeName>, TestCaseError> {
     let cluster = engine.cluster().clone();
-    let seeker = Seeker {
+    let cycle = Cycle {
         cluster: &cluster,
         profile: &engine.profiles()[0].clone(),
         pod,
     };
-    let plain = reference::grounds(&seeker, *attempts).preemption;
-    let indexed = engine.grounds(0, pod).preemption;
+    let plain = reference::rationale(&cycle, *attempts).preemption;
+    let indexed = engine.rationale(0, pod).preemption;
     prop_assert_eq!(format!("{plain:?}"), format!("{indexed:?}"));
-    let plain = reference::schedule(&seeker, attempts);
+    let plain = reference::schedule(&cycle, attempts);
     let indexed = engine.schedule(0, pod);
     prop_assert_eq!(format!("{plain:?}"), format!("{indexed:?}"));
     match indexed {
@@ -149,7 +149,7 @@ fn schedule(
             Ok(None)
         }
         Ok(Decision::Wait(waiting)) if is_carried_out => {
-            if let Room::At(candidate) = waiting.room {
+            if let PreemptionResult::At(candidate) = waiting.room {
                 for victim in candidate.victims {
                     engine.change(|cluster| cluster.remove_pod(&victim.uid));
                 }

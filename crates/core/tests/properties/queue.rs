@@ -296,7 +296,7 @@ impl Pair {
                 }
             }
             Step::Delete(number) => {
-                // The owner ends attempts at deleted pods before it lets them be added anew.
+                // The owner ends attempts at deleted pods before it lets them be added again.
                 self.model.entries.retain(|entry| entry.number != number);
                 self.queue.delete(&facts(number));
                 self.queue.done(&facts(number).uid);
@@ -408,7 +408,7 @@ impl Pair {
 
 proptest! {
     #[test]
-    fn the_queue_does_what_a_plain_list_does(steps in prop::collection::vec(step(), 0..120)) {
+    fn queue_behaves_like_plain_list(steps in prop::collection::vec(step(), 0..120)) {
         let start = Time::default();
         let mut pair = Pair {
             queue: SchedulingQueue::new(Settings::default(), start),
@@ -450,7 +450,7 @@ proptest! {
     }
 
     /// However it is woken, a pod that failed by an error is not popped before its backoff ends,
-    /// unless somebody asks for that pod.
+    /// unless it is activated explicitly.
     #[test]
     fn backoff_after_errors_is_never_shortened(
         errors in 1..8u32,

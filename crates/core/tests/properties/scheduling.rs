@@ -8,11 +8,11 @@ use plimsoll_core::object::identity::{NodeName, PodUid};
 use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::Cluster;
 use plimsoll_core::scheduling::decision::Decision;
-use plimsoll_core::scheduling::filters::{FilterState, Seeker, Trial};
+use plimsoll_core::scheduling::filters::{Cycle, FilterState, Trial};
 use plimsoll_core::scheduling::pod::{Request, SchedulingPod};
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::profile::Profile;
-use plimsoll_core::scheduling::reference::{Search, filter_nodes, grounds, schedule};
+use plimsoll_core::scheduling::reference::{Search, filter_nodes, rationale, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -156,8 +156,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event(), 0..40)
 }
 
-fn seeker<'a>(cluster: &'a Cluster, profile: &'a Profile, pod: &'a SchedulingPod) -> Seeker<'a> {
-    Seeker {
+fn cycle<'a>(cluster: &'a Cluster, profile: &'a Profile, pod: &'a SchedulingPod) -> Cycle<'a> {
+    Cycle {
         cluster,
         profile,
         pod,
@@ -174,7 +174,7 @@ fn incoming() -> impl Strategy<Value = Arc<SchedulingPod>> {
 
 proptest! {
     #[test]
-    fn sums_are_those_of_the_pods_whatever_happened(events in events()) {
+    fn sums_match_the_pods_after_any_history(events in events()) {
         let cluster = cluster(&events);
         let mut order = cluster.node_order();
         order.sort_unstable();
@@ -197,18 +197,18 @@ proptest! {
     }
 
     #[test]
-    fn a_trial_undone_changes_nothing(events in events(), pod in incoming()) {
+    fn undone_trial_changes_nothing(events in events(), pod in incoming()) {
         let (cluster, profile) = (cluster(&events), Profile::default());
-        let seeker = seeker(&cluster, &profile, &pod);
+        let cycle = cycle(&cluster, &profile, &pod);
         let state = FilterState::scan(&cluster, &profile, &pod);
         for (_, node) in cluster.nodes() {
             let mut trial = Trial { node: node.clone(), state: state.clone() };
             for existing in node.pods() {
-                seeker.remove_on_trial(&mut trial, existing);
+                cycle.remove_on_trial(&mut trial, existing);
             }
             prop_assert!(trial.node.pods().is_empty());
             for existing in node.pods() {
-                seeker.add_on_trial(&mut trial, existing);
+                cycle.add_on_trial(&mut trial, existing);
             }
             prop_assert_eq!(&trial.state.spread, &state.spread);
             prop_assert_eq!(&trial.state.affinity, &state.affinity);
@@ -221,7 +221,7 @@ proptest! {
         events in events(), pod in incoming(), seed in any::<u64>(),
     ) {
         let (cluster, profile) = (cluster(&events), Profile::default());
-        let seeking = seeker(&cluster, &profile, &pod);
+        let seeking = cycle(&cluster, &profile, &pod);
         let Ok(decision) = schedule(&seeking, &mut Attempts::new(seed)) else {
             prop_assert_eq!(cluster.node_count(), 0);
             return Ok(());
@@ -236,12 +236,12 @@ proptest! {
                 prop_assert!(filtered.feasible().any(|feasible| feasible == slot));
             }
             Decision::Wait(unschedulable) => {
-                let grounds = grounds(&seeking, Attempts::new(seed));
-                prop_assert!(grounds.filtered.feasible().next().is_none());
-                let Room::At(candidate) = unschedulable.room else { return Ok(()); };
+                let rationale = rationale(&seeking, Attempts::new(seed));
+                prop_assert!(rationale.filtered.feasible().next().is_none());
+                let PreemptionResult::At(candidate) = unschedulable.room else { return Ok(()); };
                 let slot = candidate.slot;
                 prop_assert_eq!(cluster.slot(&unschedulable.nominated.unwrap()), Some(slot));
-                let best = grounds.preemption.best();
+                let best = rationale.preemption.best();
                 prop_assert!(best.into_iter().any(|best| best.slot == slot));
                 prop_assert!(!candidate.victims.is_empty());
                 let mut after = cluster.clone();
@@ -249,7 +249,7 @@ proptest! {
                     prop_assert!(victim.priority < pod.priority);
                     after.remove_pod(&victim.uid);
                 }
-                let filtered = filter_nodes(&seeker(&after, &profile, &pod), Search::All);
+                let filtered = filter_nodes(&cycle(&after, &profile, &pod), Search::All);
                 prop_assert!(filtered.feasible().any(|feasible| feasible == slot));
             }
         }
@@ -274,7 +274,7 @@ proptest! {
             cluster.set_pod(read(&pod(uid, "n")));
         }
         let (profile, pod) = (Profile::default(), read(&pod("c", "")));
-        let _ = schedule(&seeker(&cluster, &profile, &pod), &mut Attempts::new(0));
+        let _ = schedule(&cycle(&cluster, &profile, &pod), &mut Attempts::new(0));
     }
 
     #[test]

@@ -45,13 +45,13 @@ fn selects(selector: &str, labels: &Labels) -> bool {
 
 proptest! {
     #[test]
-    fn any_text_is_a_label_selector_or_an_error(text in any::<String>()) {
+    fn label_selector_parser_never_panics(text in any::<String>()) {
         let _ = text.parse::<LabelSelector>().map_err(|error| error.to_string());
         let _ = (check_label_key(&text), check_label_value(&text));
     }
 
     #[test]
-    fn what_parses_is_rendered_to_what_parses_the_same(text in "[a-b!=<>(), 0\0in]{0,16}") {
+    fn rendered_selector_parses_to_the_same(text in "[a-b!=<>(), 0\0in]{0,16}") {
         if let Ok(selector) = text.parse::<LabelSelector>() {
             prop_assert_eq!(selector.to_string().parse(), Ok(selector));
         }
@@ -85,13 +85,13 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_field_selector_or_an_error(text in any::<String>()) {
+    fn field_selector_parser_never_panics(text in any::<String>()) {
         let _ = text.parse::<FieldSelector>().map_err(|error| error.to_string());
     }
 
     /// `==` is rendered as `=` and so may change places: equal as sets, and stable from then on.
     #[test]
-    fn field_selectors_are_rendered_to_what_asks_the_same(text in "[a-b!=,\\\\ö]{0,16}") {
+    fn rendered_field_selector_selects_the_same(text in "[a-b!=,\\\\ö]{0,16}") {
         if let Ok(selector) = text.parse::<FieldSelector>() {
             let again: FieldSelector = selector.to_string().parse().expect("what was rendered");
             let texts = |selector: &FieldSelector| -> BTreeSet<String> {

@@ -1,8 +1,8 @@
 //! Laws of tolerations.
 
 use plimsoll_core::object::taint::{
-    ComparisonOperators, Effect, Stay, Taint, TaintFilter, Toleration, TolerationOperator,
-    allowed_stay, first_untolerated, is_tolerated,
+    ComparisonOperators, Effect, Taint, TaintFilter, Toleration, TolerationOperator,
+    TolerationTime, first_untolerated, is_tolerated, min_toleration_time,
 };
 use proptest::prelude::*;
 
@@ -104,17 +104,17 @@ proptest! {
     }
 
     #[test]
-    fn a_pod_stays_unless_a_taint_drives_it_away(
+    fn pod_stays_unless_a_taint_evicts_it(
         taints in prop::collection::vec(taint(), 0..4),
         tolerations in prop::collection::vec(toleration(), 0..4),
         comparison in comparison(),
     ) {
         let untolerated = first_untolerated(&taints, &tolerations, TaintFilter::NoExecute, comparison);
-        let stay = allowed_stay(&taints, &tolerations, comparison);
+        let stay = min_toleration_time(&taints, &tolerations, comparison);
         if untolerated.is_some() {
-            prop_assert_eq!(stay, Stay::Seconds(0));
+            prop_assert_eq!(stay, TolerationTime::Seconds(0));
         } else if tolerations.iter().all(|toleration| toleration.seconds.is_none()) {
-            prop_assert_eq!(stay, Stay::Unlimited);
+            prop_assert_eq!(stay, TolerationTime::Unlimited);
         }
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_core::threshold::{DiskLayout, Signal};
 use plimsoll_testkit::vectors::{Outcome, compare as compare_values};
 use serde_json::{Value, json};
 
-/// Up to this many pods upstream's sort keeps the order of those it cannot tell apart.
+/// Up to this many pods upstream's sort keeps the order of equal ones.
 const STABLE: usize = 12;
 
 pub(crate) fn check(case: &Value) -> Outcome {

@@ -6,7 +6,7 @@ use plimsoll_core::object::node::NodeView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::scheduling::cluster::{Cluster, DisruptionBudget, NodeSlot, NodeState};
 use plimsoll_core::scheduling::filtered::Filtered;
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::plugin::{FilterPlugin, Rejection};
 use plimsoll_core::scheduling::pod::{Request, SchedulingPod};
 use plimsoll_core::scheduling::preemption::{Preemption, ineligibility, preempt};
@@ -22,12 +22,12 @@ use serde_json::{Map, Value, json};
 pub(crate) fn check(case: &Value) -> Outcome {
     let (cluster, profile) = (cluster(case), profile(&case["config"]));
     let pod = pod(&case["pod"]);
-    let seeker = Seeker {
+    let cycle = Cycle {
         cluster: &cluster,
         profile: &profile,
         pod: &pod,
     };
-    compare(&answer(&seeker), &case["expected"])
+    compare(&answer(&cycle), &case["expected"])
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> T {
@@ -85,10 +85,10 @@ fn profile(config: &Value) -> Profile {
     profile
 }
 
-fn answer(seeker: &Seeker<'_>) -> Value {
-    let filtered = filter_nodes(seeker, Search::All);
-    let scored = score_nodes(seeker, &filtered).unwrap();
-    let requests = &seeker.pod.requests;
+fn answer(cycle: &Cycle<'_>) -> Value {
+    let filtered = filter_nodes(cycle, Search::All);
+    let scored = score_nodes(cycle, &filtered).unwrap();
+    let requests = &cycle.pod.requests;
     let mut answer = json!({
         "podRequest": amounts(
             &requests.incoming, requests.non_zero_milli_cpu, requests.non_zero_memory,
@@ -104,32 +104,32 @@ fn answer(seeker: &Seeker<'_>) -> Value {
             "skippedFilterPlugins": names(&filtered.pre_filter.skipped),
         },
         "feasibleCount": scored.nodes.len(),
-        "nodes": nodes(seeker, &filtered, &scored),
+        "nodes": nodes(cycle, &filtered, &scored),
     });
     if let Some((total, best)) = scored.best() {
         let skipped = scored.skipped.iter().map(|plugin| plugin.as_str());
         answer["skippedScorePlugins"] = json!(skipped.collect::<Vec<_>>());
         answer["bestTotal"] = json!(total);
-        answer["bestNodes"] = sorted_names(seeker, best.into_iter());
+        answer["bestNodes"] = sorted_names(cycle, best.into_iter());
     } else {
-        let preemption = preempt(seeker, &filtered, 0);
-        let node_count = seeker.cluster.node_count();
+        let preemption = preempt(cycle, &filtered, 0);
+        let node_count = cycle.cluster.node_count();
         let message = preemption.message(node_count);
         answer["failureMessage"] = json!(filtered.diagnosis(node_count).message(&message));
         answer["unschedulablePlugins"] = json!(filtered.unschedulable_plugins());
-        answer["preemption"] = described_preemption(seeker, &preemption);
+        answer["preemption"] = described_preemption(cycle, &preemption);
         answer["preemption"]["message"] = json!(Some(message).filter(|text| !text.is_empty()));
         let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
-        let ineligibility = ineligibility(seeker, code_of);
+        let ineligibility = ineligibility(cycle, code_of);
         answer["preemption"]["eligible"] = json!(ineligibility.is_none());
         answer["preemption"]["ineligibleMessage"] = json!(ineligibility);
     }
     answer
 }
 
-fn nodes(seeker: &Seeker<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value> {
+fn nodes(cycle: &Cycle<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value> {
     let described_node = |(slot, rejection): &(NodeSlot, Option<Rejection>)| {
-        let node = node(seeker, *slot);
+        let node = node(cycle, *slot);
         // Zeros among the scalars are left out.
         let mut requested = node.requested().clone();
         requested.scalars.retain(|_, amount| *amount != 0);
@@ -147,7 +147,7 @@ fn nodes(seeker: &Seeker<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value
         if let Some(rejection) = rejection {
             got["rejection"] = described(rejection);
             if filtered.pre_filter.reject(&node.view.name).is_none() {
-                got["allRejecters"] = names(&all_rejecters(seeker, filtered, *slot));
+                got["allRejecters"] = names(&all_rejecters(cycle, filtered, *slot));
             }
         }
         let scores = scored.nodes.iter().find(|(scored, _)| scored == slot);
@@ -167,7 +167,7 @@ fn nodes(seeker: &Seeker<'_>, filtered: &Filtered, scored: &Scored) -> Vec<Value
     filtered.nodes.iter().map(described_node).collect()
 }
 
-fn described_preemption(seeker: &Seeker<'_>, preemption: &Preemption) -> Value {
+fn described_preemption(cycle: &Cycle<'_>, preemption: &Preemption) -> Value {
     let Preemption::Tried {
         candidates,
         rejected,
@@ -180,7 +180,7 @@ fn described_preemption(seeker: &Seeker<'_>, preemption: &Preemption) -> Value {
         .map(|candidate| {
             let victims = candidate.victims.iter().map(|pod| pod.pod_ref.to_string());
             json!({
-                "node": node_name(seeker, candidate.slot),
+                "node": node_name(cycle, candidate.slot),
                 "victims": victims.collect::<Vec<_>>(),
                 "pdbViolations": candidate.pdb_violations,
             })
@@ -190,7 +190,7 @@ fn described_preemption(seeker: &Seeker<'_>, preemption: &Preemption) -> Value {
         .iter()
         .map(|(slot, rejection)| {
             let mut got = described(rejection);
-            got["node"] = json!(node_name(seeker, *slot));
+            got["node"] = json!(node_name(cycle, *slot));
             got
         })
         .collect();
@@ -201,7 +201,7 @@ fn described_preemption(seeker: &Seeker<'_>, preemption: &Preemption) -> Value {
     json!({
         "candidates": candidates,
         "nonCandidates": rejected,
-        "nominated": sorted_names(seeker, best.iter().map(|candidate| candidate.slot)),
+        "nominated": sorted_names(cycle, best.iter().map(|candidate| candidate.slot)),
     })
 }
 
@@ -226,16 +226,16 @@ fn amounts(request: &Request, non_zero_milli_cpu: i64, non_zero_memory: i64) -> 
     })
 }
 
-fn node<'a>(seeker: &Seeker<'a>, slot: NodeSlot) -> &'a NodeState {
-    seeker.cluster.node(slot).unwrap()
+fn node<'a>(cycle: &Cycle<'a>, slot: NodeSlot) -> &'a NodeState {
+    cycle.cluster.node(slot).unwrap()
 }
 
-fn node_name<'a>(seeker: &Seeker<'a>, slot: NodeSlot) -> &'a str {
-    node(seeker, slot).view.name.as_str()
+fn node_name<'a>(cycle: &Cycle<'a>, slot: NodeSlot) -> &'a str {
+    node(cycle, slot).view.name.as_str()
 }
 
-fn sorted_names(seeker: &Seeker<'_>, slots: impl Iterator<Item = NodeSlot>) -> Value {
-    let mut names: Vec<&str> = slots.map(|slot| node_name(seeker, slot)).collect();
+fn sorted_names(cycle: &Cycle<'_>, slots: impl Iterator<Item = NodeSlot>) -> Value {
+    let mut names: Vec<&str> = slots.map(|slot| node_name(cycle, slot)).collect();
     names.sort_unstable();
     json!(names)
 }

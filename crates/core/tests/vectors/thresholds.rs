@@ -92,7 +92,7 @@ fn described_value(value: &ThresholdValue) -> Value {
     }
 }
 
-/// Every percentage at the capacities that the recorded answer asks about.
+/// Every percentage at the capacities of the recorded answer.
 fn at_capacities(thresholds: &[Threshold], asked: &Value) -> Map<String, Value> {
     let capacities: BTreeSet<&String> = asked
         .as_object()

@@ -14,8 +14,8 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
+use plimsoll_core::duration;
 use plimsoll_core::object::identity::PodUid;
-use plimsoll_core::threshold;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -500,6 +500,6 @@ fn seconds(secs: i64) -> Duration {
     Duration::from_secs(u64::try_from(secs).unwrap_or_default())
 }
 
-fn std_duration(duration: threshold::Duration) -> Duration {
+fn std_duration(duration: duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or_default())
 }

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube::client::Body;
-use plimsoll_client::any_server::AnyServer;
+use plimsoll_client::skip_verification::SkipVerification;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -67,7 +67,7 @@ fn below(server: &Uri, request: &Uri) -> Result<PathAndQuery, BoxError> {
 
 fn any_server() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let any = AnyServer::new(&provider);
+    let any = SkipVerification::new(&provider);
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")

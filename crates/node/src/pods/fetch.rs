@@ -14,7 +14,7 @@ use hyper::header::{ACCEPT, CONNECTION, HOST, LOCATION, USER_AGENT};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
-use plimsoll_client::any_server::AnyServer;
+use plimsoll_client::skip_verification::SkipVerification;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -160,7 +160,7 @@ async fn ask(
 /// How to connect to whoever answers.
 fn trusting() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let anyone = AnyServer::new(&provider);
+    let anyone = SkipVerification::new(&provider);
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")

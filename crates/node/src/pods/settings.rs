@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_core::config::NodeConfig;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 use serde_json::Value;
 
 use super::back_off;
@@ -49,7 +49,7 @@ impl Settings {
         let value = |path: &str| config.carried.get(path).map(|setting| &setting.value);
         let duration = |path: &str, default: Duration| {
             let text = value(path).and_then(Value::as_str);
-            let parsed = text.and_then(|text| text.parse::<threshold::Duration>().ok());
+            let parsed = text.and_then(|text| text.parse::<duration::Duration>().ok());
             let nanos = parsed.and_then(|parsed| u64::try_from(parsed.as_nanos()).ok());
             nanos
                 .filter(|nanos| *nanos > 0)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use plimsoll_core::config::NodeConfig;
+use plimsoll_core::duration;
 use plimsoll_core::object::pod::SYSTEM_CRITICAL_PRIORITY;
-use plimsoll_core::threshold;
 use serde_json::Value;
 
 /// How long pods of a priority and up may take.
@@ -37,7 +37,7 @@ pub fn periods(config: &NodeConfig) -> Vec<Period> {
     if periods.is_empty() {
         let seconds = |path| {
             let text = carried(path).and_then(Value::as_str);
-            let duration = text.and_then(|text| text.parse::<threshold::Duration>().ok());
+            let duration = text.and_then(|text| text.parse::<duration::Duration>().ok());
             duration.map_or(0, |duration| duration.as_nanos() / 1_000_000_000)
         };
         periods = by_criticality(

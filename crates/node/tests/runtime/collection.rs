@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use plimsoll_core::duration;
 use plimsoll_core::eviction::container_gc::{self, Scope};
 use plimsoll_core::eviction::image_gc;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
-use plimsoll_core::threshold;
 use plimsoll_node::eviction::reclaim::containers::{Found, Run};
 use plimsoll_node::eviction::reclaim::images::{Images, Warning};
 use plimsoll_node::eviction::reclaim::logs;
@@ -152,7 +152,7 @@ pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene
     let unused = registry.push("unused", "v1", &small("unused"));
     pull(scene, &unused).await.unwrap();
     let runtime = scene.runtime();
-    let minutes = |count: i64| threshold::Duration::from_secs(60 * count);
+    let minutes = |count: i64| duration::Duration::from_secs(60 * count);
     let policy = image_gc::Policy {
         high_threshold_percent: 100,
         low_threshold_percent: 80,
@@ -218,7 +218,7 @@ pub(crate) async fn full_logs_are_rotated_and_go_on(scene: &Scene) {
             (size > 500).then_some(())
         })
         .await;
-        let at = began + threshold::Duration::from_secs(round);
+        let at = began + duration::Duration::from_secs(round);
         let done = logs::rotate_all(&*runtime, policy, at).await;
         done.unwrap_or_else(|error| panic!("{}", error.chain()));
     }

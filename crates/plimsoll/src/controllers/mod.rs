@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_control::controllers::{self, Options};
-use plimsoll_control::housekeeping::furniture;
+use plimsoll_control::housekeeping::namespace_defaults;
 
 use crate::cluster::Cluster;
 use crate::exit::Exit;
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             elects_leader: arguments.leader_elect,
             listen: arguments.listen,
             node_lifecycle: arguments.node_lifecycle.options(),
-            furniture: Some(furniture::Options { root_ca }),
+            namespace_defaults: Some(namespace_defaults::Options { root_ca }),
             ..Options::default()
         };
         if let Some(count) = arguments.keep_evicted_pods {

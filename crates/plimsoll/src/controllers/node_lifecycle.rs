@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plimsoll_control::nodes::lifecycle::Options;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 
 use crate::help::NODE;
 
@@ -67,7 +67,7 @@ fn set<T>(setting: &mut T, given: Option<T>) {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: threshold::Duration = text.parse().map_err(|error| format!("{error}"))?;
+    let parsed: duration::Duration = text.parse().map_err(|error| format!("{error}"))?;
     let nanos = u64::try_from(parsed.as_nanos()).map_err(|_| "expected 0s or more".to_owned())?;
     Ok(Duration::from_nanos(nanos))
 }

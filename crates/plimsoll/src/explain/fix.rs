@@ -55,7 +55,7 @@ struct Way<'a> {
 impl<'a> Way<'a> {
     /// `None` for a node that no change of a filter's mind would help.
     fn at(case: &Case<'a>, filtered: &Filtered, slot: NodeSlot) -> Option<Way<'a>> {
-        let node = case.seeker.cluster.node(slot)?;
+        let node = case.cycle.cluster.node(slot)?;
         let obstacles = case.obstacles(node, &filtered.state).into_iter();
         let plugins: Vec<FilterPlugin> = obstacles.filter_map(|one| one.plugin).collect();
         (!plugins.is_empty()).then(|| Way {

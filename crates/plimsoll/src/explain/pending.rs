@@ -5,9 +5,9 @@ use plimsoll_core::object::taint::{NODE_UNSCHEDULABLE, TaintFilter, is_tolerated
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::decision::{Decision, Error, Unschedulable};
 use plimsoll_core::scheduling::filtered::Filtered;
-use plimsoll_core::scheduling::filters::{FilterState, Seeker};
+use plimsoll_core::scheduling::filters::{Cycle, FilterState};
 use plimsoll_core::scheduling::plugin::{Code, FilterPlugin, Rejection};
-use plimsoll_core::scheduling::preemption::Room;
+use plimsoll_core::scheduling::preemption::PreemptionResult;
 use plimsoll_core::scheduling::reference::{Search, filter_nodes, schedule};
 use plimsoll_core::scheduling::tie_break::Attempts;
 
@@ -18,7 +18,7 @@ use super::report::{NodeVerdict, Pending, RejectionRow};
 /// A pod that looks for a node, with what only people need of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'a> {
-    pub(crate) seeker: Seeker<'a>,
+    pub(crate) cycle: Cycle<'a>,
     /// Whether another scheduler than those of the profiles is asked for.
     pub(crate) is_of_other_scheduler: bool,
 }
@@ -27,9 +27,9 @@ impl Case<'_> {
     /// What each filter that rejects the node says, in their order. That a node is cordoned is
     /// said by two of them; once is enough.
     pub(super) fn obstacles(&self, node: &NodeState, state: &FilterState) -> Vec<Rejection> {
-        let filters = self.seeker.profile.filters.iter();
+        let filters = self.cycle.profile.filters.iter();
         let mut obstacles: Vec<Rejection> = filters
-            .filter_map(|plugin| self.seeker.filter_by(*plugin, node, state))
+            .filter_map(|plugin| self.cycle.filter_by(*plugin, node, state))
             .collect();
         let is_by = |obstacle: &Rejection, plugin| obstacle.plugin == Some(plugin);
         let mut all = obstacles.iter();
@@ -44,8 +44,8 @@ impl Case<'_> {
 
     /// Taints of the node that keep the pod away.
     pub(super) fn untolerated(&self, node: &NodeState) -> Vec<String> {
-        let comparison = self.seeker.profile.comparison_operators;
-        let tolerations = &self.seeker.pod.tolerations;
+        let comparison = self.cycle.profile.comparison_operators;
+        let tolerations = &self.cycle.pod.tolerations;
         let taints = node.view.taints.iter();
         let forbidding = taints.filter(|taint| {
             TaintFilter::NoScheduleOrNoExecute.includes(taint)
@@ -57,10 +57,10 @@ impl Case<'_> {
 
 /// Looks at every node as the scheduler would.
 pub(crate) fn explain(case: &Case<'_>) -> Pending {
-    let gates = case.seeker.pod.scheduling_gates.clone();
-    let filtered = filter_nodes(&case.seeker, Search::All);
+    let gates = case.cycle.pod.scheduling_gates.clone();
+    let filtered = filter_nodes(&case.cycle, Search::All);
     let nodes = verdicts(case, &filtered);
-    let (message, preemption) = match schedule(&case.seeker, &mut Attempts::new(0)) {
+    let (message, preemption) = match schedule(&case.cycle, &mut Attempts::new(0)) {
         Ok(Decision::Wait(why)) => (why.message.clone(), preemption(case, &why, &nodes)),
         Ok(Decision::Place(_)) => (String::new(), String::new()),
         Err(error @ (Error::NoNodes | Error::InvalidScore(_))) => {
@@ -68,7 +68,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
         }
     };
     Pending {
-        scheduler: case.seeker.profile.scheduler_name.clone(),
+        scheduler: case.cycle.profile.scheduler_name.clone(),
         is_of_other_scheduler: case.is_of_other_scheduler,
         message,
         fixes: match gates.is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict>
     let looked_at = filtered.nodes.iter();
     let mut nodes: Vec<NodeVerdict> = looked_at
         .filter_map(|(slot, first)| {
-            let node = case.seeker.cluster.node(*slot)?;
+            let node = case.cycle.cluster.node(*slot)?;
             Some(NodeVerdict {
                 node: node.view.name.to_string(),
                 rejections: rejections(case, filtered, *slot, first.as_ref()),
@@ -105,7 +105,7 @@ pub(crate) fn rejections(
     slot: NodeSlot,
     first: Option<&Rejection>,
 ) -> Vec<RejectionRow> {
-    let Some(node) = case.seeker.cluster.node(slot) else {
+    let Some(node) = case.cycle.cluster.node(slot) else {
         return Vec::new();
     };
     let Some(first) = first else {
@@ -121,7 +121,7 @@ pub(crate) fn rejections(
     if !is_told {
         let mut row = row(case, node, first);
         if !case
-            .seeker
+            .cycle
             .cluster
             .nominated_pods(&node.view.name)
             .is_empty()
@@ -134,7 +134,7 @@ pub(crate) fn rejections(
 }
 
 fn set_aside(case: &Case<'_>, node: &NodeName) -> String {
-    let nominated = case.seeker.cluster.nominated_pods(node).iter();
+    let nominated = case.cycle.cluster.nominated_pods(node).iter();
     let pods: Vec<String> = nominated.map(|pod| pod.pod_ref.to_string()).collect();
     format!("room is kept there for {}", pods.join(", "))
 }
@@ -159,24 +159,24 @@ fn preemption(case: &Case<'_>, why: &Unschedulable, nodes: &[NodeVerdict]) -> St
     let is_resolvable = |node: &NodeVerdict| node.rejections.iter().all(|row| row.is_resolvable);
 
     match &why.room {
-        Room::At(candidate) => {
+        PreemptionResult::At(candidate) => {
             let victims = candidate.victims.iter();
             let victims: Vec<String> = victims
                 .map(|victim| format!("{} (priority {})", victim.pod_ref, victim.priority))
                 .collect();
-            let node = case.seeker.cluster.node(candidate.slot);
+            let node = case.cycle.cluster.node(candidate.slot);
             let node = node.map_or_else(String::new, |node| node.view.name.to_string());
             format!(
                 "Evicting these pods would make room on {node}: {}.",
                 victims.join(", ")
             )
         }
-        Room::None if !nodes.iter().any(is_resolvable) => {
+        PreemptionResult::None if !nodes.iter().any(is_resolvable) => {
             "Evicting pods would not help.".to_owned()
         }
-        Room::None => "Evicting pods of lower priority would not make enough room.".to_owned(),
-        Room::NotTried => "Evicting pods would not help.".to_owned(),
-        Room::NotEligible(reason) => format!("Not tried: {reason}"),
-        Room::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),
+        PreemptionResult::None => "Evicting pods of lower priority would not make enough room.".to_owned(),
+        PreemptionResult::NotTried => "Evicting pods would not help.".to_owned(),
+        PreemptionResult::NotEligible(reason) => format!("Not tried: {reason}"),
+        PreemptionResult::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),
     }
 }

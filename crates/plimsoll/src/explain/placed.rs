@@ -60,8 +60,8 @@ fn by(pod: &Pod, scheduled: Option<&Event>) -> String {
 }
 
 fn recompute(case: &Case<'_>, node: &str) -> Option<Recomputed> {
-    let cluster = case.seeker.cluster;
-    let explanation = explain(&case.seeker, cluster.node_count()).ok()?;
+    let cluster = case.cycle.cluster;
+    let explanation = explain(&case.cycle, cluster.node_count()).ok()?;
     let own = cluster.slot(&NodeName::new(node));
     let place = explanation
         .ranked
@@ -88,14 +88,14 @@ fn ranked(case: &Case<'_>, explanation: &Explanation, own: Option<usize>) -> Vec
         places.push(own);
     }
     let weight_of = |plugin| {
-        let mut scores = case.seeker.profile.scores.iter();
+        let mut scores = case.cycle.profile.scores.iter();
         scores
             .find(|(own, _)| *own == plugin)
             .map_or(1, |(_, weight)| *weight)
     };
     let of = |place: usize| {
         let (slot, scores) = explanation.ranked.get(place)?;
-        let node = case.seeker.cluster.node(*slot)?;
+        let node = case.cycle.cluster.node(*slot)?;
         let rows = scores.by_plugin.iter().map(|score| ScoreRow {
             plugin: score.plugin.as_str(),
             weight: weight_of(score.plugin),

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
 use plimsoll_core::scheduling::configuration::Configuration;
-use plimsoll_core::scheduling::filters::Seeker;
+use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::Profile;
 
@@ -165,7 +165,7 @@ fn place(
         .iter()
         .any(|own_profile| own_profile.scheduler_name == own);
     let case = Case {
-        seeker: Seeker {
+        cycle: Cycle {
             cluster: &cluster,
             profile,
             pod: &seeking,

@@ -376,5 +376,5 @@ fn threshold(line: &DistanceRecord, resource: StarvedResource) -> ThresholdLine 
 }
 
 fn seconds(nanos: i64) -> f64 {
-    plimsoll_core::threshold::Duration::from_nanos(nanos).as_secs_f64()
+    plimsoll_core::duration::Duration::from_nanos(nanos).as_secs_f64()
 }

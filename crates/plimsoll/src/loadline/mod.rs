@@ -73,9 +73,9 @@ enum Format {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let parsed: plimsoll_core::threshold::Duration = text
+    let parsed: plimsoll_core::duration::Duration = text
         .parse()
-        .map_err(|error: plimsoll_core::threshold::duration::ParseError| error.to_string())?;
+        .map_err(|error: plimsoll_core::duration::ParseError| error.to_string())?;
     let nanos = u64::try_from(parsed.as_nanos()).unwrap_or(0);
     match nanos {
         0 => Err("it has to be longer than nothing".to_owned()),

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
-use plimsoll_core::threshold;
+use plimsoll_core::duration;
 use plimsoll_node::identity::pin::Pin;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// Duration before the token expires; `0s` for never.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_ttl)]
-    ttl: threshold::Duration,
+    ttl: duration::Duration,
 
     /// Description of the token, shown by `plimsoll token list`.
     #[arg(
@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     server: Option<http::Uri>,
 }
 
-fn parse_ttl(text: &str) -> Result<threshold::Duration, String> {
-    let ttl = text.parse::<threshold::Duration>();
+fn parse_ttl(text: &str) -> Result<duration::Duration, String> {
+    let ttl = text.parse::<duration::Duration>();
     ttl.map_err(|_| "invalid duration (try 24h, 90m)".to_owned())
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn create(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn expiry(ttl: threshold::Duration) -> Option<String> {
+fn expiry(ttl: duration::Duration) -> Option<String> {
     let nanos = u64::try_from(ttl.as_nanos())
         .ok()
         .filter(|nanos| *nanos > 0)?;

@@ -116,7 +116,7 @@ fn purge_after_kill_leaves_machine_as_it_was() {
         assert!(done.contains(&line), "{line}: {done:#?}");
     }
     is_as_before(&cluster);
-    assert_eq!(running.cards_that_are_there(), Vec::<String>::new());
+    assert_eq!(running.existing_interfaces(), Vec::<String>::new());
     assert!(!cluster.data_dir().exists());
     assert_eq!(fs::read_to_string(host_path.join("file")).unwrap(), "kept");
 

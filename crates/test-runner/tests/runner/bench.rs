@@ -10,14 +10,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// Nothing here takes as long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder that plays the workspace, with what cargo says of the executable in it.
+/// A folder that stands in for the workspace, with cargo's messages about the executable in it.
 pub(crate) struct Bench {
     folder: TempDir,
 }
 
-/// What the runner printed, and its exit status.
+/// The runner's output, and its exit status.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) text: String,
@@ -29,7 +29,7 @@ impl Ran {
         self.text.lines().last().unwrap_or_default()
     }
 
-    /// The lines between one that is this and the next empty one.
+    /// The lines between the given one and the next empty one.
     pub(crate) fn section(&self, title: &str) -> String {
         let title = format!("\n{title}\n");
         let (_, rest) = self.text.split_once(&title).unwrap_or(("", ""));
@@ -42,8 +42,8 @@ impl Bench {
         Self::with(&fixture(false))
     }
 
-    /// With a test that says no tier.
-    pub(crate) fn with_untold_tier() -> Self {
+    /// With a test without a tier.
+    pub(crate) fn without_tier() -> Self {
         Self::with(&fixture(true))
     }
 
@@ -65,7 +65,7 @@ impl Bench {
         self.folder.path().join(below)
     }
 
-    /// What a test printed in a run.
+    /// The output of a test in a run.
     pub(crate) fn log(&self, test: &str, round: u32) -> String {
         let test = test.replace("::", ".");
         let file = format!("target/artifacts/fixture.tests.{test}/{round}.log");
@@ -114,7 +114,7 @@ pub(crate) fn is_alive(id: i32) -> bool {
 }
 
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -122,30 +122,41 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// The executable, compiled once for all tests.
-fn fixture(has_untold: bool) -> PathBuf {
+fn fixture(lacks_tier: bool) -> PathBuf {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        compile(&folder.path().join("told"), &[]);
-        compile(&folder.path().join("untold"), &["--cfg", "untold"]);
+        compile(&folder.path().join("with_tier"), &[]);
+        compile(
+            &folder.path().join("without_tier"),
+            &["--cfg", "without_tier"],
+        );
         folder
     });
-    folder
-        .path()
-        .join(if has_untold { "untold" } else { "told" })
+    folder.path().join(if lacks_tier {
+        "without_tier"
+    } else {
+        "with_tier"
+    })
 }
 
 fn compile(to: &Path, arguments: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runner/fixture/tests.rs");
     let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
     let output = Command::new(rustc)
-        .args(["--test", "--edition", "2024", "--check-cfg", "cfg(untold)"])
+        .args([
+            "--test",
+            "--edition",
+            "2024",
+            "--check-cfg",
+            "cfg(without_tier)",
+        ])
         .args(arguments)
         .arg("-o")
         .arg(to)
         .arg(source)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! What is said of tests that pass, fail and are flaky.
+//! The reports of tests that pass, fail and are flaky.
 
 use crate::bench::Bench;
 
@@ -65,7 +65,7 @@ fn a_crash_is_the_failure_of_one_test() {
 }
 
 #[test]
-fn repeated_tests_are_forgiven_nothing() {
+fn repeated_tests_are_not_retried() {
     let bench = Bench::new();
     let ran = bench.run("--repeat 7 good fails_every_third_time");
     assert_eq!(ran.code, 1, "{}", ran.text);

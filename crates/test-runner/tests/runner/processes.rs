@@ -1,5 +1,4 @@
-//! What becomes of processes: of tests that hang, of what they leave behind, of a runner that is
-//! stopped.
+//! The end of processes: of tests that hang, of their leftovers, of a runner that is stopped.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -25,7 +24,7 @@ fn a_test_that_hangs_is_ended_with_its_children_and_says_where_it_was() {
 }
 
 #[test]
-fn what_a_test_leaves_running_is_ended_and_told() {
+fn leftover_processes_are_ended_and_reported() {
     let bench = Bench::new();
     let ran = bench.run("leaves_a_process_behind");
     assert_eq!(ran.code, 0, "{}", ran.text);

@@ -1,4 +1,4 @@
-//! Which tests run, and what is said of words that select none.
+//! Which tests run, and the message for words that select none.
 
 use crate::bench::Bench;
 
@@ -25,7 +25,7 @@ fn a_tier_runs_its_tests_and_no_others() {
 
 #[test]
 fn an_ignored_test_has_to_name_a_tier() {
-    let bench = Bench::with_untold_tier();
+    let bench = Bench::without_tier();
     let ran = bench.run("good");
     assert_eq!(ran.code, 1, "{}", ran.text);
     assert!(

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::INSTALL_HINT;
 
-/// Where Debian's `busybox-static` lies.
+/// The path of Debian's `busybox-static`.
 pub(super) const BUSYBOX: &str = "/bin/busybox";
 
 const FOLDERS: [&str; 13] = [
@@ -95,8 +95,8 @@ impl Root {
             .arg(disk)
             .output()
             .unwrap_or_else(|e| panic!("cannot run mkfs.ext4: {e}\n{INSTALL_HINT}"));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "no disk for the machine: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "no disk for the machine: {stderr}");
     }
 }
 

@@ -15,7 +15,7 @@ const PACKAGE: &str = "linux-image-cloud-amd64";
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) image: PathBuf,
-    /// Where each module lies, by its name.
+    /// The path of each module, by its name.
     modules: BTreeMap<String, PathBuf>,
 }
 
@@ -55,7 +55,7 @@ impl Kernel {
         if ordered.iter().any(|(known, _)| known == name) {
             return;
         }
-        // What is no module is built in.
+        // A name that is not a module is built in.
         let Some(path) = self.modules.get(name) else {
             return;
         };
@@ -67,7 +67,7 @@ impl Kernel {
     }
 }
 
-/// Downloads and unpacks; the folder appears only when it is whole.
+/// Downloads and unpacks; the folder appears only when it is complete.
 fn fetch(folder: &Path) {
     fs::create_dir_all(cache()).expect("the build folder is ours");
     let work = tempfile::tempdir_in(cache()).expect("the build folder is ours");
@@ -98,10 +98,10 @@ fn newest_package() -> String {
 fn run(command: &mut Command) -> String {
     let output = command.output();
     let output = output.unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{command:?} failed: {told}\nhint: the kernel is fetched from the distribution; apt-get update"
+        "{command:?} failed: {stderr}\nhint: the kernel is fetched from the distribution; apt-get update"
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

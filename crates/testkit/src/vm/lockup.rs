@@ -1,16 +1,17 @@
 //! Machines whose kernel stands still.
 //!
-//! Once in some hundreds of machines both cpus were seen waiting inside the kernel for ever, moments
-//! after boot: QEMU's software emulation with a thread for each cpu is not free of such races. The
-//! kernel notices. It is told to panic then, with the stacks of all cpus on the console, and the
-//! machine is booted again from a new disk. A program cannot bring a healthy kernel there, so that
-//! no fault of a test's is hidden by it; a kernel that stands still every time is shown as it is.
+//! Once in some hundreds of machines both cpus were seen waiting inside the kernel without end,
+//! moments after boot: QEMU's software emulation with a thread for each cpu is not free of such
+//! races. The kernel detects that. It is set to panic then, with the stacks of all cpus on the
+//! console, and the machine is booted again from a new disk. A program cannot bring a healthy
+//! kernel there, so that no fault of a test is hidden by this; a kernel that locks up every time is
+//! reported.
 
 use std::io::Write;
 
 use super::Outcome;
 
-/// What makes a kernel that stands still say so and end. A cpu is given twice the threshold, as it
+/// Makes a kernel that is locked up report it and end. A cpu is given twice the threshold, as it
 /// may wait for one of the host's.
 pub(super) const PARAMETERS: &str =
     "softlockup_panic=1 softlockup_all_cpu_backtrace=1 watchdog_thresh=30";
@@ -18,7 +19,7 @@ pub(super) const PARAMETERS: &str =
 /// How often a machine is booted at most.
 const BOOTS: usize = 3;
 
-/// What the panic that [`PARAMETERS`] asks for is called.
+/// The message of the panic that [`PARAMETERS`] causes.
 const PANIC: &str = "Kernel panic - not syncing: softlockup";
 
 /// Boots until the kernel does not stand still.
@@ -31,7 +32,7 @@ pub(super) fn boot_until_alive(
         if outcome.status.is_some() || !outcome.console.contains(PANIC) || boots == BOOTS {
             return outcome;
         }
-        // Who does not read the console still gets the outcome.
+        // A caller that does not read the console still gets the outcome.
         let _ = writeln!(
             console,
             "the machine's kernel stood still; it is booted again"
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_kernel_that_stood_still_is_booted_again() {
+    fn only_a_locked_up_kernel_is_rebooted() {
         let still = ended(None, "Kernel panic - not syncing: softlockup: hung tasks");
         let fine = ended(Some(0), "all is well");
         assert_eq!(boots(&[still.clone(), fine.clone()]), (fine.clone(), 2));

@@ -1,7 +1,7 @@
 //! A small virtual machine with a kernel, memory and cgroup v2 of its own.
 //!
 //! [`Machine`] takes programs and files, boots, runs one command as root with cgroup2 mounted, and
-//! tells the command's exit status. QEMU emulates it in software, so that it works where
+//! returns the command's exit status. QEMU emulates it in software, so that it works where
 //! virtualisation does not; expect a tenth of the real machine's speed. The kernel is Debian's,
 //! fetched once.
 //!
@@ -48,7 +48,8 @@ const SECOND_STAGE: &str = include_str!("guest/second-stage.sh");
 const INSTALL_HINT: &str =
     "hint: apt-get install qemu-system-x86 busybox-static e2fsprogs, or run scripts/test";
 
-/// How a program learns that it runs in a machine, and what to make of its deadlines.
+/// The variable by which a program learns that it runs in a machine, and how far to extend its
+/// deadlines.
 const SLOWNESS_VARIABLE: &str = "PLIMSOLL_TEST_SLOWNESS";
 
 /// How much longer things take in a machine than outside.
@@ -81,12 +82,12 @@ pub struct Machine {
     folder: TempDir,
 }
 
-/// What came of a command in a machine.
+/// The result of a command in a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its exit status; none if the machine ended before the command did, as after a panic.
     pub status: Option<i32>,
-    /// All that was written to the console.
+    /// All output of the console.
     pub console: String,
 }
 
@@ -123,7 +124,7 @@ impl Machine {
         self
     }
 
-    /// With a disk of that size; it takes room on the host only as it is filled.
+    /// With a disk of that size; it takes space on the host only as it is filled.
     #[must_use]
     pub fn disk_mib(mut self, disk_mib: u64) -> Self {
         self.disk_mib = disk_mib;
@@ -144,7 +145,7 @@ impl Machine {
         self
     }
 
-    /// With a folder and all that is in it, at an absolute path of the guest.
+    /// With a folder and its content, at an absolute path of the guest.
     #[must_use]
     pub fn folder(self, host: &Path, guest: &str) -> Self {
         self.root.copy_folder(host, guest);
@@ -158,7 +159,7 @@ impl Machine {
         self
     }
 
-    /// With a program of the host's `PATH`, where it lies there.
+    /// With a program of the host's `PATH`, at the same path.
     ///
     /// # Panics
     ///
@@ -223,7 +224,7 @@ impl Machine {
     }
 
     /// Boots, runs a command to its end and switches off. The console goes to `console` line by
-    /// line. A machine whose kernel stands still is booted again, with the limit anew.
+    /// line. A machine whose kernel locks up is booted again, with the full limit.
     ///
     /// # Panics
     ///
@@ -245,7 +246,7 @@ impl Machine {
         let status_file = self.folder.path().join("status");
         let qemu = in_path("qemu-system-x86_64");
         let qemu = qemu.unwrap_or_else(|| panic!("there is no qemu-system-x86_64\n{INSTALL_HINT}"));
-        // A test that is killed takes the machine with it.
+        // If the test is killed, the machine ends with it.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(qemu)
@@ -328,7 +329,7 @@ fn follow(output: ChildStdout, limit: Duration, console: &mut dyn Write) -> Stri
         let rest = deadline.saturating_duration_since(Instant::now());
         match lines.recv_timeout(rest) {
             Ok(line) => {
-                // Who does not read the console still gets it at the end.
+                // A caller that does not read the console still gets it at the end.
                 let _ = console.write_all(line.as_bytes());
                 all.push_str(&line);
             }
@@ -393,7 +394,7 @@ mod tests {
 
     #[test]
     #[ignore = "tier: vm"]
-    fn a_machine_runs_a_command_on_cgroup_v2_and_tells_its_status() {
+    fn machine_runs_command_on_cgroup_v2_and_returns_its_status() {
         let look =
             "cat /proc/mounts /sys/fs/cgroup/cgroup.controllers /proc/pressure/memory; exit 7";
         let machine = Machine::new().memory_mib(512).cpus(1);

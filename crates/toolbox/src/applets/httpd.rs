@@ -16,7 +16,7 @@ use crate::sys::{self, Disposition};
 const MAX_CONNECTIONS: usize = 64;
 
 /// How long a client may take to send its whole request, and to take each piece of the answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Threads call little, and there may be many of them in a small container.
 const STACK: usize = 256 << 10;
@@ -148,7 +148,7 @@ fn serve(listener: &TcpListener, site: Site) -> Outcome {
 enum Reply {
     File(File, u64, &'static str),
     Page(String),
-    /// Where a directory is that was asked for without its slash.
+    /// The location of a directory that was requested without its slash.
     Moved(String),
     Refused(u16, &'static str),
 }
@@ -171,9 +171,9 @@ impl Read for Request<'_> {
 }
 
 fn answer(site: &Site, mut stream: TcpStream) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let peer = stream.peer_addr()?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let request = Request {
         stream: &stream,
         deadline,

@@ -1,4 +1,4 @@
-//! `id`, `whoami`, `hostname`, `uname`: who and where this is.
+//! `id`, `whoami`, `hostname`, `uname`: user, groups, host and kernel.
 
 use std::fs;
 use std::io::Write;

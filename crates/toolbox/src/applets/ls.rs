@@ -1,4 +1,4 @@
-//! `ls`: one name per line, as nothing here asks a terminal how wide it is.
+//! `ls`: one name per line; the width of the terminal is not queried.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
     let mut files = Vec::new();
     let mut directories = Vec::new();
     for name in names {
-        // A link to a directory is followed, unless the link itself is asked for.
+        // A link to a directory is followed, unless the link itself is listed.
         let found = fs::symlink_metadata(path(name)).map(|found| {
             let is_shown_itself = options.has('d') || options.has('l') && !name.ends_with(b"/");
             if found.is_symlink() && !is_shown_itself {

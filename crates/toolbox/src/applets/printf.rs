@@ -53,7 +53,7 @@ struct Field {
 }
 
 impl Printer<'_> {
-    /// Prints the format once; false if an argument says to stop.
+    /// Prints the format once; false if an argument stops the output.
     fn print(&mut self, format: &[u8]) -> Result<bool, Failure> {
         let mut rest = format;
         while let Some(place) = rest.iter().position(|byte| *byte == b'%') {

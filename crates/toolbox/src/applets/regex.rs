@@ -219,7 +219,7 @@ impl Regex {
         if !self.ignores_case {
             return is_one(node, character);
         }
-        // A set is asked about both cases, but negated as a whole.
+        // A set matches both cases, but is negated as a whole.
         if let Node::Set {
             is_negated,
             members,
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_exponential_time() {
+    fn runs_in_polynomial_time() {
         let line: Vec<char> = "a".repeat(2_000).chars().collect();
         let regex = Regex::new("(a|aa)+b", true, false).unwrap();
         assert!(!regex.is_match(&line));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// More of a file than this is not read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// As resolvers do: the first three name servers, each asked twice, five seconds at a time.
+/// As resolvers do: the first three name servers, each queried twice, five seconds at a time.
 const MAX_SERVERS: usize = 3;
 const ATTEMPTS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_no_name() {
+    fn rejects_invalid_names() {
         let long = "a".repeat(64);
         let longer = vec!["a".repeat(60); 5].join(".");
         for name in ["", "a..b", long.as_str(), longer.as_str()] {

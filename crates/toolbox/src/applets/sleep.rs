@@ -36,7 +36,7 @@ fn duration(text: &[u8]) -> Option<Duration> {
         b'd' => (text.strip_suffix('d')?, 86_400.0),
         _ => (text, 1.0),
     };
-    // Only what people write: no exponents, no `NaN`.
+    // Only the usual forms: no exponents, no `NaN`.
     if !number
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')

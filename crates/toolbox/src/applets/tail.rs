@@ -147,7 +147,7 @@ fn last_lines(count: u64, input: &mut Input, output: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// Prints what is appended, for ever. A file that became shorter, or another one of the same name as
+/// Prints appended text without end. A file that became shorter, or another one of the same name as
 /// when logs are rotated, is read from its beginning.
 fn follow(name: &[u8], mut file: File, output: &mut dyn Write) -> io::Result<()> {
     // A pipe or a device has no place.

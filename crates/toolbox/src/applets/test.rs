@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         self.words.len() - self.at
     }
 
-    /// Up to four words mean what POSIX says, whatever the texts in them look like.
+    /// Up to four words mean what POSIX defines, whatever their content.
     fn by_count(&mut self) -> Result<bool, Failure> {
         match self.left() {
             1 => self.text(),

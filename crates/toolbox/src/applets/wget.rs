@@ -21,7 +21,7 @@ const MAX_REDIRECTS: usize = 20;
 /// GNU wget's.
 const DEFAULT_TIMEOUT: u64 = 900;
 
-/// What went wrong, and the exit status that says so.
+/// The error, and its exit status.
 type Failed = (u8, String);
 
 pub(super) fn run(args: &[Vec<u8>], output: &mut dyn Write) -> Outcome {
@@ -381,7 +381,7 @@ fn copy(input: &mut dyn Read, output: &mut dyn Write) -> Result<u64, Failed> {
     }
 }
 
-/// The kernel's words for a timeout of a socket are about blocking.
+/// The kernel reports a timeout of a socket as an operation that would block.
 fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "timed out".to_owned(),

@@ -250,7 +250,7 @@ fn cd(shell: &mut Shell, fields: &[Vec<u8>]) -> Step {
     Ok(())
 }
 
-/// PWD if it still names the working directory, else what the kernel says.
+/// PWD if it still names the working directory, else the kernel's name for it.
 pub(super) fn working_directory(shell: &Shell) -> Vec<u8> {
     use std::os::unix::fs::MetadataExt;
     let place = |name: &[u8]| {

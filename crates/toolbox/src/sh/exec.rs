@@ -15,7 +15,7 @@ use crate::sys::{self, Forked};
 pub(super) const MAX_DEPTH: usize = 800;
 
 impl Shell {
-    /// `is_last` says that the process has nothing to do after the list, so that its last command
+    /// `is_last` means that the process has nothing to do after the list, so that its last command
     /// may replace the process.
     pub(super) fn run_list(&mut self, list: &List, is_last: bool) -> Step {
         for (place, item) in list.items.iter().enumerate() {
@@ -300,7 +300,7 @@ impl Shell {
                 self.is_interactive = false;
                 self.jobs.clear();
                 self.reset_traps();
-                // A child ends with the status that was set, whatever made it end.
+                // A child ends with the status that was set, however it ends.
                 let _ = run(self);
                 std::process::exit(self.leave());
             }

@@ -10,7 +10,7 @@ use super::shell::{Flow, Shell};
 use crate::outcome::shown;
 
 impl Shell {
-    /// The fields that words come to as arguments of a command.
+    /// The fields to which words expand as arguments of a command.
     pub(super) fn expand_fields(&mut self, words: &[Word]) -> Result<Vec<Vec<u8>>, Flow> {
         let mut all = Vec::new();
         for word in words {

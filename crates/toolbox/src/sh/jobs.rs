@@ -88,7 +88,7 @@ impl Shell {
             match sys::wait_for_child_or_signal() {
                 Ok(Some(ended)) => self.note(ended),
                 Ok(None) => return self.end_of_waiting(),
-                // There are no children: what is noted as running was reaped elsewhere.
+                // There are no children: the jobs recorded as running were reaped elsewhere.
                 Err(_) => {
                     self.jobs.clear();
                     self.status = 127;
@@ -98,7 +98,8 @@ impl Shell {
         }
     }
 
-    /// A builtin that waits was interrupted: executes the trap, and the status says by which signal.
+    /// A builtin that waits was interrupted: executes the trap, and the status is that of the
+    /// signal.
     pub(super) fn end_of_waiting(&mut self) -> Step {
         let signal = sys::first_noted().unwrap_or(sys::SIGINT);
         self.status = 128 + signal;

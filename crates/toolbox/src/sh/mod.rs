@@ -1,4 +1,4 @@
-//! `sh`: the part of POSIX' shell that manifests, hooks, probes and people at a terminal use.
+//! `sh`: the part of POSIX' shell that manifests, hooks, probes and interactive use need.
 //!
 //! Reading order: `ast` is what a script is; `lexer`, `substitution` and `parser` read it; `pattern`,
 //! `fields`, `arithmetic`, `glob` and `variables` know nothing of a shell; `shell` is the state;

@@ -10,7 +10,7 @@ use crate::options::path;
 use crate::outcome::shown;
 use crate::sys;
 
-/// Here-documents up to this size fit into a pipe, which holds 64 KiB if it is not asked for less.
+/// Here-documents up to this size fit into a pipe, which holds 64 KiB by default.
 const PIPE_BYTES: usize = 4096;
 
 /// Descriptors as they were before redirects.
@@ -25,7 +25,7 @@ impl Saved {
         for (descriptor, copy) in self.descriptors.into_iter().rev() {
             match copy {
                 Some(copy) => {
-                    // The copy is open, so this fails only for want of memory in the kernel.
+                    // The copy is open, so this fails only if the kernel is out of memory.
                     let _ = sys::duplicate(copy, descriptor);
                     sys::close(copy);
                 }

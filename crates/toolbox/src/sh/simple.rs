@@ -194,7 +194,7 @@ impl Shell {
         self.replace(fields, assignments)
     }
 
-    /// `exec`: with words, becomes that program; without, keeps the redirects.
+    /// `exec`: with words, executes that program; without, keeps the redirects.
     fn run_exec(
         &mut self,
         simple: &Simple,

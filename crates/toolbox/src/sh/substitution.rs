@@ -59,7 +59,7 @@ impl Parser<'_> {
 
     fn is_arithmetic_ahead(&self) -> Parsed<bool> {
         match self.is_arithmetic() {
-            // Only the full reading knows what is missing.
+            // Only the full reading can decide what is missing.
             Err(ParseError::Incomplete(_)) if self.is_final => Ok(true),
             other => other,
         }

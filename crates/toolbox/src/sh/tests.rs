@@ -42,7 +42,8 @@ proptest! {
     #[test]
     fn every_script_is_read_or_refused(text in script()) {
         let whole = read(&text, true);
-        // Refused for good is refused whatever follows: only a complete script is executed.
+        // A script that is refused stays refused with any continuation: only a complete script is
+        // executed.
         if whole.is_ok() {
             prop_assert!(!matches!(read(&text, false), Err(ParseError::Syntax(_))));
         }

@@ -125,7 +125,7 @@ fn nothing_outside_of_the_directory_is_served() {
     assert!(server.raw("HEAD /f HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
 }
 
-/// Answers one connection with this text and returns what was asked.
+/// Answers one connection with this text and returns the request.
 fn answer_once(text: &'static str) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/x", listener.local_addr().unwrap());
@@ -143,7 +143,7 @@ fn answer_once(text: &'static str) -> (String, std::thread::JoinHandle<String>) 
 }
 
 #[test]
-fn wget_reads_every_kind_of_body_and_says_what_is_wrong() {
+fn wget_reads_every_kind_of_body_and_reports_errors() {
     let toolbox = Toolbox::new();
     for (text, status, body) in [
         (
@@ -188,7 +188,7 @@ fn wget_reads_every_kind_of_body_and_says_what_is_wrong() {
 }
 
 #[test]
-fn wget_refuses_what_it_cannot_do() {
+fn wget_refuses_unsupported_requests() {
     let toolbox = Toolbox::new();
     for (url, status, words) in [
         ("https://x/", 2, "https is not supported"),

@@ -1,4 +1,4 @@
-//! The program as containers and people use it: called by the names of its applets.
+//! The program as containers and users run it: called by the names of its applets.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -475,7 +475,7 @@ fn ended(status: std::process::ExitStatus) -> i32 {
 
 /// What dash does not have, or does in another way.
 #[test]
-fn scripts_may_use_what_later_shells_brought() {
+fn scripts_may_use_extensions_of_later_shells() {
     let toolbox = Toolbox::new();
     for (script, expected, status) in [
         ("set -o pipefail; false | true; echo $?", "1\n", 0),

@@ -27,7 +27,7 @@ fn input_is_executed_line_by_line() {
 }
 
 #[test]
-fn an_interactive_shell_prompts_and_survives_mistakes() {
+fn interactive_shell_prompts_and_survives_errors() {
     let toolbox = Toolbox::new();
     let output = toolbox.pipe(
         &["sh", "-i"],

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::toolbox::{Toolbox, write};
 
 #[test]
-fn filters_do_what_they_say() {
+fn filters_transform_lines() {
     let toolbox = Toolbox::new();
     for (words, input, expected) in [
         (vec!["head", "-n", "2"], "a\nb\nc\n", "a\nb\n"),
@@ -61,7 +61,7 @@ fn filters_do_what_they_say() {
 }
 
 #[test]
-fn small_applets_print_what_they_are_asked_for() {
+fn small_applets_print_results() {
     let toolbox = Toolbox::new();
     for (words, expected) in [
         (vec!["basename", "/a/b.c/", ".c"], "b\n"),

@@ -125,7 +125,7 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 #[test]
-fn list_names_what_the_program_can_be_called_as() {
+fn list_names_every_applet() {
     let names = applets();
     for name in [
         "sh", "tar", "ls", "cat", "sleep", "wget", "httpd", "hog", "[",
@@ -138,7 +138,7 @@ fn list_names_what_the_program_can_be_called_as() {
 }
 
 #[test]
-fn every_applet_explains_itself() {
+fn every_applet_has_help() {
     let toolbox = Toolbox::new();
     for name in applets() {
         if ["[", "echo", "false", "printf", "test", "true", "yes"].contains(&name.as_str()) {

@@ -2,8 +2,8 @@
 //!
 //! Matches v1.36 vendor/github.com/robfig/cron/v3/parser.go, `ParseStandard`, as far as its errors.
 
+use plimsoll_core::duration::Duration;
 use plimsoll_core::problem::quoted;
-use plimsoll_core::threshold::Duration;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",

@@ -21,7 +21,7 @@ use super::{FOREGROUND, ORPHAN, has_finalizer};
 
 /// How many objects are looked at at the same time, in each of the two ways.
 const WORKERS: usize = 20;
-/// How long the watches may take to tell of everything before work begins.
+/// How long the watches may take to list everything before work begins.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// The component in events.
 const COMPONENT: &str = "garbage-collector-controller";
@@ -29,7 +29,7 @@ const COMPONENT: &str = "garbage-collector-controller";
 /// The settings of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How often the server is asked which kinds it has.
+    /// How often the server's kinds are discovered.
     pub discovery_period: Duration,
 }
 
@@ -66,11 +66,13 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
         }
         let synced = futures::future::join_all(watches.values().map(MetadataWatch::synced));
         if tokio::time::timeout(SYNC_TIMEOUT, synced).await.is_err() {
-            tracing::warn!("not all kinds could be listed; garbage is collected all the same");
+            tracing::warn!(
+                "timed out waiting for caches to sync, collecting garbage with the kinds that are"
+            );
         }
         tokio::join!(
-            Arc::clone(&collector).delete_for_ever(),
-            Arc::clone(&collector).orphan_for_ever(),
+            Arc::clone(&collector).run_delete_worker(),
+            Arc::clone(&collector).run_orphan_worker(),
             async {
                 loop {
                     tokio::time::sleep(options.discovery_period).await;
@@ -85,7 +87,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     }
 }
 
-/// Events about events would be without end, and nobody owns one.
+/// Events about events would be without end, and no event is an owner.
 fn is_watched(kind: &Kind) -> bool {
     let verbs = ["delete", "list", "watch"];
     kind.resource.plural != "events" && verbs.iter().all(|verb| kind.supports(verb))
@@ -106,7 +108,7 @@ impl Collector {
         let kinds = match discover(self.server.client()).await {
             Ok(kinds) => kinds,
             Err(error) => {
-                tracing::warn!(%error, "which kinds there are is not known");
+                tracing::warn!(%error, "failed to discover kinds");
                 return !watches.is_empty();
             }
         };
@@ -184,7 +186,7 @@ impl Collector {
         });
     }
 
-    async fn delete_for_ever(self: Arc<Self>) {
+    async fn run_delete_worker(self: Arc<Self>) {
         let queue = Arc::clone(&self.to_delete);
         let work = move |identity: Identity| {
             let collector = Arc::clone(&self);
@@ -193,7 +195,7 @@ impl Collector {
         queue.work(WORKERS, work).await;
     }
 
-    async fn orphan_for_ever(self: Arc<Self>) {
+    async fn run_orphan_worker(self: Arc<Self>) {
         let queue = Arc::clone(&self.to_orphan);
         let work = move |identity: Identity| {
             let collector = Arc::clone(&self);
@@ -228,7 +230,7 @@ impl Collector {
             self.collect(identity, &latest, owners).await?;
         }
         match node.is_virtual {
-            true => Err(Error::NotToldOf(identity.clone())),
+            true => Err(Error::NotReported(identity.clone())),
             false => Ok(()),
         }
     }
@@ -242,7 +244,7 @@ impl Collector {
         let mut states = Vec::new();
         for owner in owners {
             match self.state_of(&owner, identity).await {
-                // Such a reference never becomes right; it is not for us to judge the object.
+                // Such a reference never becomes valid; the object is left as it is.
                 Err(Error::NamespacedOwner(_)) => return Ok(()),
                 state => states.push((owner, state?)),
             }
@@ -274,7 +276,9 @@ impl Collector {
                     self.server.set_owners(identity, &latest, &owners).await?;
                     latest.resource_version = None;
                 }
-                tracing::info!(object = %identity, ?policy, "its owners are gone");
+                tracing::info!(
+                    object = %identity, ?policy, "deleting object whose owners are gone"
+                );
                 match self.server.delete(identity, &latest, &policy).await {
                     Err(error) if error.is_not_found() => {
                         let todos = self.graph().delete_absent(identity);
@@ -287,7 +291,7 @@ impl Collector {
         }
     }
 
-    /// How an owner of an object is, by the word of the server.
+    /// The state of an owner of an object, as the server has it.
     async fn state_of(&self, owner: &OwnerReference, dependent: &Identity) -> Result<Owner, Error> {
         let mut identity = Identity::of_owner(owner, &dependent.namespace);
         {
@@ -330,7 +334,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Takes the references to an owner off its dependents, and then lets it go.
+    /// Takes the references to an owner off its dependents, and then removes its finalizer.
     async fn orphan_dependents(&self, owner: &Identity) -> Result<(), Error> {
         let dependents = self.graph().dependents(&owner.uid);
         for dependent in dependents {

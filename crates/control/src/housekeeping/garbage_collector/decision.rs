@@ -1,4 +1,4 @@
-//! What to do with an object whose owners have been asked about.
+//! The decision about an object once its owners have been looked up.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PropagationPolicy;
@@ -16,7 +16,7 @@ pub(super) enum Owner {
     Waiting,
 }
 
-/// What to do with an object.
+/// The decision about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Decision {
     /// It stays as it is.
@@ -25,10 +25,10 @@ pub(super) enum Decision {
     RemoveReferences(Vec<String>),
     /// It goes.
     Delete {
-        /// What becomes of its own dependents.
+        /// The policy for its own dependents.
         policy: PropagationPolicy,
         /// Whether it must not hold its owners up: a dependent of it waits for its own dependents,
-        /// and if that is a circle nobody would ever go.
+        /// and in a circle no object would ever be deleted.
         unblocks_owners: bool,
     },
 }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn one_solid_owner_keeps_an_object_and_the_others_are_forgotten() {
+    fn one_solid_owner_keeps_object_and_others_are_removed() {
         use Owner::{Dangling, Solid, Waiting};
         let plain = object(&[]);
         let owners = [owner("a", Solid), owner("b", Solid)];
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_solid_owner_it_goes_in_the_way_that_suits() {
+    fn object_without_solid_owner_is_deleted_with_matching_policy() {
         use Owner::{Dangling, Waiting};
         let table = [
             (object(&[]), Dangling, true, PropagationPolicy::Background),

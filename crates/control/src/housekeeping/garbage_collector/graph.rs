@@ -1,7 +1,7 @@
-//! Who owns whom, as far as the watches have told.
+//! The graph of owners and dependents, as far as the watches have reported it.
 //!
-//! An owner that is referred to but was not seen yet stands in the graph as *virtual*: the server
-//! is asked whether it exists. Matches v1.36 pkg/controller/garbagecollector/graph_builder.go.
+//! An owner that is referred to but was not seen yet stands in the graph as *virtual*: it is looked
+//! up in the API. Matches v1.36 pkg/controller/garbagecollector/graph_builder.go.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,20 +23,20 @@ pub(super) struct Node {
     pub(super) is_deleting_dependents: bool,
     /// It waits for its dependents to be orphaned.
     is_orphaning: bool,
-    /// No watch has told of it.
+    /// No watch has reported it.
     pub(super) is_virtual: bool,
 }
 
-/// What is to be done after a change.
+/// The work that follows from a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Todo {
     /// See whether the object is to be deleted.
     Delete(Identity),
-    /// The same, but not at once: the last such look was in vain.
+    /// The same, but not at once: the last attempt did not succeed.
     DeleteLater(Identity),
     /// Take the references to it off its dependents.
     Orphan(Identity),
-    /// Tell people that the object refers to an owner in another namespace.
+    /// Record an event: the object refers to an owner in another namespace.
     ReportNamespace { object: Identity, owner: Identity },
 }
 
@@ -67,7 +67,7 @@ impl Graph {
         dependents
     }
 
-    /// Takes in what a watch tells of an object that is there.
+    /// Takes in an object that a watch reports as existing.
     pub(super) fn apply(&mut self, identity: Identity, metadata: &ObjectMeta) -> Vec<Todo> {
         let mut todos = Vec::new();
         let uid = identity.uid.clone();
@@ -76,7 +76,7 @@ impl Graph {
             None => self.insert(identity, owners, &mut todos),
             Some(node) => {
                 if node.is_virtual {
-                    self.meet_virtual(identity, &mut todos);
+                    self.add_virtual(identity, &mut todos);
                 }
                 self.change_owners(&uid, owners, &mut todos);
             }
@@ -100,9 +100,9 @@ impl Graph {
         self.add_to_owners(&uid, &owners, todos);
     }
 
-    /// An owner that others have referred to is seen for the first time. Those who gave it other
-    /// names are looked at again.
-    fn meet_virtual(&mut self, identity: Identity, todos: &mut Vec<Todo>) {
+    /// An owner that others have referred to is seen for the first time. Dependents that refer to
+    /// it by other names are looked at again.
+    fn add_virtual(&mut self, identity: Identity, todos: &mut Vec<Todo>) {
         let dependents = self.dependents(&identity.uid);
         let Some(node) = self.nodes.get_mut(&identity.uid) else {
             return;
@@ -215,7 +215,7 @@ impl Graph {
         }
     }
 
-    /// Takes in that a watch told of the end of an object.
+    /// Takes in an object that a watch reports as deleted.
     pub(super) fn delete(&mut self, identity: &Identity) -> Vec<Todo> {
         let mut todos = Vec::new();
         if self.nodes.contains_key(&identity.uid) {
@@ -308,14 +308,14 @@ fn is_in_another_namespace(dependent: &Node, owner: &Identity) -> bool {
 
 /// Whether a dependent refers to an owner by its names, and whether by others. With several
 /// references it may do both.
-struct Agreement {
+struct ReferenceMatch {
     agrees: bool,
     differs: bool,
 }
 
-fn agreement(dependent: &Node, owner: &Identity) -> Agreement {
+fn agreement(dependent: &Node, owner: &Identity) -> ReferenceMatch {
     if is_in_another_namespace(dependent, owner) {
-        return Agreement {
+        return ReferenceMatch {
             agrees: false,
             differs: true,
         };
@@ -323,7 +323,7 @@ fn agreement(dependent: &Node, owner: &Identity) -> Agreement {
     let mut references = dependent.owners.iter().filter(|o| o.uid == owner.uid);
     let agrees = references.clone().any(|o| owner.is_named_by(o));
     let differs = references.any(|o| !owner.is_named_by(o));
-    Agreement { agrees, differs }
+    ReferenceMatch { agrees, differs }
 }
 
 /// Another identity that dependents know the owner by: the next after the one known to be absent,

@@ -18,7 +18,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// An object that a watch told of.
+    /// An object that a watch reported.
     pub(super) fn of(api_version: &str, kind: &str, metadata: &ObjectMeta) -> Identity {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         Identity {

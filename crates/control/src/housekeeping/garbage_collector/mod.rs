@@ -1,17 +1,17 @@
 //! The garbage collector: objects go when all their owners are gone.
 //!
-//! Watches tell of the metadata of every object of every kind that can be deleted, and a graph of
+//! Watches report the metadata of every object of every kind that can be deleted, and a graph of
 //! owners and dependents is kept of it. The graph only says what to look at; before anything is
-//! deleted the server is asked, about the object and about each of its owners. Three ways of
+//! deleted, the object and each of its owners are read from the server. Three ways of
 //! deleting an owner:
-//! - *background*: the owner goes at once, its dependents when the watch tells of it,
+//! - *background*: the owner goes at once, its dependents when the watch reports it,
 //! - *foreground*: the owner waits for those dependents that block it,
 //! - *orphan*: its dependents lose their reference and stay.
 //!
 //! Matches v1.36 pkg/controller/garbagecollector.
 //!
 //! Reading order: `identity`, `absent` (owners known to be gone), `graph` (what follows from what
-//! the watches tell), `decision` (what to do with an object), `server` (asking and writing),
+//! the watches report), `decision` (what to do with an object), `server` (reading and writing),
 //! `collector` (the loop).
 
 mod absent;

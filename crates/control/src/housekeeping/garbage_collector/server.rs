@@ -16,18 +16,18 @@ use super::identity::Identity;
 /// How often the finalizer of an object that others write is tried to be removed.
 const CONFLICTS: usize = 5;
 
-/// Why an object cannot be asked about or written.
+/// Why an object cannot be read or written.
 #[derive(Debug, Error)]
 pub(super) enum Error {
-    #[error("{0}: kind not known to the server")]
+    #[error("{0}: the server does not have this kind")]
     UnknownKind(Identity),
     /// A reference that can never be right; trying again does not help.
-    #[error("{0}: an object of the cluster cannot have an owner in a namespace")]
+    #[error("{0}: a cluster-scoped object cannot have a namespaced owner")]
     NamespacedOwner(Identity),
-    /// Should the watch never tell, because the object came and went between two watches, asking
-    /// again finds out.
-    #[error("{0}: exists, but no watch has told of it yet")]
-    NotToldOf(Identity),
+    /// The watch may never report it, because the object came and went between two watches; reading
+    /// it again finds out.
+    #[error("{0}: exists, but no watch has reported it yet")]
+    NotReported(Identity),
     #[error("{0}: {1}")]
     Api(Box<Identity>, kube::Error),
 }
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// The object of that name, whatever its uid; nothing if there is none.
+    /// The object of that name, with any uid; nothing if there is none.
     pub(super) async fn get(&self, object: &Identity) -> Result<Option<ObjectMeta>, Error> {
         let found = self.api(object)?.get_opt(&object.name).await;
         let found = found.map_err(|error| api_error(object, error))?;

@@ -61,7 +61,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_background_the_owner_goes_first() {
+async fn background_deletion_deletes_owner_first() {
     let cluster = Cluster::new();
     family(&cluster);
     let other = cluster.put(object("apps/v1", "ReplicaSet", "other", json!([])));
@@ -87,7 +87,7 @@ async fn in_the_background_the_owner_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_foreground_the_owner_waits_for_those_that_block_it() {
+async fn foreground_deletion_waits_for_blocking_dependents() {
     let cluster = Cluster::new();
     family(&cluster);
     cluster.change("pods", &key("p"), |pod| {
@@ -131,7 +131,7 @@ async fn a_dependent_that_does_not_block_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphans_stay_and_forget_their_owner() {
+async fn orphans_stay_and_lose_owner_reference() {
     let cluster = Cluster::new();
     family(&cluster);
     let stop = start(&cluster);
@@ -172,7 +172,7 @@ async fn one_of_two_owners_is_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_never_was_or_is_another_now_counts_as_gone() {
+async fn missing_or_replaced_owner_counts_as_gone() {
     let cluster = Cluster::new();
     let owner = cluster.put(object("apps/v1", "ReplicaSet", "rs", json!([])));
     let mut stale = reference(&owner, false);
@@ -200,7 +200,7 @@ async fn an_owner_that_never_was_or_is_another_now_counts_as_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_in_another_namespace_is_none_and_people_are_told() {
+async fn owner_in_another_namespace_is_ignored_with_event() {
     let cluster = Cluster::new();
     let mut elsewhere = object("apps/v1", "ReplicaSet", "rs", json!([]));
     elsewhere["metadata"]["namespace"] = "elsewhere".into();
@@ -223,7 +223,7 @@ async fn an_owner_in_another_namespace_is_none_and_people_are_told() {
         .eventually("the dependent is gone", |c| is_gone(c, "secrets", "s"))
         .await;
     cluster
-        .eventually("people are told", |c| {
+        .eventually("an event is recorded", |c| {
             c.list("events").iter().any(|event| {
                 event["reason"] == "OwnerRefInvalidNamespace"
                     && event["message"].as_str().is_some_and(|m| {

@@ -1,4 +1,4 @@
-//! What a namespace that is being deleted tells of the progress.
+//! The conditions that show the progress of deleting a namespace.
 //!
 //! Matches v1.36 pkg/controller/namespace/deletion/status_condition_utils.go.
 
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{NamespaceCondition, NamespaceStatus};
 use plimsoll_core::object::timestamp::Timestamp;
 
-/// What is left of the content of a namespace, and what went wrong with it.
+/// The remaining content of a namespace, and the errors while deleting it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// Why not all kinds are known.
     pub(super) discovery_failure: Option<String>,
-    /// What could not be deleted.
+    /// Errors of deletions.
     pub(super) failures: Vec<String>,
-    /// How many objects are left, by `plural.group`; `None` as long as that is not worth telling.
+    /// How many objects are left, by `plural.group`; `None` as long as that is not reported.
     pub(super) remaining: Option<BTreeMap<String, usize>>,
     /// How many objects are held back by a finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
 }
 
 /// A condition apart from its time.
-struct Stated {
+struct DesiredCondition {
     kind: &'static str,
     is_true: bool,
     reason: &'static str,
@@ -29,7 +29,7 @@ struct Stated {
 }
 
 impl Progress {
-    fn conditions(&self) -> [Stated; 5] {
+    fn conditions(&self) -> [DesiredCondition; 5] {
         let mut failures = self.failures.clone();
         failures.sort();
         let failed = (!failures.is_empty()).then(|| {
@@ -56,7 +56,7 @@ impl Progress {
             format!("Some content in the namespace has finalizers remaining: {held}")
         });
         [
-            stated(
+            desired_condition(
                 "NamespaceDeletionDiscoveryFailure",
                 self.discovery_failure.clone(),
                 "DiscoveryFailed",
@@ -65,7 +65,7 @@ impl Progress {
                     "All resources successfully discovered",
                 ),
             ),
-            stated(
+            desired_condition(
                 "NamespaceDeletionGroupVersionParsingFailure",
                 None,
                 "GroupVersionParsingFailed",
@@ -74,7 +74,7 @@ impl Progress {
                     "All legacy kube types successfully parsed",
                 ),
             ),
-            stated(
+            desired_condition(
                 "NamespaceDeletionContentFailure",
                 failed,
                 "ContentDeletionFailed",
@@ -83,13 +83,13 @@ impl Progress {
                     "All content successfully deleted, may be waiting on finalization",
                 ),
             ),
-            stated(
+            desired_condition(
                 "NamespaceContentRemaining",
                 remaining,
                 "SomeResourcesRemain",
                 ("ContentRemoved", "All content successfully removed"),
             ),
-            stated(
+            desired_condition(
                 "NamespaceFinalizersRemaining",
                 finalizers,
                 "SomeFinalizersRemain",
@@ -102,15 +102,20 @@ impl Progress {
     }
 
     /// Brings the conditions up to date; answers whether any changed.
-    pub(super) fn tell(&self, status: &mut NamespaceStatus, now: Timestamp) -> bool {
+    pub(super) fn write_conditions(&self, status: &mut NamespaceStatus, now: Timestamp) -> bool {
         let mut is_changed = false;
         let known = status.conditions.get_or_insert_default();
-        for stated in self.conditions() {
+        for desired_condition in self.conditions() {
             let condition = NamespaceCondition {
-                type_: stated.kind.to_owned(),
-                status: if stated.is_true { "True" } else { "False" }.to_owned(),
-                reason: Some(stated.reason.to_owned()),
-                message: Some(stated.message),
+                type_: desired_condition.kind.to_owned(),
+                status: if desired_condition.is_true {
+                    "True"
+                } else {
+                    "False"
+                }
+                .to_owned(),
+                reason: Some(desired_condition.reason.to_owned()),
+                message: Some(desired_condition.message),
                 last_transition_time: Some(now.to_api_seconds()),
             };
             let Some(old) = known.iter_mut().find(|c| c.type_ == condition.type_) else {
@@ -135,20 +140,20 @@ impl Progress {
     }
 }
 
-fn stated(
+fn desired_condition(
     kind: &'static str,
     failure: Option<String>,
     failed: &'static str,
     (fine, all_is_well): (&'static str, &'static str),
-) -> Stated {
+) -> DesiredCondition {
     match failure {
-        Some(message) => Stated {
+        Some(message) => DesiredCondition {
             kind,
             is_true: true,
             reason: failed,
             message,
         },
-        None => Stated {
+        None => DesiredCondition {
             kind,
             is_true: false,
             reason: fine,
@@ -168,7 +173,7 @@ mod tests {
     use super::*;
 
     fn told(progress: &Progress, status: &mut NamespaceStatus) -> Vec<(String, String, String)> {
-        progress.tell(status, Timestamp::from_secs(0));
+        progress.write_conditions(status, Timestamp::from_secs(0));
         let conditions = status.conditions.iter().flatten();
         let told = conditions.map(|c| {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_in_upstreams_words() {
+    fn progress_is_reported_with_upstreams_messages() {
         let progress = Progress {
             discovery_failure: None,
             failures: vec!["b".to_owned(), "a".to_owned()],
@@ -220,14 +225,14 @@ mod tests {
     fn only_what_changes_is_written_and_times_stay_with_the_status() {
         let mut status = NamespaceStatus::default();
         let fine = Progress::default();
-        assert!(fine.tell(&mut status, Timestamp::from_secs(0)));
-        assert!(!fine.tell(&mut status, Timestamp::from_secs(1)));
+        assert!(fine.write_conditions(&mut status, Timestamp::from_secs(0)));
+        assert!(!fine.write_conditions(&mut status, Timestamp::from_secs(1)));
         let failing = |text: &str| Progress {
             failures: vec![text.to_owned()],
             ..Progress::default()
         };
-        assert!(failing("x").tell(&mut status, Timestamp::from_secs(2)));
-        assert!(failing("y").tell(&mut status, Timestamp::from_secs(3)));
+        assert!(failing("x").write_conditions(&mut status, Timestamp::from_secs(2)));
+        assert!(failing("y").write_conditions(&mut status, Timestamp::from_secs(3)));
         let condition = &status.conditions.unwrap()[2];
         let since = condition
             .last_transition_time

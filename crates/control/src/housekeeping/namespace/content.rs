@@ -1,4 +1,4 @@
-//! What is deleted of a namespace, in which order, and how long that takes.
+//! Deletes the content of a namespace: in which order, and how long that takes.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ const FINALIZER_ESTIMATE_SECS: u64 = 15;
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) progress: Progress,
-    /// What went wrong.
+    /// The errors.
     pub(super) errors: Vec<String>,
     /// When the rest should be gone; zero if there is no rest.
     pub(super) estimate_secs: u64,
 }
 
-/// What is left of one kind.
+/// The remaining objects of one kind.
 #[derive(Debug, Default)]
-struct Left {
+struct Remaining {
     estimate_secs: u64,
     count: usize,
     finalizers: BTreeMap<String, usize>,
@@ -38,7 +38,7 @@ struct Left {
 }
 
 impl Outcome {
-    fn add(&mut self, kind: &Kind, left: Left) {
+    fn add(&mut self, kind: &Kind, left: Remaining) {
         self.estimate_secs = self.estimate_secs.max(left.estimate_secs);
         if left.count > 0 {
             let resource = &kind.resource;
@@ -57,8 +57,8 @@ impl Outcome {
     }
 }
 
-/// Asks for everything in the namespace to be deleted. As long as there are pods, nothing else
-/// is: what they use must not go before them.
+/// Deletes everything in the namespace. As long as there are pods, nothing else is deleted: what
+/// they use must not go before them.
 pub(super) async fn delete_all(
     client: &Client,
     clock: &Clock,
@@ -84,7 +84,7 @@ pub(super) async fn delete_all(
         let estimate_secs = estimate_pods(client, name, elapsed_secs).await?;
         delete_kind(client, kind, name, estimate_secs, &mut outcome).await;
         if outcome.progress.remaining.take().is_some() {
-            // Not told yet, as upstream does not: the rest may be gone when the pods are.
+            // Not reported yet, as upstream does not: the rest may be gone when the pods are.
             outcome.progress.finalizers.clear();
             return Ok(outcome);
         }
@@ -157,7 +157,7 @@ async fn delete_and_count(
     api: &Api<Metadata>,
     kind: &Kind,
     estimate_secs: u64,
-) -> Result<Left, kube::Error> {
+) -> Result<Remaining, kube::Error> {
     // The objects need no protection from each other's deletion: all of them go.
     let background = DeleteParams::background();
     let all = ListParams::default();
@@ -172,15 +172,15 @@ async fn delete_and_count(
         }
     }
     if !kind.supports("list") {
-        return Ok(Left {
+        return Ok(Remaining {
             estimate_secs,
-            ..Left::default()
+            ..Remaining::default()
         });
     }
     let objects = api.list(&all).await?.items;
-    let mut left = Left {
+    let mut left = Remaining {
         count: objects.len(),
-        ..Left::default()
+        ..Remaining::default()
     };
     for object in objects {
         for finalizer in object.metadata.finalizers.into_iter().flatten() {

@@ -1,10 +1,10 @@
 //! The content of namespaces that are being deleted is deleted, pods first; then the namespace is
-//! let go.
+//! finalized.
 //!
 //! Matches v1.36 pkg/controller/namespace.
 //!
 //! Reading order: this file (the loop), `content` (what is deleted, in which order), `conditions`
-//! (what is told of the progress).
+//! (what is reported of the progress).
 
 mod conditions;
 mod content;
@@ -36,7 +36,7 @@ const CONFLICTS: usize = 10;
 /// The settings of the loop.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -71,7 +71,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     }
 }
 
-/// Deletes what is in a namespace, and lets it go when it is empty; answers when to look again.
+/// Deletes what is in a namespace, and finalizes it when it is empty; returns when to look again.
 async fn empty(client: &Client, clock: &Clock, name: &str) -> Result<Option<Duration>, Error> {
     let api: Api<Namespace> = Api::all(client.clone());
     let Some(namespace) = terminating(&api, name).await? else {
@@ -82,7 +82,7 @@ async fn empty(client: &Client, clock: &Clock, name: &str) -> Result<Option<Dura
         return Ok(None);
     }
     let outcome = content::delete_all(client, clock, &namespace).await?;
-    tell(&api, clock, namespace.clone(), &outcome.progress).await;
+    write_conditions(&api, clock, namespace.clone(), &outcome.progress).await;
     if !outcome.errors.is_empty() {
         return Err(Error::Content(outcome.errors));
     }
@@ -94,7 +94,7 @@ async fn empty(client: &Client, clock: &Clock, name: &str) -> Result<Option<Dura
     Ok(None)
 }
 
-/// The namespace as it is, if it is being deleted; it says so in its phase when this returns.
+/// The namespace as it is, if it is being deleted; its phase is `Terminating` when this returns.
 async fn terminating(api: &Api<Namespace>, name: &str) -> Result<Option<Namespace>, kube::Error> {
     for _ in 0..CONFLICTS {
         let Some(mut namespace) = api.get_opt(name).await? else {
@@ -117,20 +117,20 @@ async fn terminating(api: &Api<Namespace>, name: &str) -> Result<Option<Namespac
     api.get_opt(name).await
 }
 
-async fn tell(
+async fn write_conditions(
     api: &Api<Namespace>,
     clock: &Clock,
     mut namespace: Namespace,
     progress: &conditions::Progress,
 ) {
     let status = namespace.status.get_or_insert_default();
-    if !progress.tell(status, clock.now()) {
+    if !progress.write_conditions(status, clock.now()) {
         return;
     }
     let name = namespace.metadata.name.clone().unwrap_or_default();
     let params = PostParams::default();
     if let Err(error) = api.replace_status(&name, &params, &namespace).await {
-        tracing::warn!(namespace = name, %error, "conditions not written");
+        tracing::warn!(namespace = name, %error, "failed to update namespace conditions");
     }
 }
 

@@ -55,7 +55,7 @@ fn condition(cluster: &Cluster, kind: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_namespace_is_emptied_and_let_go() {
+async fn deleted_namespace_is_emptied_and_finalized() {
     let cluster = populated();
     let stop = start(&cluster);
     cluster.delete("namespaces", &Key::new("", "going"), "Background");
@@ -87,7 +87,7 @@ async fn pods_go_first_and_everything_else_waits_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_holds_a_namespace_up_is_told() {
+async fn remaining_content_is_reported() {
     let cluster = populated();
     let key = Key::new("going", "x");
     cluster.change("jobs", &key, |job| {
@@ -96,7 +96,7 @@ async fn what_holds_a_namespace_up_is_told() {
     let stop = start(&cluster);
     cluster.delete("namespaces", &Key::new("", "going"), "Background");
     cluster
-        .eventually("the finalizer is told of", |c| {
+        .eventually("the finalizer is reported", |c| {
             condition(c, "NamespaceFinalizersRemaining")["status"] == "True"
         })
         .await;

@@ -28,7 +28,7 @@ pub(super) enum Counted {
     },
 }
 
-/// What counts for the resource; nothing if quotas cannot limit it.
+/// The objects that count for the resource; nothing if quotas cannot limit it.
 pub(super) fn counted_for(name: &ResourceName) -> Option<Counted> {
     if is_charged_to_pods(name) {
         return Some(Counted::Pods);

@@ -1,4 +1,4 @@
-//! What namespaces use of their quotas is counted, and written to the quotas' status.
+//! Counts what namespaces use of their quotas, and writes it to the quotas' status.
 //!
 //! The API server charges what comes in to the status; this loop gives back what is gone, counts
 //! everything when a quota is new or changed, and once every five minutes in any case. Matches
@@ -31,7 +31,7 @@ use sources::Sources;
 
 /// How many quotas are counted at the same time.
 const WORKERS: usize = 5;
-/// How often the server is asked which kinds it has.
+/// How often the server's kinds are discovered.
 const DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
 
 /// The settings of the loop.
@@ -39,7 +39,7 @@ const DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
 pub struct Options {
     /// How often everything is counted even if nothing seems to have changed.
     pub resync_period: Duration,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -55,7 +55,7 @@ impl Default for Options {
 /// Why a quota could not be brought up to date.
 #[derive(Debug, Error)]
 enum Error {
-    #[error("malformed: {}", joined(.0))]
+    #[error("malformed quota: {}", joined(.0))]
     Malformed(Vec<Problem>),
     #[error(transparent)]
     Api(#[from] kube::Error),
@@ -85,7 +85,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
         quotas.synced().await;
         sources.synced().await;
         tokio::join!(
-            sources.discover_for_ever(DISCOVERY_PERIOD),
+            sources.run_discovery(DISCOVERY_PERIOD),
             resync(&quotas, &queue, options.resync_period),
             Arc::clone(&queue).work(WORKERS, {
                 let (quotas, sources) = (Arc::clone(&quotas), Arc::clone(&sources));

@@ -21,7 +21,7 @@ use super::counting::{Counted, counted_for};
 
 /// Changes are taken together for so long: a namespace that is filled or emptied is counted once
 /// in a while, not once per object.
-const GATHERING: Duration = Duration::from_secs(1);
+const BATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Caches of everything that quotas count, and the quotas to be counted when something changes.
 pub(super) struct Sources {
@@ -31,12 +31,12 @@ pub(super) struct Sources {
     pods: Arc<Informer<Pod>>,
     services: Arc<Informer<Service>>,
     claims: Arc<Informer<PersistentVolumeClaim>>,
-    others: Mutex<Others>,
+    others: Mutex<OtherKinds>,
     subscriptions: Mutex<Vec<Subscription>>,
 }
 
 #[derive(Default)]
-struct Others {
+struct OtherKinds {
     kinds: Kinds,
     caches: BTreeMap<(String, String), Cache>,
 }
@@ -105,17 +105,17 @@ impl Sources {
     /// Has the quotas of a namespace counted soon.
     fn recount(&self, namespace: &str) {
         for quota in self.quotas.in_namespace(namespace) {
-            self.queue.add_after(Key::of(&quota.metadata), GATHERING);
+            self.queue.add_after(Key::of(&quota.metadata), BATCH_PERIOD);
         }
     }
 
     /// Keeps asking which kinds there are. Caches of kinds that no quota names any more are let
     /// go.
-    pub(super) async fn discover_for_ever(&self, period: Duration) {
+    pub(super) async fn run_discovery(&self, period: Duration) {
         loop {
             match discover(self.informers.client()).await {
                 Ok(kinds) => self.set_kinds(kinds),
-                Err(error) => tracing::warn!(%error, "which kinds there are is not known"),
+                Err(error) => tracing::warn!(%error, "failed to discover kinds"),
             }
             tokio::time::sleep(period).await;
         }
@@ -146,7 +146,7 @@ impl Sources {
         }
     }
 
-    /// What a namespace uses of everything that the quota limits and that can be counted.
+    /// The usage of a namespace, of everything that the quota limits and that can be counted.
     pub(super) async fn usage(
         self: &Arc<Self>,
         namespace: &str,
@@ -254,7 +254,9 @@ fn sum(quota: &QuotaView, charges: impl Iterator<Item = ObjectCharge>) -> Resour
 }
 
 fn malformed(metadata: &ObjectMeta, problems: &[Problem]) {
-    tracing::warn!(object = %Key::of(metadata), ?problems, "not counted");
+    tracing::warn!(
+        object = %Key::of(metadata), ?problems, "failed to compute usage, object not counted"
+    );
 }
 
 /// Whether the change leaves alone the part of an object that its use depends on.

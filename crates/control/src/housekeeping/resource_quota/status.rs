@@ -1,4 +1,4 @@
-//! What is written to a quota.
+//! The status of a quota.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaStatus};
 use plimsoll_core::object::{parse_resource_list, render_resource_list};
@@ -7,7 +7,7 @@ use plimsoll_core::resources::ResourceList;
 
 /// The status that the quota should have; nothing if it has it.
 ///
-/// What was not counted this time keeps the use that the status tells of.
+/// Resources that were not counted this time keep the usage in the status.
 pub(super) fn changed(
     quota: &ResourceQuota,
     hard: &ResourceList,
@@ -33,7 +33,7 @@ pub(super) fn changed(
         return Ok(None);
     }
     Ok(Some(ResourceQuotaStatus {
-        // An empty list is still one: it tells that the quota was counted.
+        // An empty list is still one: it shows that the quota was counted.
         hard: Some(render_resource_list(hard).unwrap_or_default()),
         used: Some(render_resource_list(&used).unwrap_or_default()),
     }))

@@ -82,7 +82,7 @@ async fn everything_that_a_quota_limits_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_given_back() {
+async fn deleted_objects_are_no_longer_counted() {
     let cluster = Cluster::new();
     for name in ["a", "b", "c"] {
         cluster.put(pod(name, json!({"cpu": "1"})));

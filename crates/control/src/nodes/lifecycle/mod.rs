@@ -48,7 +48,7 @@ pub struct Options {
     pub rates: Rates,
     /// How often all nodes are looked at.
     pub monitor_period: Duration,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -122,19 +122,19 @@ impl Controller {
                 let controller = Arc::clone(&pod_worker);
                 async move { controller.check_bound_pod(&key).await.map(|()| None) }
             }),
-            self.monitor_for_ever(),
-            self.taint_for_ever(),
+            self.run_monitor(),
+            self.run_tainting(),
         );
     }
 
-    async fn monitor_for_ever(&self) {
+    async fn run_monitor(&self) {
         loop {
             self.monitor().await;
             tokio::time::sleep(self.options.monitor_period).await;
         }
     }
 
-    async fn taint_for_ever(&self) {
+    async fn run_tainting(&self) {
         loop {
             self.taint_queued().await;
             tokio::time::sleep(TAINTING_PERIOD).await;
@@ -146,7 +146,7 @@ impl Controller {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, name: &str, uid: Option<String>, reason: &'static str, note: String) {
+    fn record_event(&self, name: &str, uid: Option<String>, reason: &'static str, note: String) {
         self.recorder.record(Occurrence {
             regarding: ObjectReference {
                 api_version: Some("v1".to_owned()),

@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use plimsoll_core::lifecycle::node_health::{Signs, Verdict, judge, silence};
+use plimsoll_core::lifecycle::node_health::{Heartbeats, Verdict, evaluate, mark_unknown};
 use plimsoll_core::lifecycle::node_taints::no_execute_change;
 use plimsoll_core::lifecycle::zone::ZoneHealth;
 use plimsoll_core::object::node::ConditionStatus;
@@ -31,16 +31,16 @@ impl Controller {
     /// Looks at every node once, and then at the zones.
     pub(super) async fn monitor(&self) {
         let nodes = self.nodes.list();
-        let arrivals = self.record().meet(&nodes);
-        for node in &arrivals.added {
+        let node_changes = self.record().compare_nodes(&nodes);
+        for node in &node_changes.added {
             let name = name_of(node);
             let note = format!("Node {name} event: Registered Node {name} in Controller");
-            self.tell(name, node.metadata.uid.clone(), "RegisteredNode", note);
+            self.record_event(name, node.metadata.uid.clone(), "RegisteredNode", note);
             self.mark_reachable(node).await;
         }
-        for (name, uid) in arrivals.deleted {
+        for (name, uid) in node_changes.deleted {
             let note = format!("Node {name} event: Removing Node {name} from Controller");
-            self.tell(&name, uid, "RemovingNode", note);
+            self.record_event(&name, uid, "RemovingNode", note);
         }
         let checks = nodes.iter().map(|node| self.check(node).boxed());
         let checks: Vec<BoxFuture<'_, Option<(String, bool)>>> = checks.collect();
@@ -53,7 +53,7 @@ impl Controller {
         let now = self.options.clock.steady();
         let are_all_gone = self.record().step_zones(&zones, now);
         if are_all_gone {
-            tracing::warn!("no node is ready; no pods are evicted until one is");
+            tracing::warn!("all nodes are not ready, suspending evictions");
             for node in &nodes {
                 self.mark_reachable(node).await;
             }
@@ -62,15 +62,15 @@ impl Controller {
 
     /// Looks at a node; answers its zone and whether it is ready, if it counts.
     async fn check(&self, node: &Arc<Node>) -> Option<(String, bool)> {
-        let (node, verdict) = match self.judge(node).await {
+        let (node, verdict) = match self.evaluate(node).await {
             Ok(judged) => judged,
             Err(error) => {
-                tracing::warn!(node = name_of(node), %error, "health not written, pods stay");
+                tracing::warn!(node = name_of(node), %error, "failed to update node health");
                 return None;
             }
         };
         if let Some(current) = verdict.current {
-            self.give_up_or_not(&node, current).await;
+            self.update_no_execute_taint(&node, current).await;
             self.follow_readiness(&node, &verdict, current).await;
         }
         let labels = node.metadata.labels.as_ref();
@@ -79,22 +79,22 @@ impl Controller {
         (!is_excluded).then(|| (zone_of(&node), is_ready))
     }
 
-    /// Judges a node and writes the verdict, if there is something to write.
-    async fn judge(&self, node: &Arc<Node>) -> Result<(Arc<Node>, Verdict), kube::Error> {
+    /// Evaluates the health of a node and writes its status if that changed.
+    async fn evaluate(&self, node: &Arc<Node>) -> Result<(Arc<Node>, Verdict), kube::Error> {
         let mut node = Arc::clone(node);
         let mut attempt = 1;
         loop {
             let lease = self.leases.get(&Key::new(LEASES, name_of(&node)));
-            let signs = Signs::from_api(&node, lease.as_deref());
-            // How long a node is silent is no question of what the clock is set to.
+            let heartbeats = Heartbeats::from_api(&node, lease.as_deref());
+            // How long a node is silent does not depend on what the clock is set to.
             let clock = &self.options.clock;
             let now = clock.steady();
-            let measured = Signs {
-                created: clock.steady_of(signs.created),
-                ..signs.clone()
+            let measured = Heartbeats {
+                created: clock.steady_of(heartbeats.created),
+                ..heartbeats.clone()
             };
             let known = self.record().health(name_of(&node)).cloned();
-            let mut verdict = judge(self.options.grace, known.as_ref(), &measured, now);
+            let mut verdict = evaluate(self.options.grace, known.as_ref(), &measured, now);
             let written = match verdict.is_silent {
                 true => self.write_silence(&node).await,
                 false => Ok(false),
@@ -102,7 +102,7 @@ impl Controller {
             match written {
                 Ok(is_changed) => {
                     if is_changed {
-                        verdict.health.note_silenced(&signs, now);
+                        verdict.health.record_marked_unknown(&heartbeats, now);
                     }
                     let health = verdict.health.clone();
                     self.record().set_health(name_of(&node), health);
@@ -123,7 +123,7 @@ impl Controller {
     async fn write_silence(&self, node: &Node) -> Result<bool, kube::Error> {
         let mut status = node.status.clone().unwrap_or_default();
         let created = node.metadata.creation_timestamp.as_ref();
-        if !silence(&mut status, created, self.options.clock.now()) {
+        if !mark_unknown(&mut status, created, self.options.clock.now()) {
             return Ok(false);
         }
         let api: Api<Node> = Api::all(self.client.clone());
@@ -136,9 +136,9 @@ impl Controller {
         patched.map(|_| true)
     }
 
-    /// Queues the node for its `NoExecute` taint, or takes it off a node that is ready. From one
-    /// such taint to the other is no question of rates.
-    async fn give_up_or_not(&self, node: &Node, current: ConditionStatus) {
+    /// Queues the node for its `NoExecute` taint, or removes the taint from a node that is ready.
+    /// Replacing one such taint by the other is not rate limited.
+    async fn update_no_execute_taint(&self, node: &Node, current: ConditionStatus) {
         if current == ConditionStatus::True {
             self.mark_reachable(node).await;
             return;
@@ -163,7 +163,7 @@ impl Controller {
         let is_unmarked = self.record().unmarked.contains(name);
         if has_left {
             let note = format!("Node {name} status is now: NodeNotReady");
-            self.tell(name, node.metadata.uid.clone(), "NodeNotReady", note);
+            self.record_event(name, node.metadata.uid.clone(), "NodeNotReady", note);
         }
         let mut is_marked = true;
         if has_left || (is_unmarked && !was_ready) {

@@ -53,7 +53,9 @@ impl Controller {
         let mut are_all_marked = true;
         for pod in pods {
             if let Err(error) = self.mark_not_ready(pod).await {
-                tracing::warn!(pod = %Key::of(&pod.metadata), %error, "not marked as unready");
+                tracing::warn!(
+                    pod = %Key::of(&pod.metadata), %error, "failed to mark pod not ready"
+                );
                 are_all_marked = false;
             }
         }

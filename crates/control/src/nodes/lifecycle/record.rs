@@ -1,4 +1,4 @@
-//! What the loop remembers from pass to pass.
+//! The state that the loop keeps from pass to pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct Record {
 
 /// Nodes that came and went since the last pass.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct NodeChanges {
     pub(super) added: Vec<Arc<Node>>,
     /// Names and uids.
     pub(super) deleted: Vec<(String, Option<String>)>,
@@ -46,8 +46,8 @@ impl Record {
 
     /// Compares the nodes with those of the last pass. Every zone there is gets a queue; what was
     /// remembered of nodes that are gone is forgotten.
-    pub(super) fn meet(&mut self, nodes: &[Arc<Node>]) -> Arrivals {
-        let mut arrivals = Arrivals::default();
+    pub(super) fn compare_nodes(&mut self, nodes: &[Arc<Node>]) -> NodeChanges {
+        let mut node_changes = NodeChanges::default();
         let mut names = BTreeSet::new();
         for node in nodes {
             names.insert(name_of(node));
@@ -59,17 +59,17 @@ impl Record {
             if !self.known.contains_key(name_of(node)) {
                 let uid = node.metadata.uid.clone();
                 self.known.insert(name_of(node).to_owned(), uid);
-                arrivals.added.push(Arc::clone(node));
+                node_changes.added.push(Arc::clone(node));
             }
         }
         self.known.retain(|name, uid| {
             let is_there = names.contains(name.as_str());
             if !is_there {
-                arrivals.deleted.push((name.clone(), uid.take()));
+                node_changes.deleted.push((name.clone(), uid.take()));
             }
             is_there
         });
-        for (name, _) in &arrivals.deleted {
+        for (name, _) in &node_changes.deleted {
             self.health.remove(name);
             self.unmarked.remove(name);
             let name = NodeName::from(name.as_str());
@@ -77,7 +77,7 @@ impl Record {
                 queue.remove(&name);
             }
         }
-        arrivals
+        node_changes
     }
 
     pub(super) fn health(&self, node: &str) -> Option<&Health> {
@@ -88,8 +88,8 @@ impl Record {
         self.health.insert(node.to_owned(), health);
     }
 
-    /// Queues a node for its `NoExecute` taint. One that still lacks it queues up anew in every
-    /// pass, behind those that came later, as it does upstream.
+    /// Queues a node for its `NoExecute` taint. One that still lacks it is queued again in every
+    /// pass, behind those that came later, as it is upstream.
     pub(super) fn queue(&mut self, node: &Node, is_tainted: bool, now: Timestamp) {
         let name = NodeName::from(name_of(node));
         if let Some(queue) = self.queues.get_mut(&zone_of(node)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use plimsoll_core::lifecycle::node_health::Signs;
+use plimsoll_core::lifecycle::node_health::Heartbeats;
 use plimsoll_core::lifecycle::node_labels::missing_labels;
 use plimsoll_core::lifecycle::node_taints::{TaintChange, no_execute_change, no_schedule_change};
 use plimsoll_core::object::identity::NodeName;
@@ -16,8 +16,8 @@ use plimsoll_client::informer::Key;
 
 use super::{Controller, name_of};
 
-/// How long a node that tells nothing waits in the queue.
-const UNTOLD_PAUSE: Duration = Duration::from_millis(50);
+/// How long a node that sends no heartbeat waits in the queue.
+const DEFAULT_PAUSE: Duration = Duration::from_millis(50);
 /// How often a taint is tried to be written when others write the node, too.
 const CONFLICTS: usize = 10;
 
@@ -69,8 +69,8 @@ impl Controller {
     /// try again.
     async fn taint(&self, name: &NodeName) -> Option<Duration> {
         let node = self.nodes.get(&Key::new("", name.as_str()))?;
-        let Some(ready) = Signs::from_api(&node, None).ready else {
-            return Some(UNTOLD_PAUSE);
+        let Some(ready) = Heartbeats::from_api(&node, None).ready else {
+            return Some(DEFAULT_PAUSE);
         };
         if ready.status == ConditionStatus::True {
             return None;
@@ -84,7 +84,7 @@ impl Controller {
     pub(super) async fn change_taints(&self, node: &Node, change: &TaintChange) -> bool {
         let written = self.write_taints(node, change).await;
         if let Err(error) = &written {
-            tracing::warn!(node = name_of(node), %error, "taints not written");
+            tracing::warn!(node = name_of(node), %error, "failed to update node taints");
         }
         written.is_ok()
     }

@@ -97,7 +97,7 @@ fn condition(cluster: &Cluster, plural: &str, key: &Key, kind: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_falls_silent_is_marked_and_one_that_comes_back_is_not() {
+async fn node_without_heartbeat_is_tainted_until_it_returns() {
     let cluster = Cluster::new();
     cluster.put(node("a", "z"));
     cluster.put(node("b", "z"));
@@ -112,7 +112,7 @@ async fn a_node_that_falls_silent_is_marked_and_one_that_comes_back_is_not() {
     );
     drop(dying);
     let silent = clock.now();
-    // Up to ten seconds before, it was heard of; it may take five to be noticed, twice.
+    // Its last heartbeat may be ten seconds old; it may take five to be noticed, twice.
     tokio::time::sleep(Duration::from_secs(39)).await;
     assert!(!has_taint(&cluster, "a", NODE_UNREACHABLE, "NoSchedule"));
     cluster
@@ -166,7 +166,7 @@ async fn a_node_that_falls_silent_is_marked_and_one_that_comes_back_is_not() {
         })
         .await;
     cluster
-        .eventually("people are told", |c| {
+        .eventually("an event is recorded", |c| {
             let events = c.list("events");
             let has = |reason: &str| events.iter().any(|e| e["reason"] == reason);
             has("RegisteredNode") && has("NodeNotReady")
@@ -211,7 +211,7 @@ async fn conditions_cordons_and_labels_are_followed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_every_node_is_silent_none_is_given_up() {
+async fn no_node_is_evicted_if_all_lack_heartbeats() {
     let cluster = Cluster::new();
     cluster.put(node("a", "y"));
     cluster.put(node("b", "z"));
@@ -229,7 +229,7 @@ async fn when_every_node_is_silent_none_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_that_is_partly_gone_is_left_alone_and_others_are_not() {
+async fn partially_disrupted_zone_is_not_evicted() {
     let cluster = Cluster::new();
     let _alive: Vec<_> = ["a0", "a1", "b0", "b1"]
         .map(|name| keep_alive(&cluster, name))

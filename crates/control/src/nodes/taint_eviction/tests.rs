@@ -48,7 +48,7 @@ fn is_deleted(cluster: &Cluster, name: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_leave_at_once_in_time_or_never() {
+async fn pods_are_evicted_at_once_after_toleration_or_never() {
     let cluster = Cluster::new();
     cluster.put(node(json!([])));
     cluster.put(pod("at-once", json!([])));
@@ -97,7 +97,7 @@ async fn pods_leave_at_once_in_time_or_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taint_that_goes_takes_the_timers_with_it() {
+async fn removed_taint_cancels_timers() {
     let cluster = Cluster::new();
     cluster.put(node(json!([{"key": "gone", "effect": "NoExecute"}])));
     cluster.put(pod("a", tolerated_for(json!(60))));
@@ -109,7 +109,7 @@ async fn a_taint_that_goes_takes_the_timers_with_it() {
     tokio::time::sleep(Duration::from_secs(1000)).await;
     assert!(!is_deleted(&cluster, "a"));
     cluster
-        .eventually("people are told", |c| {
+        .eventually("an event is recorded", |c| {
             let mut events = c.list("events").into_iter();
             events.any(|e| e["message"] == "Cancelling deletion of Pod default/a")
         })
@@ -118,7 +118,7 @@ async fn a_taint_that_goes_takes_the_timers_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_bound_to_a_tainted_node_leaves_too() {
+async fn pod_bound_to_tainted_node_is_evicted() {
     let cluster = Cluster::new();
     cluster.put(node(json!([{"key": "gone", "effect": "NoExecute"}])));
     let mut unbound = pod("a", json!([]));

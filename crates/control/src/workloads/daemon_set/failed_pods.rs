@@ -26,8 +26,9 @@ struct Wait {
 }
 
 impl FailedPods {
-    /// Asks for a failed pod to be replaced: nothing if it may be, else the time to wait. The wait
-    /// doubles each time; after twice the longest wait without a failure it begins anew.
+    /// Whether a failed pod may be replaced: nothing if it may be, else the time to wait. The wait
+    /// doubles each time; after twice the longest wait without a failure it starts from the
+    /// beginning.
     pub fn ask(&mut self, key: &str, now: Timestamp) -> Option<Duration> {
         let known = self.waits.get(key).copied();
         if let Some(wait) = known
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_and_begin_anew_after_a_quiet_time() {
+    fn back_off_doubles_and_resets_after_a_quiet_time() {
         let mut failed = FailedPods::default();
         let at = Timestamp::from_secs;
         assert_eq!(failed.ask("a", at(0)), None);

@@ -16,7 +16,7 @@ use super::KIND;
 /// The label that names the revision of a pod.
 pub const REVISION_HASH: &str = "controller-revision-hash";
 
-/// What is to be done about the revisions before anything else.
+/// The work on the revisions that comes before anything else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistoryPlan {
     /// The revision with the set's template; `None` if it is to be made, see [`snapshot`].

@@ -16,12 +16,12 @@ use super::history::REVISION_HASH;
 use super::placement::{Placement, sort_by_age};
 use super::rolling::{Work, max_surge};
 
-/// What there is to do, to tell and to wait for.
+/// What there is to do, to report and to wait for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Managed {
     /// Pods to make and to delete.
     pub work: Work,
-    /// What to tell.
+    /// The events to record.
     pub notes: Vec<Note>,
     /// When a failed pod may be replaced that must not be yet.
     pub again_after: Option<Duration>,
@@ -37,7 +37,7 @@ pub fn manage(
     now: Timestamp,
 ) -> Managed {
     let fitness = Fitness::of(set);
-    let mut look = Look {
+    let mut planner = Planner {
         set,
         hash,
         failed,
@@ -47,9 +47,9 @@ pub fn manage(
     };
     for node in nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        look.at_node(name, fitness.on(node), placed.get(name).map(Vec::as_slice));
+        planner.at_node(name, fitness.on(node), placed.get(name).map(Vec::as_slice));
     }
-    // A pod that waits for a node which is gone is never bound, so nobody else ends it.
+    // A pod that waits for a node which is gone is never bound, so no node ends it.
     let names = nodes
         .iter()
         .filter_map(|node| node.metadata.name.as_deref());
@@ -59,16 +59,17 @@ pub fn manage(
             let unbound = pods
                 .iter()
                 .filter(|pod| pod_state::node_name(pod).is_empty());
-            look.found
+            planner
+                .found
                 .work
                 .delete
                 .extend(unbound.map(|pod| pod_state::name(pod).to_owned()));
         }
     }
-    look.found
+    planner.found
 }
 
-struct Look<'a> {
+struct Planner<'a> {
     set: &'a DaemonSet,
     hash: &'a str,
     failed: &'a mut FailedPods,
@@ -77,7 +78,7 @@ struct Look<'a> {
     found: Managed,
 }
 
-impl Look<'_> {
+impl Planner<'_> {
     fn at_node(&mut self, node: &str, fit: Fit, pods: Option<&[&Pod]>) {
         match (fit, pods) {
             (Fit::Run, None) => self.found.work.create.push(node.to_owned()),

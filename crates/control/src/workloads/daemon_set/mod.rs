@@ -24,7 +24,7 @@ pub use history::{
     HistoryPlan, REVISION_HASH, cleanup, plan_history, revision_data, same_data, snapshot,
 };
 pub use manage::{Managed, manage};
-pub use placement::{Leaving, Placement, placement, target_node};
+pub use placement::{Placement, TerminatedPods, placement, target_node};
 pub use rolling::{Work, roll};
 pub use run::{SyncError, run};
 pub use status::{compute_status, is_status_current};

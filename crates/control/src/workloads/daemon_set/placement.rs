@@ -11,7 +11,7 @@ pub type Placement<'a> = BTreeMap<&'a str, Vec<&'a Pod>>;
 
 /// Whether pods that have ended and are being deleted are still looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
+pub enum TerminatedPods {
     /// They matter: their revisions are still in use.
     Included,
     /// They do not; only their finalizers hold them.
@@ -19,11 +19,11 @@ pub enum Leaving {
 }
 
 /// Sorts the pods by node. Pods of no node are left out.
-pub fn placement<'a>(pods: &[&'a Pod], leaving: Leaving) -> Placement<'a> {
+pub fn placement<'a>(pods: &[&'a Pod], leaving: TerminatedPods) -> Placement<'a> {
     let mut placed = Placement::new();
     for pod in pods {
         let has_left = pod_state::is_terminal(pod) && pod.metadata.deletion_timestamp.is_some();
-        if has_left && leaving == Leaving::Left {
+        if has_left && leaving == TerminatedPods::Left {
             continue;
         }
         if let Some(node) = target_node(pod) {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unbound_pod_belongs_where_its_affinity_points() {
+    fn unbound_pod_belongs_to_node_of_its_affinity() {
         assert_eq!(
             target_node(&pod(json!({"spec": {"containers": [], "nodeName": "a"}}))),
             Some("a")
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_ended_and_leave_are_not_placed() {
+    fn finished_terminating_pods_are_not_placed() {
         let left = pod(json!({
             "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"containers": [], "nodeName": "a"}, "status": {"phase": "Failed"},
         }));
-        assert!(placement(&[&left], Leaving::Left).is_empty());
-        assert_eq!(placement(&[&left], Leaving::Included)["a"].len(), 1);
+        assert!(placement(&[&left], TerminatedPods::Left).is_empty());
+        assert_eq!(placement(&[&left], TerminatedPods::Included)["a"].len(), 1);
     }
 }

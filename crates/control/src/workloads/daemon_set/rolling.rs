@@ -136,8 +136,8 @@ impl<'a> Rolling<'a> {
         pod_state::is_available(pod, min_ready, self.now)
     }
 
-    /// Without surge: deletes old pods, first those nobody misses, then as many others as may be
-    /// missing. `manage` makes the new ones.
+    /// Without surge: deletes old pods, first the unavailable ones, then as many others as may be
+    /// unavailable. `manage` creates the new ones.
     fn replace(&self, max_unavailable: usize) -> Work {
         let mut unavailable = 0;
         let mut replaceable = Vec::new();

@@ -28,7 +28,7 @@ use plimsoll_client::events::{Recorder, reference};
 use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::{
-    BURST_REPLICAS, FailedPods, Fit, Fitness, KIND, Leaving, REVISION_HASH, Work, cleanup,
+    BURST_REPLICAS, FailedPods, Fit, Fitness, KIND, REVISION_HASH, TerminatedPods, Work, cleanup,
     compute_status, is_status_current, manage, placement, plan_history, roll, same_data, snapshot,
 };
 
@@ -41,15 +41,15 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("{what} not written: {}", message_of(.source))]
+    #[error("cannot write {what}: {}", message_of(.source))]
     Write {
-        /// What was to be written.
+        /// The object that was to be written.
         what: &'static str,
         /// Why.
         source: kube::Error,
     },
     /// The name of a revision is taken by one with another template.
-    #[error("revision {0} has another template")]
+    #[error("hash collision: revision {0} exists with another template")]
     Collision(String),
 }
 
@@ -172,7 +172,7 @@ impl Controller {
             let message =
                 "This daemon set is selecting all pods. A non-empty selector is required.";
             self.writer
-                .tell(&reference(&*set), Note::warning("SelectingAll", message));
+                .record_event(&reference(&*set), Note::warning("SelectingAll", message));
             return Ok(None);
         }
         if set.metadata.deletion_timestamp.is_some() {
@@ -212,7 +212,7 @@ impl Controller {
         let nodes = self.nodes.list();
         let nodes = as_refs(&nodes);
         let pods = as_refs(pods);
-        let placed = placement(&pods, Leaving::Left);
+        let placed = placement(&pods, TerminatedPods::Left);
         let is_due = self.expectations.are_met(key);
         let mut again_after = None;
         let mut result = Ok(());
@@ -227,7 +227,7 @@ impl Controller {
                 manage(set, &nodes, &placed, hash, &mut failed, now)
             };
             for note in managed.notes {
-                self.writer.tell(&reference(set), note);
+                self.writer.record_event(&reference(set), note);
             }
             again_after = managed.again_after;
             result = self.carry_out(key, set, managed.work, hash).await;
@@ -359,7 +359,7 @@ impl Controller {
         if data.is_some_and(|(found, wanted)| same_data(&found.0, &wanted.0)) {
             return Ok(found);
         }
-        tracing::debug!(%error, "hash collision");
+        tracing::debug!(%error, "hash collision, bumping collisionCount");
         let sets = self.writer.api::<DaemonSet>(namespace);
         let set_name = set.metadata.name.as_deref().unwrap_or_default();
         let mut current = sets.get(set_name).await.map_err(failed("daemon set"))?;

@@ -1,4 +1,4 @@
-//! What a daemon set reports.
+//! The status of a daemon set.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::Node;
@@ -59,7 +59,7 @@ pub fn compute_status(
     status
 }
 
-/// Whether the stored status says all that the computed one does, so that no write is needed.
+/// Whether the stored status contains everything in the computed one, so that no write is needed.
 pub fn is_status_current(stored: Option<&DaemonSetStatus>, computed: &DaemonSetStatus) -> bool {
     let mut stored = stored.cloned().unwrap_or_default();
     for number in [

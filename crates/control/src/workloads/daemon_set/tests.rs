@@ -42,7 +42,7 @@ fn pod(name: &str, node: &str, hash: &str, phase: &str, is_ready: bool) -> Pod {
 
 fn managed(set: &DaemonSet, nodes: &[Node], pods: &[Pod], failed: &mut FailedPods) -> Managed {
     let (nodes, pods): (Vec<&Node>, Vec<&Pod>) = (nodes.iter().collect(), pods.iter().collect());
-    let placed = placement(&pods, Leaving::Left);
+    let placed = placement(&pods, TerminatedPods::Left);
     manage(
         set,
         &nodes,
@@ -55,7 +55,7 @@ fn managed(set: &DaemonSet, nodes: &[Node], pods: &[Pod], failed: &mut FailedPod
 
 fn rolled(set: &DaemonSet, nodes: &[Node], pods: &[Pod]) -> Work {
     let (nodes, pods): (Vec<&Node>, Vec<&Pod>) = (nodes.iter().collect(), pods.iter().collect());
-    let placed = placement(&pods, Leaving::Left);
+    let placed = placement(&pods, TerminatedPods::Left);
     roll(set, &nodes, &placed, "new", Timestamp::from_secs(100))
 }
 
@@ -205,7 +205,7 @@ fn status_counts_nodes_not_pods() {
         pod("pc", "c", "new", "Running", true),
     ];
     let (nodes, pods): (Vec<&Node>, Vec<&Pod>) = (nodes.iter().collect(), pods.iter().collect());
-    let placed = placement(&pods, Leaving::Left);
+    let placed = placement(&pods, TerminatedPods::Left);
     let status = compute_status(&set, &nodes, &placed, "new", true, Timestamp::default());
     assert_eq!(
         serde_json::to_value(&status).unwrap(),

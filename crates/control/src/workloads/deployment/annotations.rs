@@ -1,16 +1,16 @@
-//! What a deployment remembers on its sets and on itself.
+//! The annotations in which a deployment keeps state on its sets and on itself.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::wanted::Wanted;
+use super::desired_state::DesiredState;
 
 /// Which version of the template this is, counted from one.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The revisions a set has been before, when it is rolled back to.
 pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// The deployment's size when the set was last scaled: tells scaling from rolling out.
+/// The deployment's size when the set was last scaled: distinguishes scaling from rolling out.
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 /// That size with the surge: the whole of which the set has its proportion.
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
@@ -35,7 +35,7 @@ pub(super) fn get<'a>(object: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     annotations.get(key).map(String::as_str)
 }
 
-/// Sets an annotation; says whether that changed anything.
+/// Sets an annotation; returns whether that changed anything.
 pub(super) fn set(object: &mut ObjectMeta, key: &str, value: String) -> bool {
     let annotations = object.annotations.get_or_insert_default();
     if annotations.get(key) == Some(&value) {
@@ -57,7 +57,7 @@ pub(super) fn remembered_size(object: &ObjectMeta, key: &str) -> Option<i32> {
 }
 
 /// Remembers the deployment's size on a set.
-pub(super) fn remember_sizes(object: &mut ObjectMeta, wanted: &Wanted) -> bool {
+pub(super) fn remember_sizes(object: &mut ObjectMeta, wanted: &DesiredState) -> bool {
     let desired = set(object, DESIRED_REPLICAS, wanted.replicas.to_string());
     let max = set(object, MAX_REPLICAS, wanted.max_total().to_string());
     desired || max
@@ -81,7 +81,7 @@ pub(super) fn sync_newest(
         None | Some("") => 0,
         Some(text) => match text.parse::<i64>() {
             Ok(number) => number,
-            // Somebody else's revision; what was copied so far is not written either.
+            // A revision that another client set; what was copied so far is not written either.
             Err(_) => return false,
         },
     };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_restores_the_annotations_of_then() {
+    fn rollback_restores_annotations_of_the_revision() {
         let deployment = meta(json!({"cause": "edit", REVISION: "2"}));
         let set = meta(json!({"cause": "create", REVISION: "1", MAX_REPLICAS: "4"}));
         let expected = meta(json!({"cause": "create", REVISION: "2"}));

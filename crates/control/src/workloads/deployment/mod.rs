@@ -4,14 +4,15 @@
 //! status. Where upstream writes the status several times in one pass, this writes it once, at the
 //! end.
 //!
-//! Reading order: `wanted` (what the spec asks for), `annotations` (what is remembered on sets),
-//! `rollout` (the pass as a whole), then its ways: `revision` (which set is the newest), `scale`,
-//! `rolling`, `recreate`, `rollback`; and `condition` and `status` (what is reported); `run` (the loop).
+//! Reading order: `desired_state` (the spec), `annotations` (what is remembered on sets), `rollout`
+//! (the pass as a whole), then its ways: `revision` (which set is the newest), `scale`, `rolling`,
+//! `recreate`, `rollback`; and `condition` and `status` (what is reported); `run` (the loop).
 //!
 //! Matches v1.36 pkg/controller/deployment.
 
 mod annotations;
 mod condition;
+mod desired_state;
 mod recreate;
 mod revision;
 mod rollback;
@@ -22,7 +23,6 @@ mod scale;
 mod status;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 pub use revision::{is_same_template, on_failed_creation, on_hash_collision};
 pub use rollout::{Action, Plan, View, reconcile};

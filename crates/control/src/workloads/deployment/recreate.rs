@@ -27,7 +27,7 @@ impl Rollout<'_> {
         self.finish(Progress::Estimated)
     }
 
-    /// A pod runs until its end is known, whatever its set counts.
+    /// A pod runs until its end is known, even if its set no longer counts it.
     fn are_old_pods_running(&self) -> bool {
         let counted = self.old().into_iter().any(|index| {
             let status = self.sets[index].found.status.as_ref();

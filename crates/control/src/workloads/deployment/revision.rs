@@ -15,8 +15,8 @@ use super::annotations::{self, REVISION};
 use super::condition::{
     self, FOUND_NEW_REPLICA_SET, NEW_REPLICA_SET_CREATED, PROGRESSING, REPLICA_SET_CREATE_ERROR,
 };
+use super::desired_state::DesiredState;
 use super::rollout::{Rollout, SetState};
-use super::wanted::Wanted;
 
 const HASH_LABEL: &str = "pod-template-hash";
 const LONGEST_NAME: usize = 253;
@@ -138,7 +138,7 @@ impl Rollout<'_> {
 
 /// The set for the deployment's template, without pods. Its name follows from the template, so
 /// that making it twice makes it once.
-fn build(deployment: &Deployment, wanted: &Wanted) -> ReplicaSet {
+fn build(deployment: &Deployment, wanted: &DesiredState) -> ReplicaSet {
     let spec = deployment.spec.clone().unwrap_or_default();
     let collisions = deployment
         .status
@@ -185,7 +185,7 @@ fn set_name(deployment: &str, hash: &str) -> String {
     format!("{}-{hash}", &deployment[..end])
 }
 
-/// The deployment to be written when its set could not be created, and what to tell.
+/// The deployment to be written when its set could not be created, and the event.
 pub fn on_failed_creation(
     deployment: &Deployment,
     set_name: &str,
@@ -194,7 +194,7 @@ pub fn on_failed_creation(
 ) -> (Option<Deployment>, Note) {
     let message = format!("Failed to create new replica set {set_name:?}: {error}");
     let note = Note::warning(REPLICA_SET_CREATE_ERROR, message.clone());
-    let wanted = Wanted::from_deployment(deployment);
+    let wanted = DesiredState::from_deployment(deployment);
     let failed = wanted.progress_deadline_seconds.map(|_| {
         let mut deployment = deployment.clone();
         let failed = condition::new(PROGRESSING, "False", REPLICA_SET_CREATE_ERROR, message, now);

@@ -8,8 +8,8 @@ use super::revision::is_same_template;
 use super::rollout::{Action, Plan, Rollout};
 
 impl Rollout<'_> {
-    /// The revision asked for; zero means the one before.
-    pub(super) fn asked_rollback(&self) -> Option<i64> {
+    /// The requested revision; zero means the one before.
+    pub(super) fn requested_rollback(&self) -> Option<i64> {
         annotations::get(&self.view.deployment.metadata, ROLLBACK_TO)?
             .parse()
             .ok()

@@ -1,8 +1,8 @@
 //! A roll-out a few pods at a time.
 
+use super::desired_state::Strategy;
 use super::rollout::{Plan, Progress, Rollout};
 use super::status::is_complete;
-use super::wanted::Strategy;
 
 impl Rollout<'_> {
     /// Grows the newest set as far as the surge allows; or, if it has grown enough for now,
@@ -72,7 +72,7 @@ impl Rollout<'_> {
         broken || surplus
     }
 
-    /// Pods that are not available go first, because nobody misses them. The set deletes its
+    /// Pods that are not available go first, because they serve nothing. The set deletes its
     /// unready pods before others.
     fn remove_unhealthy(&mut self, old: &[usize], most: i32) -> bool {
         let mut removed = 0;

@@ -11,10 +11,10 @@ use crate::workloads::note::Note;
 
 use super::annotations;
 use super::condition::{self, DEPLOYMENT_PAUSED, DEPLOYMENT_RESUMED, PROGRESSING};
+use super::desired_state::{DesiredState, Strategy};
 use super::status;
-use super::wanted::{Strategy, Wanted};
 
-/// What a pass looks at.
+/// The input of a pass.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The deployment.
@@ -30,22 +30,22 @@ pub struct View<'a> {
 /// One write. They are carried out in order; after one that fails the pass is over.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Create this set, then tell.
+    /// Create this set, then record the events.
     Create(Box<ReplicaSet>, Vec<Note>),
-    /// Write this set, then tell.
+    /// Write this set, then record the events.
     Update(Box<ReplicaSet>, Vec<Note>),
     /// Delete the set of this name.
     Delete(String),
-    /// Write the deployment itself, then tell.
+    /// Write the deployment itself, then record the events.
     UpdateDeployment(Box<Deployment>, Vec<Note>),
-    /// Tell.
-    Tell(Note),
+    /// Record an event.
+    RecordEvent(Note),
 }
 
-/// What a pass comes to.
+/// The result of a pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What to write first.
+    /// The writes that come first.
     pub actions: Vec<Action>,
     /// The deployment with the status (and the revision annotation) to be written after that;
     /// `None` if it has them already.
@@ -81,7 +81,7 @@ impl SetState {
     }
 }
 
-/// The size a set is asked to have.
+/// The size in the spec of a set.
 pub(super) fn replicas(set: &ReplicaSet) -> i32 {
     set.spec
         .as_ref()
@@ -93,7 +93,7 @@ pub(super) fn replicas(set: &ReplicaSet) -> i32 {
 #[derive(Debug)]
 pub(super) struct Rollout<'a> {
     pub(super) view: View<'a>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: DesiredState,
     /// The deployment as it shall be.
     pub(super) deployment: Deployment,
     /// Its sets from the oldest to the newest creation.
@@ -131,7 +131,7 @@ pub fn reconcile(view: View<'_>) -> Plan {
     if rollout.wanted.is_paused {
         return rollout.rescale();
     }
-    if let Some(revision) = rollout.asked_rollback() {
+    if let Some(revision) = rollout.requested_rollback() {
         return rollout.roll_back(revision);
     }
     rollout.find_newest();
@@ -159,7 +159,7 @@ impl<'a> Rollout<'a> {
         sets.sort_by(|a, b| age(&a.found).cmp(&age(&b.found)));
         Rollout {
             view,
-            wanted: Wanted::from_deployment(view.deployment),
+            wanted: DesiredState::from_deployment(view.deployment),
             deployment: view.deployment.clone(),
             sets,
             newest: None,
@@ -174,7 +174,7 @@ impl<'a> Rollout<'a> {
     fn refuse_to_select_all(mut self) -> Plan {
         let message = "This deployment is selecting all pods. A non-empty selector is required.";
         self.actions
-            .push(Action::Tell(Note::warning("SelectingAll", message)));
+            .push(Action::RecordEvent(Note::warning("SelectingAll", message)));
         let generation = self.deployment.metadata.generation;
         self.deployment
             .status
@@ -221,7 +221,7 @@ impl<'a> Rollout<'a> {
             .collect()
     }
 
-    /// Asks for a set to have a new size, if it has not; says whether it has not.
+    /// Sets the size of a set, if it differs; returns whether it did.
     pub(super) fn scale(&mut self, index: usize, size: i32) -> bool {
         let state = &mut self.sets[index];
         let before = state.replicas();
@@ -257,7 +257,7 @@ impl<'a> Rollout<'a> {
         for set in old
             .into_iter()
             .take(excess)
-            .filter(|set| is_spent(&set.found))
+            .filter(|set| is_fully_scaled_down(&set.found))
         {
             self.actions.push(Action::Delete(set.name().to_owned()));
         }
@@ -312,7 +312,7 @@ fn by_revision(a: &ReplicaSet, b: &ReplicaSet) -> std::cmp::Ordering {
 }
 
 /// Whether the set has no pods, wants none, and its controller knows.
-fn is_spent(set: &ReplicaSet) -> bool {
+fn is_fully_scaled_down(set: &ReplicaSet) -> bool {
     let status = set.status.clone().unwrap_or_default();
     status.replicas == 0
         && replicas(set) == 0

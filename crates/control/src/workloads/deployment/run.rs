@@ -32,15 +32,15 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("{what} not written: {}", message_of(.source))]
+    #[error("cannot write {what}: {}", message_of(.source))]
     Write {
-        /// What was to be written.
+        /// The object that was to be written.
         what: String,
         /// Why.
         source: kube::Error,
     },
     /// The name of a set is taken by a set with another template.
-    #[error("replica set {0} has another template")]
+    #[error("hash collision: replica set {0} exists with another template")]
     Collision(String),
 }
 
@@ -110,8 +110,8 @@ impl Controller {
         });
         let (wake, controller) = (Arc::clone(queue), Arc::clone(self));
         let of_pods = self.pods.on_change(move |change| {
-            // A roll-out that waits for old pods to end is not told by sets, which do not count
-            // pods that are leaving.
+            // Sets do not report a roll-out that waits for old pods to end, since they do not count
+            // pods that are terminating.
             if let Change::Deleted(pod) = change
                 && let Some(key) = controller.recreated_by(pod)
             {
@@ -205,7 +205,7 @@ impl Controller {
         Ok(plan.again_after)
     }
 
-    /// Answers whether the pass goes on.
+    /// Returns whether the pass continues.
     async fn carry_out(&self, deployment: &Deployment, action: Action) -> Result<bool, SyncError> {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
         let about = reference(deployment);
@@ -238,10 +238,10 @@ impl Controller {
                     .map_err(failed("deployment"))?;
                 notes
             }
-            Action::Tell(note) => vec![note],
+            Action::RecordEvent(note) => vec![note],
         };
         for note in notes {
-            self.writer.tell(&about, note);
+            self.writer.record_event(&about, note);
         }
         Ok(true)
     }
@@ -283,9 +283,12 @@ impl Controller {
         if let Some(changed) = changed
             && let Err(error) = self.writer.replace_status(&changed).await
         {
-            tracing::debug!(%error, "status not written");
+            tracing::debug!(
+                deployment = deployment.metadata.name, %error,
+                "failed to update deployment status"
+            );
         }
-        self.writer.tell(&reference(deployment), note);
+        self.writer.record_event(&reference(deployment), note);
         Err(failed(format!("replica set {name}"))(error))
     }
 }

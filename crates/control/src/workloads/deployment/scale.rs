@@ -1,8 +1,8 @@
 //! A deployment that is resized, perhaps in the middle of a roll-out.
 
 use super::annotations::{self, DESIRED_REPLICAS, MAX_REPLICAS};
+use super::desired_state::Strategy;
 use super::rollout::{Plan, Progress, Rollout, SetState, age};
-use super::wanted::Strategy;
 
 impl Rollout<'_> {
     /// Whether the size was changed since the sets were last scaled.
@@ -18,7 +18,7 @@ impl Rollout<'_> {
     pub(super) fn rescale(mut self) -> Plan {
         self.find_newest();
         self.resize();
-        if self.wanted.is_paused && self.asked_rollback().is_none() {
+        if self.wanted.is_paused && self.requested_rollback().is_none() {
             self.clean_up();
         }
         self.finish(Progress::Left)

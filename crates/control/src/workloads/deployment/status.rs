@@ -1,4 +1,4 @@
-//! What a deployment reports.
+//! The status of a deployment.
 
 use std::time::Duration;
 

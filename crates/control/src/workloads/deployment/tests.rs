@@ -94,7 +94,7 @@ impl World {
                     self.deployment = *deployment;
                     self.told.extend(notes);
                 }
-                Action::Tell(note) => self.told.push(note),
+                Action::RecordEvent(note) => self.told.push(note),
             }
         }
         if let Some(deployment) = &plan.status {
@@ -103,7 +103,7 @@ impl World {
         plan
     }
 
-    /// The sets have the pods they were asked for; `available` says how many of them are up.
+    /// The sets have the pods in their specs; `available` says how many of them are up.
     fn obey(&mut self, available: impl Fn(usize, i32) -> i32) {
         for (index, set) in self.sets.iter_mut().enumerate() {
             let size = replicas(set);
@@ -209,7 +209,7 @@ fn the_first_set_carries_hash_revision_owner_and_sizes() {
 }
 
 #[test]
-fn a_finished_roll_out_says_so_and_rests() {
+fn finished_rollout_sets_condition_and_stops() {
     let mut world = World::rolling(3, json!(1), json!(0));
     world.settle();
     let name = world.sets[0].metadata.name.clone().unwrap();
@@ -243,7 +243,7 @@ fn a_finished_roll_out_says_so_and_rests() {
 }
 
 #[test]
-fn a_change_rolls_within_surge_and_absence() {
+fn change_rolls_within_surge_and_unavailability() {
     let mut world = World::rolling(4, json!(1), json!(1));
     world.settle();
     world.set_image("v2");
@@ -399,7 +399,7 @@ fn only_so_many_old_sets_are_kept() {
 }
 
 #[test]
-fn a_rollback_asked_for_by_annotation_restores_template_and_annotations() {
+fn rollback_by_annotation_restores_template_and_annotations() {
     let mut world = World::rolling(1, json!(1), json!(0));
     let annotate = |world: &mut World, key: &str, value: &str| {
         let annotations = world
@@ -462,7 +462,7 @@ fn a_deployment_that_selects_everything_is_refused() {
 }
 
 #[test]
-fn a_failing_set_shows_on_the_deployment() {
+fn failure_of_set_is_a_deployment_condition() {
     let mut world = World::rolling(1, json!(1), json!(0));
     world.step();
     world.obey(|_, _| 0);
@@ -476,8 +476,8 @@ fn a_failing_set_shows_on_the_deployment() {
 }
 
 proptest! {
-    /// Whatever the pods do, orders keep to the surge, never take away an available pod that is
-    /// still needed, and once the pods behave the roll-out ends.
+    /// Whatever the pods do, sets keep to the surge, never delete an available pod that is still
+    /// needed, and once the pods become ready the roll-out ends.
     #[test]
     fn bounds_hold_under_random_readiness(
         size in 1_i32..12,
@@ -493,7 +493,7 @@ proptest! {
                 1 if second % 4 == 0 => { world.spec().replicas = Some(i32::from(first % 12) + 1); }
                 _ => {}
             }
-            let wanted = super::wanted::Wanted::from_deployment(&world.deployment);
+            let wanted = super::desired_state::DesiredState::from_deployment(&world.deployment);
             let availability = |world: &World| -> i32 {
                 world.sets.iter().map(|set| {
                     let up = set.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0);
@@ -505,7 +505,7 @@ proptest! {
             world.step();
             let total: i32 = world.sizes().iter().sum();
             prop_assert!(total <= wanted.max_total().max(total_before), "{total} pods for {wanted:?}");
-            // A resize may take available pods of the whole, never more than proportion asks.
+            // A resize may take available pods of the whole, never more than its proportion.
             if world.sizes().len() > 1 && total_before <= wanted.max_total() {
                 let floor = available_before.min(wanted.min_available());
                 prop_assert!(availability(&world) >= floor.min(total), "{:?} {wanted:?}", world.sizes());
@@ -516,7 +516,7 @@ proptest! {
         world.obey(|_, size| size);
         world.settle();
         let total: i32 = world.sizes().iter().sum();
-        let wanted = super::wanted::Wanted::from_deployment(&world.deployment).replicas;
+        let wanted = super::desired_state::DesiredState::from_deployment(&world.deployment).replicas;
         prop_assert_eq!(total, wanted);
         prop_assert_eq!(world.condition("Progressing").1, "NewReplicaSetAvailable");
     }

@@ -19,21 +19,21 @@ use crate::workloads::pod_state::{self, after, until};
 const DELETION_TIMEOUT_SECONDS: i64 = 120;
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 
-/// What the status is computed from.
+/// The input of the status.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The budget.
     pub budget: &'a PodDisruptionBudget,
     /// The pods it selects.
     pub pods: &'a [&'a Pod],
-    /// How many pods there should be by the word of their controllers; of interest only where
+    /// How many pods there should be by the specs of their controllers; used only where
     /// [`Budget::needs_scale`] says so.
     pub expected_scale: i32,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What is to be done.
+/// The result of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The status to be written; `None` if it is written already.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub again_after: Option<Duration>,
 }
 
-/// What a budget demands.
+/// The requirement of a budget.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget<'a>(&'a PodDisruptionBudgetSpec);
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_not_written_again() {
+    fn unchanged_status_is_not_written() {
         let mut budget = budget(json!({"minAvailable": 1}), json!({}));
         budget.status = outcome(&budget, &pods(2, 0), 0).status;
         assert_eq!(outcome(&budget, &pods(2, 0), 0).status, None);

@@ -1,7 +1,7 @@
 //! PodDisruptionBudgets: how many pods may be disturbed now.
 //!
-//! Reading order: `scale` (how many pods there should be, asked of their owners), `budget` (the
-//! status), `stale_condition` (pods that were not deleted after all), `owners` (who is asked),
+//! Reading order: `scale` (how many pods there should be, by their owners), `budget` (the status),
+//! `stale_condition` (pods that were not deleted after all), `owners` (which controllers count),
 //! `selector_text` (a selector in an event), `run` (the loop).
 //!
 //! Matches v1.36 pkg/controller/disruption.

@@ -58,7 +58,7 @@ impl KnownOwners {
         })
     }
 
-    /// A set speaks for itself, unless a deployment speaks for it.
+    /// A set counts for itself, unless a deployment controls it.
     fn of_set(&self, key: &Key, controller: &OwnerReference) -> Option<OwnerScale> {
         let set = self.sets.get(key)?;
         let own = scale(&set.metadata, set.spec.as_ref()?.replicas, controller)?;
@@ -76,8 +76,8 @@ impl KnownOwners {
         )
     }
 
-    /// Asks the server for the scales of the other controllers of these pods, so that all of them
-    /// can be told.
+    /// Reads from the server the scales of the other controllers of these pods, so that all of them
+    /// are known.
     pub(super) async fn complete(&self, client: &Client, pods: &[&Pod]) -> CompleteOwners<'_> {
         let mut asked = BTreeMap::new();
         for pod in pods {

@@ -21,7 +21,7 @@ use plimsoll_client::informer::{Change, Informer, Informers, Key, Subscription};
 
 use super::owners::KnownOwners;
 use super::selector_text::selector_text;
-use super::stale_condition::{taken_back, until_stale};
+use super::stale_condition::{cleared_condition, until_stale};
 use super::{Budget, Input, Outcome, ScaleError, compute, expected_scale, fail_safe};
 
 /// The component in events.
@@ -87,7 +87,7 @@ impl Controller {
             }),
             stale.work(1, move |key: Key| {
                 let controller = Arc::clone(&cleaner);
-                async move { controller.take_back(&key).await }
+                async move { controller.clear_stale_condition(&key).await }
             }),
         );
     }
@@ -113,7 +113,7 @@ impl Controller {
                     key.namespace, key.name, first.name
                 );
                 let note = Note::warning("MultiplePodDisruptionBudgets", message);
-                controller.writer.tell(&reference(&**pod), note);
+                controller.writer.record_event(&reference(&**pod), note);
             }
             matching.into_iter().for_each(|key| queue.add(key));
             let is_there = !matches!(change, Change::Deleted(_));
@@ -145,7 +145,7 @@ impl Controller {
         match self.compute(&budget).await {
             Ok(outcome) => {
                 for name in &outcome.not_deleted {
-                    self.tell_not_deleted(&budget, name);
+                    self.record_not_deleted(&budget, name);
                 }
                 if let Some(status) = outcome.status {
                     self.write(&budget, status).await?;
@@ -167,14 +167,15 @@ impl Controller {
         let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
         let selector = selector_of(budget).inspect_err(|error| {
             let message = format!("Failed to get pods: {error}");
-            self.writer.tell(&about, Note::warning("NoPods", message));
+            self.writer
+                .record_event(&about, Note::warning("NoPods", message));
         })?;
         let mut pods = self.pods.in_namespace(namespace);
         pods.retain(|pod| selector.matches(&pod.metadata.labels.clone().unwrap_or_default()));
         let pods = as_refs(&pods);
         if pods.is_empty() {
             self.writer
-                .tell(&about, Note::normal("NoPods", "No matching pods found"));
+                .record_event(&about, Note::normal("NoPods", "No matching pods found"));
         }
         let spec = budget.spec.clone().unwrap_or_default();
         let mut scale = 0;
@@ -182,13 +183,13 @@ impl Controller {
             let owners = self.owners.complete(self.writer.client(), &pods).await;
             let expected = expected_scale(&pods, &owners).inspect_err(|error| {
                 let message = format!("Failed to calculate the number of expected pods: {error}");
-                self.writer.tell(
+                self.writer.record_event(
                     &about,
                     Note::warning("CalculateExpectedPodCountFailed", message),
                 );
             })?;
             if !expected.unmanaged.is_empty() {
-                self.tell_unmanaged(budget);
+                self.record_unmanaged(budget);
             }
             scale = expected.replicas;
         }
@@ -200,7 +201,7 @@ impl Controller {
         })?)
     }
 
-    fn tell_unmanaged(&self, budget: &PodDisruptionBudget) {
+    fn record_unmanaged(&self, budget: &PodDisruptionBudget) {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let message = format!(
             "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. \
@@ -210,18 +211,18 @@ impl Controller {
             selector_text(selector)
         );
         self.writer
-            .tell(&reference(budget), Note::warning("UnmanagedPods", message));
+            .record_event(&reference(budget), Note::warning("UnmanagedPods", message));
     }
 
     /// Upstream names the namespace twice, where the name was meant.
-    fn tell_not_deleted(&self, budget: &PodDisruptionBudget, pod: &str) {
+    fn record_not_deleted(&self, budget: &PodDisruptionBudget, pod: &str) {
         let namespace = budget.metadata.namespace.as_deref().unwrap_or_default();
         if let Some(pod) = self.pods.get(&Key::new(namespace, pod)) {
             let message = format!(
                 "Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
             );
             self.writer
-                .tell(&reference(&*pod), Note::warning("NotDeleted", message));
+                .record_event(&reference(&*pod), Note::warning("NotDeleted", message));
         }
     }
 
@@ -239,7 +240,7 @@ impl Controller {
     }
 
     /// Takes a stale promise of deletion back.
-    async fn take_back(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
+    async fn clear_stale_condition(&self, key: &Key) -> Result<Option<Duration>, SyncError> {
         let Some(pod) = self.pods.get(key) else {
             return Ok(None);
         };
@@ -248,13 +249,16 @@ impl Controller {
             None => Ok(None),
             Some(wait) if !wait.is_zero() => Ok(Some(wait)),
             Some(_) => {
-                let status = json!({"conditions": [taken_back(&pod, now)]});
+                let status = json!({"conditions": [cleared_condition(&pod, now)]});
                 match patch_status(self.writer.client(), &pod, status).await {
                     Err(error) if !is_not_found(&error) && !is_conflict(&error) => {
                         Err(SyncError::Write(error))
                     }
                     _ => {
-                        tracing::debug!(pod = pod_state::name(&pod), "deletion did not come");
+                        tracing::debug!(
+                            pod = pod_state::name(&pod),
+                            "reset stale DisruptionTarget condition"
+                        );
                         Ok(None)
                     }
                 }

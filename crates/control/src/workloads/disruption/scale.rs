@@ -1,4 +1,4 @@
-//! How many pods there should be, by the word of those who control them.
+//! How many pods there should be, by the specs of their controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::workloads::ownership::controller_of;
 use crate::workloads::pod_state;
 
-/// A controller and the number of pods it is asked for.
+/// A controller and the number of pods in its spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerScale {
     /// Its uid: a Deployment for pods of its ReplicaSets.
@@ -17,7 +17,7 @@ pub struct OwnerScale {
     pub replicas: i32,
 }
 
-/// Who knows the scale of controllers.
+/// Looks up the scale of controllers.
 pub trait Owners {
     /// The scale of the controller named, in that namespace; `None` if there is no such one.
     fn scale_of(
@@ -27,7 +27,7 @@ pub trait Owners {
     ) -> Result<Option<OwnerScale>, ScaleError>;
 }
 
-/// Why the number of pods cannot be told.
+/// Why the number of pods is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScaleError {
     /// The controller is gone.
@@ -42,7 +42,7 @@ pub enum ScaleError {
         /// Plural and group.
         resource: String,
     },
-    /// The server could not be asked.
+    /// The request failed.
     #[error("{0}")]
     Request(String),
 }
@@ -52,7 +52,7 @@ pub enum ScaleError {
 pub struct ExpectedScale {
     /// The sum over all controllers.
     pub replicas: i32,
-    /// Names of pods that nobody controls; they are not in the sum.
+    /// Names of pods without a controller; they are not in the sum.
     pub unmanaged: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Pods that were told they would be deleted, and were not.
+//! Clears the `DisruptionTarget` condition of pods that were not deleted after all.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) fn until_stale(pod: &Pod, now: Timestamp) -> Option<Duration> {
 }
 
 /// The condition that takes it back.
-pub(super) fn taken_back(pod: &Pod, now: Timestamp) -> PodCondition {
+pub(super) fn cleared_condition(pod: &Pod, now: Timestamp) -> PodCondition {
     PodCondition {
         type_: DISRUPTION_TARGET.to_owned(),
         status: "False".to_owned(),
@@ -44,7 +44,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_promise_is_stale_after_two_minutes() {
+    fn disruption_target_condition_is_stale_after_two_minutes() {
         let pod = |phase: &str, status: &str, reason: &str| -> Pod {
             let condition = json!({
                 "type": "DisruptionTarget", "status": status, "reason": reason,

@@ -11,14 +11,14 @@ use crate::workloads::pod_state;
 use super::back_off::BackOff;
 use super::condition::{self, COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET};
 use super::context::{Context, as_count};
-use super::failure_policy::{Verdict, judge};
+use super::failure_policy::{Verdict, match_policy};
 use super::finish::to_failed;
 use super::indexed_pod::{completion_index, valid_index};
 
-/// More pods are not noted at once, so that the status stays small.
+/// More pods are not recorded at once, so that the status stays small.
 const MOST_UNCOUNTED: usize = 500;
 
-/// What to write before pods are let go, and which pods those are.
+/// What to write before finalizers are removed, and from which pods.
 #[derive(Debug)]
 pub struct Accounting<'a> {
     /// The status to be written first; `None` if it is written already.
@@ -27,7 +27,7 @@ pub struct Accounting<'a> {
     pub release: Vec<&'a Pod>,
     /// To be remembered when `first` is written.
     pub back_off: BackOff,
-    /// What to tell when `first` is written.
+    /// The events to record when `first` is written.
     pub notes: Vec<Note>,
     context: Context<'a>,
     status: JobStatus,
@@ -41,7 +41,7 @@ pub struct Accounting<'a> {
 pub struct Finished {
     /// The status to be written last; `None` if there is nothing new in it.
     pub status: Option<JobStatus>,
-    /// What to tell when it is written.
+    /// The events to record when it is written.
     pub notes: Vec<Note>,
 }
 
@@ -67,12 +67,12 @@ impl<'a> Accounting<'a> {
         };
         let mut has_changed = accounting.count_released() || has_changed;
         has_changed |= accounting.note_ended();
-        has_changed |= accounting.announce_end();
+        has_changed |= accounting.write_final_condition();
         accounting.first = has_changed.then(|| accounting.status.clone());
         accounting
     }
 
-    /// Moves pods that have been let go from the notes to the numbers.
+    /// Moves pods without finalizer from `uncountedTerminatedPods` to the counts.
     fn count_released(&mut self) -> bool {
         let uncounted = self
             .status
@@ -101,7 +101,7 @@ impl<'a> Accounting<'a> {
         succeeded + failed > 0
     }
 
-    /// Notes pods that have ended, and picks those to be let go.
+    /// Records pods that have ended, and picks those that lose their finalizer.
     fn note_ended(&mut self) -> bool {
         let mut pods = self.context.view.pods.to_vec();
         if self.context.rules.is_indexed {
@@ -110,7 +110,7 @@ impl<'a> Accounting<'a> {
         let mut has_changed = false;
         let mut indexes: BTreeSet<i64> = BTreeSet::new();
         for pod in pods {
-            if !self.context.is_held(pod) || !self.may_go(pod) {
+            if !self.context.is_held(pod) || !self.may_remove_finalizer(pod) {
                 continue;
             }
             self.release.push(pod);
@@ -135,7 +135,7 @@ impl<'a> Accounting<'a> {
     }
 
     /// A failed pod stays until its replacement has taken over its count of failures.
-    fn may_go(&self, pod: &Pod) -> bool {
+    fn may_remove_finalizer(&self, pod: &Pod) -> bool {
         let is_leaving = self.context.view.job.metadata.deletion_timestamp.is_some();
         if is_leaving || self.finished.is_some() || pod_state::phase(pod) == "Succeeded" {
             return true;
@@ -146,8 +146,8 @@ impl<'a> Accounting<'a> {
         self.context.rules.is_failed(pod) && !is_awaiting
     }
 
-    /// Notes one pod. A completed index speaks for itself, so successes of indexed jobs are noted
-    /// by index. When the job has failed, pods that still run have failed too.
+    /// Records one pod. A completed index shows its success, so successes of indexed jobs are
+    /// recorded by index. When the job has failed, pods that still run have failed too.
     fn note(&mut self, pod: &Pod, indexes: &mut BTreeSet<i64>) -> bool {
         let rules = &self.context.rules;
         let uid = pod_state::uid(pod);
@@ -179,7 +179,7 @@ impl<'a> Accounting<'a> {
         let counts = (rules.is_failed(pod) || job_failed)
             && !is_failure_noted
             && (!rules.is_indexed || index.is_some())
-            && judge(rules.failure_policy, pod) != Verdict::Ignore;
+            && match_policy(rules.failure_policy, pod) != Verdict::Ignore;
         if counts {
             uncounted
                 .failed
@@ -207,9 +207,9 @@ impl<'a> Accounting<'a> {
         has_changed
     }
 
-    /// Writes how the job is going to end before pods are let go, because afterwards nothing else
-    /// may be left to tell it by.
-    fn announce_end(&mut self) -> bool {
+    /// Writes how the job is going to end before finalizers are removed, because afterwards there
+    /// may be no pod left to derive it from.
+    fn write_final_condition(&mut self) -> bool {
         let Some(finished) = self.finished.take() else {
             return false;
         };
@@ -240,12 +240,12 @@ impl<'a> Accounting<'a> {
         is_new
     }
 
-    /// The uids of the pods to be let go.
+    /// The uids of the pods that lose their finalizer.
     pub fn release_uids(&self) -> impl Iterator<Item = &str> {
         self.release.iter().map(|pod| pod_state::uid(pod))
     }
 
-    /// With which pods were let go (or are gone): the last status of the pass.
+    /// With the pods whose finalizer is gone: the last status of the pass.
     pub fn finish(mut self, released: &BTreeSet<String>) -> Finished {
         self.held.retain(|uid| !released.contains(*uid));
         let has_failed = self

@@ -11,7 +11,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// The failures of a job since its last success. Kept in memory only; a controller that restarts
-/// begins anew.
+/// starts from zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackOff {
     failures: u32,
@@ -59,8 +59,8 @@ pub(super) fn remaining(failures: u32, last_failure: Timestamp, now: Timestamp) 
     until(now, end)
 }
 
-/// When a pod ended: with its last container; else when it stopped being ready; else when its
-/// deletion was asked for; else, for want of better, when it was created.
+/// When a pod ended: with its last container; else when it stopped being ready; else at its
+/// deletion timestamp; else, for lack of a better time, when it was created.
 pub(super) fn finish_time(pod: &Pod) -> Timestamp {
     let of_containers = || -> Option<Timestamp> {
         let regular = pod_state::container_statuses(pod).iter();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_forgives_earlier_failures() {
+    fn success_resets_earlier_failures() {
         let (a, b, c) = (ended(10), ended(20), ended(30));
         let failed = BackOff::default().after(&[], &[&b, &a]);
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_pod_is_told_by_what_it_has() {
+    fn finish_time_of_pod_has_fallbacks() {
         let at = |text: &str| Timestamp::from_rfc3339(text).unwrap();
         let not_ready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:05Z"}]);
         let deleted = json!({"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30, "creationTimestamp": "2025-01-01T00:00:00Z"});

@@ -37,8 +37,8 @@ pub fn is_finished(job: &Job) -> bool {
     find_true(job, COMPLETE).is_some() || find_true(job, FAILED).is_some()
 }
 
-/// Puts a condition in its place; says whether that changed anything. What never was true is not
-/// noted as false.
+/// Puts a condition in its place; returns whether that changed anything. A condition that never was
+/// true is not written as false.
 pub(super) fn ensure(status: &mut JobStatus, condition: JobCondition) -> bool {
     let conditions = status.conditions.get_or_insert_default();
     let known = conditions

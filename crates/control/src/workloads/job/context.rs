@@ -1,4 +1,4 @@
-//! What a pass over a job knows.
+//! The input of a pass over a job, with derived values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use plimsoll_core::object::timestamp::Timestamp;
 use crate::workloads::pod_state;
 
 use super::back_off::BackOff;
-use super::failure_policy::{Verdict, judge};
+use super::failure_policy::{Verdict, match_policy};
 use super::indexed_pod::{awaiting_replacement, ends_index, valid_index};
 use super::indexes::Indexes;
 use super::is_tracked;
 use super::rules::Rules;
 
-/// What a pass looks at.
+/// The input of a pass.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The job, not yet finished.
@@ -110,7 +110,7 @@ impl<'a> Context<'a> {
             .collect();
         let counted = failed
             .iter()
-            .filter(|pod| judge(self.rules.failure_policy, pod) != Verdict::Ignore);
+            .filter(|pod| match_policy(self.rules.failure_policy, pod) != Verdict::Ignore);
         let sum = |known: Option<i32>, new: usize, noted: usize| {
             known
                 .unwrap_or(0)
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
     }
 
     /// Pods that the status does not count yet, of indexes that there are, and not among those
-    /// noted.
+    /// recorded.
     pub(super) fn countable<'c>(
         &'c self,
         noted: &'c BTreeSet<&str>,

@@ -1,4 +1,4 @@
-//! What a failed pod means for its job.
+//! The pod failure policy of a job.
 
 use k8s_openapi::api::batch::v1::{
     PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule,
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::workloads::pod_state;
 
-/// What the first matching rule says of a failure.
+/// The action of the first matching rule for a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It counts towards the limits: no rule matched, or one says so.
+    /// It counts towards the limits: no rule matched, or its action is Count.
     Count,
     /// It does not count.
     Ignore,
@@ -21,7 +21,7 @@ pub(super) enum Verdict {
 }
 
 /// Looks for the first rule that matches the failed pod.
-pub(super) fn judge(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Verdict {
+pub(super) fn match_policy(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Verdict {
     let rules = policy.map(|policy| policy.rules.as_slice());
     for (index, rule) in rules.unwrap_or_default().iter().enumerate() {
         let Some(message) = matched(rule, index, pod) else {
@@ -38,7 +38,7 @@ pub(super) fn judge(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Verdict {
     Verdict::Count
 }
 
-/// What a matching rule would say if it failed the job.
+/// The message of a matching rule if it failed the job.
 fn matched(rule: &PodFailurePolicyRule, index: usize, pod: &Pod) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let name = pod_state::name(pod);
@@ -118,17 +118,17 @@ mod tests {
             {"action": "FailIndex", "onExitCodes": {"operator": "NotIn", "values": [1, 2]}},
             {"action": "Count", "onExitCodes": {"operator": "In", "values": [2]}},
         ]));
-        let judge = |pod: &Pod| judge(Some(&policy), pod);
-        assert_eq!(judge(&disrupted()), Verdict::Ignore);
+        let match_policy = |pod: &Pod| match_policy(Some(&policy), pod);
+        assert_eq!(match_policy(&disrupted()), Verdict::Ignore);
         assert_eq!(
-            judge(&exited(42)),
+            match_policy(&exited(42)),
             Verdict::FailJob("Container main for pod n/p failed with exit code 42 matching FailJob rule at index 1".into())
         );
-        assert_eq!(judge(&exited(9)), Verdict::FailIndex);
-        assert_eq!(judge(&exited(2)), Verdict::Count);
-        assert_eq!(judge(&exited(1)), Verdict::Count);
+        assert_eq!(match_policy(&exited(9)), Verdict::FailIndex);
+        assert_eq!(match_policy(&exited(2)), Verdict::Count);
+        assert_eq!(match_policy(&exited(1)), Verdict::Count);
         // Success is no failure to be matched.
-        assert_eq!(judge(&exited(0)), Verdict::Count);
+        assert_eq!(match_policy(&exited(0)), Verdict::Count);
     }
 
     #[test]
@@ -137,11 +137,11 @@ mod tests {
             json!([{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget"}]}]),
         );
         assert_eq!(
-            judge(Some(&policy), &disrupted()),
+            match_policy(Some(&policy), &disrupted()),
             Verdict::FailJob(
                 "Pod n/p has condition DisruptionTarget matching FailJob rule at index 0".into()
             )
         );
-        assert_eq!(judge(None, &disrupted()), Verdict::Count);
+        assert_eq!(match_policy(None, &disrupted()), Verdict::Count);
     }
 }

@@ -10,7 +10,7 @@ use crate::workloads::pod_state::{self, after, until};
 
 use super::condition::{self, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET};
 use super::context::Context;
-use super::failure_policy::{Verdict, judge};
+use super::failure_policy::{Verdict, match_policy};
 use super::success_policy;
 
 /// The condition that ends the job, if it has ended: what was decided before stays so, failures
@@ -32,7 +32,7 @@ fn decided(context: &Context<'_>) -> Option<JobCondition> {
     Some(to_failed(target, context.view.now))
 }
 
-/// What a job that was to fail becomes when its pods are gone.
+/// The final condition of a job that was to fail, once its pods are gone.
 pub(super) fn to_failed(target: &JobCondition, now: Timestamp) -> JobCondition {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     condition::new(FAILED, &text(&target.reason), &text(&target.message), now)
@@ -47,7 +47,7 @@ fn failed_by_policy(context: &Context<'_>) -> Option<JobCondition> {
         .filter(|pod| context.rules.is_failed(pod));
     let message = failed
         .into_iter()
-        .find_map(|pod| match judge(Some(policy), pod) {
+        .find_map(|pod| match match_policy(Some(policy), pod) {
             Verdict::FailJob(message) => Some(message),
             _ => None,
         })?;

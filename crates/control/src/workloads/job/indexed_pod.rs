@@ -1,4 +1,4 @@
-//! What a completion index means for pods.
+//! Completion indexes of pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::workloads::pod_state;
 
 use super::back_off::finish_time;
 use super::context::Context;
-use super::failure_policy::{Verdict, judge};
+use super::failure_policy::{Verdict, match_policy};
 use super::rules::Rules;
 
 /// Annotation and label with the pod's index.
@@ -50,7 +50,7 @@ pub(super) fn failures_before(pod: &Pod) -> u32 {
 /// Counted and ignored failures of an index after this pod of it failed.
 pub(super) fn failures_with(rules: &Rules<'_>, pod: &Pod) -> (u32, u32) {
     let (counted, ignored) = (count(pod, FAILURE_COUNT), count(pod, IGNORED_FAILURE_COUNT));
-    match judge(rules.failure_policy, pod) {
+    match match_policy(rules.failure_policy, pod) {
         Verdict::Ignore => (counted, ignored.saturating_add(1)),
         _ => (counted.saturating_add(1), ignored),
     }
@@ -61,15 +61,15 @@ pub(super) fn ends_index(rules: &Rules<'_>, pod: &Pod) -> bool {
     let limit = rules.backoff_limit_per_index.unwrap_or(0);
     let limit = u32::try_from(limit).unwrap_or(0);
     rules.is_failed(pod)
-        && match judge(rules.failure_policy, pod) {
+        && match match_policy(rules.failure_policy, pod) {
             Verdict::FailIndex => true,
             Verdict::Ignore => false,
             Verdict::Count | Verdict::FailJob(_) => count(pod, FAILURE_COUNT) >= limit,
         }
 }
 
-/// The last failed pod of each index that is to be tried again. It is kept until its replacement
-/// is there, because it tells how many came before.
+/// The last failed pod of each index that is to be tried again. It is kept until its replacement is
+/// there, because it holds the count of failures before.
 pub(super) fn awaiting_replacement<'a>(context: &Context<'a>) -> BTreeMap<i64, &'a Pod> {
     let active = indexes(context.active.iter().copied());
     let mut last: BTreeMap<i64, &'a Pod> = BTreeMap::new();

@@ -40,7 +40,7 @@ impl Indexes {
         self.union(&Indexes(singles))
     }
 
-    /// What is in either set.
+    /// The union of both sets.
     #[must_use]
     pub(super) fn union(&self, other: &Indexes) -> Indexes {
         let mut all: Vec<(i64, i64)> = self.0.iter().chain(&other.0).copied().collect();
@@ -116,7 +116,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn texts_are_read_up_to_the_end_and_rubbish_is_skipped() {
+    fn index_texts_are_parsed_and_invalid_parts_skipped() {
         let cases = [
             ("", 10, ""),
             ("0", 10, "0"),

@@ -15,7 +15,7 @@ use super::template;
 /// The most pods that are made or deleted in one pass.
 const MOST_PER_PASS: usize = 500;
 
-/// What is to be done about pods.
+/// The pods to create and delete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodWork<'a> {
     /// Nothing.

@@ -1,10 +1,10 @@
 //! Jobs: pods that run to their end.
 //!
-//! A pass has three parts with the world in between. [`plan`] says which pods to make or delete.
-//! With what became of that, [`Sync::conclude`] says what to write into the status and which pods
-//! may lose their finalizer after that. With what became of *that*, [`Accounting::finish`] gives
-//! the last status. A pod that ended is thus first noted in `uncountedTerminatedPods`, then let go,
-//! then counted: wherever the controller dies, no pod is counted twice or forgotten.
+//! A pass has three parts, with API writes in between. [`plan`] says which pods to create or delete.
+//! With the results, [`Sync::conclude`] says what to write into the status and which pods
+//! may lose their finalizer after that. With the results of that, [`Accounting::finish`] gives
+//! the last status. A pod that ended is first listed in `uncountedTerminatedPods`, then loses its
+//! finalizer, then is counted: wherever the controller dies, no pod is counted twice or missed.
 //!
 //! Reading order: `rules` (the spec), `indexes` (sets of numbers), `indexed_pod` (what an index
 //! means for pods), `back_off`, `failure_policy`, `success_policy`, `condition`, `context` (what a

@@ -1,4 +1,4 @@
-//! What the spec of a job asks for.
+//! The rules in the spec of a job.
 
 use k8s_openapi::api::batch::v1::{Job, PodFailurePolicy, SuccessPolicy};
 use k8s_openapi::api::core::v1::Pod;
@@ -53,8 +53,8 @@ impl<'a> Rules<'a> {
         i64::from(self.completions.unwrap_or(0))
     }
 
-    /// Whether the pod counts as failed. One that is being deleted does, because it may never
-    /// get to say so; unless only failed pods are replaced, who are waited for.
+    /// Whether the pod counts as failed. One that is being deleted does, because its end may never
+    /// be reported; unless only failed pods are replaced, which are waited for.
     pub(super) fn is_failed(&self, pod: &Pod) -> bool {
         match pod_state::phase(pod) {
             "Failed" => true,

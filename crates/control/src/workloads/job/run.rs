@@ -28,7 +28,7 @@ use super::{
 
 const COMPONENT: &str = "job-controller";
 /// Changes of pods are gathered for so long, because each pass may write the status twice.
-const GATHER: Duration = Duration::from_secs(1);
+const SYNC_POD_BATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Why a pass failed.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +37,9 @@ pub enum SyncError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A write failed.
-    #[error("{what} not written: {}", message_of(.source))]
+    #[error("cannot write {what}: {}", message_of(.source))]
     Write {
-        /// What was to be written.
+        /// The object that was to be written.
         what: &'static str,
         /// Why.
         source: kube::Error,
@@ -59,7 +59,7 @@ struct Controller {
     memory: Mutex<BTreeMap<Key, Memory>>,
 }
 
-/// What is remembered of a job between passes.
+/// The state of a job that is kept between passes.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     back_off: BackOff,
@@ -98,7 +98,7 @@ impl Controller {
             selector: |job: &Job| job.spec.as_ref().and_then(|spec| spec.selector.clone()),
             queue: Arc::clone(&queue),
             expectations: Arc::clone(&self.expectations),
-            delay: GATHER,
+            delay: SYNC_POD_BATCH_PERIOD,
         });
         let abandoned = WorkQueue::new("job_orphan_pod");
         let _of_owners = owners.watch(self.pods.pods());
@@ -117,7 +117,7 @@ impl Controller {
         );
     }
 
-    /// Notes finalizers that are gone, and pods that no job will count any more.
+    /// Records finalizers that are gone, and pods that no job will count any more.
     fn watch(
         self: &Arc<Self>,
         owners: &Arc<PodOwners<Job>>,
@@ -162,7 +162,7 @@ impl Controller {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a tracked pod has no job that would let it go.
+    /// Whether a tracked pod has no job that would remove its finalizer.
     fn is_abandoned(&self, pod: &Pod) -> bool {
         let Some(reference) = controller_of(&pod.metadata) else {
             return is_tracked(pod);
@@ -206,7 +206,7 @@ impl Controller {
         }
         if has_unknown_mode(&job) {
             let message = "Skipped Job sync because completion mode is unknown";
-            self.writer.tell(
+            self.writer.record_event(
                 &reference(&*job),
                 Note::warning("UnknownCompletionMode", message),
             );
@@ -255,7 +255,7 @@ impl Controller {
             current = self.write(current, status).await?;
             self.memory().entry(key.clone()).or_default().back_off = accounting.back_off;
             for note in accounting.notes.clone() {
-                self.writer.tell(&reference(job), note);
+                self.writer.record_event(&reference(job), note);
             }
         }
         let (released, error) = self.release(key, &accounting.release).await;
@@ -266,7 +266,7 @@ impl Controller {
                 self.memory().entry(key.clone()).or_default().ended = written.metadata.uid;
             }
             for note in finished.notes {
-                self.writer.tell(&reference(job), note);
+                self.writer.record_event(&reference(job), note);
             }
         }
         error.map_or(Ok(()), |error| Err(failed("finalizers of pods")(error)))

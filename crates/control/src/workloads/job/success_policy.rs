@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::SuccessPolicy;
 
 use super::indexes::Indexes;
 
-/// What to say if a rule of the policy is met.
+/// The message if a rule of the policy is met.
 pub(super) fn met(policy: Option<&SuccessPolicy>, end: i64, succeeded: &Indexes) -> Option<String> {
     let policy = policy.filter(|_| !succeeded.is_empty())?;
     let is_met = |required: Option<&str>, count: Option<i32>| match required {
@@ -29,7 +29,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_rule_asks_for_indexes_or_for_a_number_or_for_some_of_the_indexes() {
+    fn rule_needs_indexes_a_count_or_a_count_of_indexes() {
         let met = |rules: Value, succeeded: &str| {
             let policy: SuccessPolicy = serde_json::from_value(json!({ "rules": rules })).unwrap();
             met(Some(&policy), 10, &Indexes::parse(succeeded, 10))

@@ -16,7 +16,7 @@ use super::manage::{PodWork, manage};
 /// A pass that has decided about pods.
 #[derive(Debug)]
 pub struct Sync<'a> {
-    /// What is to be done about pods first.
+    /// The pods to create and delete first.
     pub work: PodWork<'a>,
     /// When to look again in any case.
     pub again_after: Option<Duration>,
@@ -26,7 +26,7 @@ pub struct Sync<'a> {
     was_managed: bool,
 }
 
-/// What became of the work on pods.
+/// The results of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Pods made.
@@ -71,7 +71,7 @@ pub fn plan(view: View<'_>) -> Sync<'_> {
 }
 
 impl<'a> Sync<'a> {
-    /// With what became of the work: what to write and which pods to let go.
+    /// After the work: what to write and which pods lose their finalizer.
     pub fn conclude(mut self, done: Done) -> Accounting<'a> {
         let mut active = as_count(self.context.active.len());
         let (created, deleted) = (as_count(done.created), as_count(done.deleted));

@@ -51,7 +51,7 @@ impl World {
         self.step_unless(|_| false)
     }
 
-    /// One pass; `fails` says which writes do. Answers whether anything was done.
+    /// One pass; `fails` decides which writes fail. Returns whether anything was done.
     fn step_unless(&mut self, mut fails: impl FnMut(Write) -> bool) -> bool {
         if is_finished(&self.job) {
             return false;
@@ -216,7 +216,7 @@ impl World {
 }
 
 #[test]
-fn pods_are_made_counted_and_let_go() {
+fn pods_are_created_counted_and_lose_finalizer() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 3}));
     world.step();
     assert_eq!(world.active(), ["j-00001", "j-00002"]);
@@ -386,7 +386,7 @@ fn indexed_pods_know_their_index() {
 }
 
 #[test]
-fn an_index_fails_alone_and_carries_its_failures_on() {
+fn index_fails_alone_and_keeps_its_failure_count() {
     let mut world = World::new(json!({
         "parallelism": 2, "completions": 2, "completionMode": "Indexed",
         "backoffLimitPerIndex": 1, "backoffLimit": 2_147_483_647,
@@ -489,7 +489,7 @@ fn some_successes_can_be_enough() {
 }
 
 #[test]
-fn a_leaving_pod_is_replaced_at_once_or_only_when_it_has_failed() {
+fn terminating_pod_is_replaced_at_once_or_when_failed() {
     for (policy, expected) in [("TerminatingOrFailed", 1), ("Failed", 0)] {
         let mut world =
             World::new(json!({"parallelism": 1, "completions": 1, "podReplacementPolicy": policy}));
@@ -537,7 +537,7 @@ proptest! {
 
     /// However writes fail, in the end every pod that ended is counted once.
     #[test]
-    fn no_pod_is_counted_twice_or_forgotten(
+    fn no_pod_is_counted_twice_or_missed(
         parallelism in 1_i32..5,
         completions in 1_i32..10,
         is_indexed in any::<bool>(),

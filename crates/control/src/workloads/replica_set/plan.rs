@@ -11,7 +11,7 @@ use crate::workloads::pod_state;
 /// The most pods that are made or deleted before what was done is looked at.
 pub const BURST_REPLICAS: usize = 500;
 
-/// What brings the number of pods to the wanted one.
+/// The creations and deletions that bring the number of pods to `spec.replicas`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan<'a> {
     /// As many as wanted.
@@ -22,9 +22,14 @@ pub enum Plan<'a> {
     Delete(Vec<&'a Pod>),
 }
 
-/// Compares the active pods with the wanted number. `kin` are the pods of all sets with the same
-/// owner: of pods otherwise alike, those on nodes with more kin go first.
-pub fn plan<'a>(replicas: i32, active: &[&'a Pod], kin: &[&Pod], now: Timestamp) -> Plan<'a> {
+/// Compares the active pods with the wanted number. `sibling_pods` are the pods of all sets with the same
+/// owner: of pods otherwise alike, those on nodes with more pods of the owner go first.
+pub fn plan<'a>(
+    replicas: i32,
+    active: &[&'a Pod],
+    sibling_pods: &[&Pod],
+    now: Timestamp,
+) -> Plan<'a> {
     let wanted = usize::try_from(replicas).unwrap_or(0);
     if active.len() < wanted {
         return Plan::Create((wanted - active.len()).min(BURST_REPLICAS));
@@ -37,7 +42,7 @@ pub fn plan<'a>(replicas: i32, active: &[&'a Pod], kin: &[&Pod], now: Timestamp)
         return Plan::Delete(active.to_vec());
     }
     let mut on_node: BTreeMap<&str, usize> = BTreeMap::new();
-    for pod in kin.iter().filter(|pod| pod_state::is_active(pod)) {
+    for pod in sibling_pods.iter().filter(|pod| pod_state::is_active(pod)) {
         *on_node.entry(pod_state::node_name(pod)).or_default() += 1;
     }
     let mut ranked: Vec<Ranked<'a>> = active
@@ -77,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn crowded_nodes_are_relieved_first() {
+    fn pods_on_crowded_nodes_are_deleted_first() {
         let (a, b, c, other) = (
             pod("a", "n1"),
             pod("b", "n2"),
@@ -85,16 +90,16 @@ mod tests {
             pod("o", "n2"),
         );
         let active = [&a, &b, &c];
-        let kin = [&a, &b, &c, &other];
+        let sibling_pods = [&a, &b, &c, &other];
         assert_eq!(
-            plan(2, &active, &kin, Timestamp::default()),
+            plan(2, &active, &sibling_pods, Timestamp::default()),
             Plan::Delete(vec![&b])
         );
     }
 
     proptest! {
         #[test]
-        fn a_plan_never_overshoots(replicas in -2_i32..1200, count in 0_usize..1200) {
+        fn plan_never_exceeds_replicas(replicas in -2_i32..1200, count in 0_usize..1200) {
             let pods: Vec<Pod> = (0..count).map(|i| pod(&i.to_string(), "n")).collect();
             let active: Vec<&Pod> = pods.iter().collect();
             let wanted = usize::try_from(replicas).unwrap_or(0);

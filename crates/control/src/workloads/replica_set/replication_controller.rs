@@ -44,7 +44,7 @@ pub fn from_replication_controller(controller: &ReplicationController) -> Replic
     }
 }
 
-/// The same status in the older kind's words.
+/// The same status in the fields of the older kind.
 pub fn to_replication_controller_status(status: ReplicaSetStatus) -> ReplicationControllerStatus {
     let condition = |c: ReplicaSetCondition| ReplicationControllerCondition {
         last_transition_time: c.last_transition_time,
@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn status_survives_the_way_there_and_back() {
+    fn status_round_trips() {
         let controller: ReplicationController = serde_json::from_value(json!({
             "metadata": {"name": "a"},
             "spec": {"replicas": 3, "selector": {"app": "x"}},

@@ -42,7 +42,7 @@ pub trait Replicated:
     + Sync
     + 'static
 {
-    /// What references to it say.
+    /// The kind in references to it.
     const KIND: ControllerKind;
     /// The component in events.
     const COMPONENT: &'static str;
@@ -106,7 +106,7 @@ pub enum SyncError {
     #[error("{}", message_of(.0))]
     Pods(kube::Error),
     /// The status could not be written.
-    #[error("status not written: {}", message_of(.0))]
+    #[error("cannot update status: {}", message_of(.0))]
     Status(kube::Error),
 }
 
@@ -236,9 +236,9 @@ impl<K: Replicated> Controller<K> {
             .as_ref()
             .and_then(|spec| spec.replicas)
             .unwrap_or(1);
-        let kin = self.kin(set);
+        let sibling_pods = self.sibling_pods(set);
         let now = self.options.clock.now();
-        match plan(replicas, active, &as_refs(&kin), now) {
+        match plan(replicas, active, &as_refs(&sibling_pods), now) {
             Plan::Keep => {}
             Plan::Create(count) => {
                 let uid = set.metadata.uid.as_deref().unwrap_or_default();
@@ -255,7 +255,7 @@ impl<K: Replicated> Controller<K> {
     }
 
     /// The pods of all sets of the same owner.
-    fn kin(&self, set: &ReplicaSet) -> Vec<Arc<Pod>> {
+    fn sibling_pods(&self, set: &ReplicaSet) -> Vec<Arc<Pod>> {
         let Some(owner) = controller_of(&set.metadata) else {
             return Vec::new();
         };

@@ -1,4 +1,4 @@
-//! What a ReplicaSet reports about its pods.
+//! The status of a ReplicaSet.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,7 +9,7 @@ use crate::workloads::pod_state;
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What the status is computed from.
+/// The input of the status.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusInput<'a> {
     /// The set.
@@ -52,7 +52,7 @@ pub fn compute_status(input: StatusInput<'_>) -> ReplicaSetStatus {
     }
 }
 
-/// A failure is noted when it appears and stays with its first words until it is over.
+/// A failure is recorded when it appears and keeps its first message until it is over.
 fn conditions(input: StatusInput<'_>) -> Option<Vec<ReplicaSetCondition>> {
     let status = input.set.status.as_ref();
     let mut conditions = status
@@ -81,7 +81,7 @@ fn conditions(input: StatusInput<'_>) -> Option<Vec<ReplicaSetCondition>> {
     (!conditions.is_empty()).then_some(conditions)
 }
 
-/// Whether the stored status says all that the computed one does, so that no write is needed.
+/// Whether the stored status contains everything in the computed one, so that no write is needed.
 /// Absent numbers are zero.
 pub fn is_status_current(stored: Option<&ReplicaSetStatus>, computed: &ReplicaSetStatus) -> bool {
     let number = Option::unwrap_or_default;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_noted_once_and_taken_back() {
+    fn failure_condition_is_set_once_and_removed() {
         let first = set(json!({"replicas": 0}));
         let failed = compute_status(StatusInput {
             failure: Some("quota"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pods_that_cannot_go_are_a_failed_delete() {
+    fn surplus_pods_that_cannot_be_deleted_are_failed_delete() {
         let pods: Vec<Pod> = (0..3).map(|_| pod(json!({}), None)).collect();
         let active: Vec<&Pod> = pods.iter().collect();
         let set = set(json!({"replicas": 3}));

@@ -10,9 +10,9 @@ use crate::resources::{ResourceList, ResourceName};
 
 use super::constraint::{Constraint, Subject, Violation};
 
-/// A LimitRange that does not let an object in, and all it has against it.
+/// A LimitRange that refuses an object, with every violation.
 ///
-/// LimitRanges after it were not asked.
+/// LimitRanges after it were not checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// Its place in the order the LimitRanges were given.
@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// Asks each LimitRange in turn; the first that objects refuses the pod.
+/// Checks each LimitRange in turn; the first one with a violation refuses the pod.
 pub fn check_pod(pod: &PodView, limit_ranges: &[LimitRangeView]) -> Result<(), Refusal> {
     first_refusal(limit_ranges, |item| match item.limit_type {
         LimitType::Container => container_violations(pod, item),
@@ -110,7 +110,7 @@ fn pod_violations(pod: &PodView, item: &LimitItem) -> Vec<Violation> {
     violations(item, &item_constraints(item), subject, None)
 }
 
-/// The sum over containers, replaced by what the pod itself says of cpu and memory.
+/// The sum over containers, replaced by the pod-level values of cpu and memory.
 ///
 /// Unlike the scheduler's sum this leaves out the overhead, and pod-level huge pages do not count.
 fn pod_sum(pod: &PodView, part: fn(&Requirements) -> &ResourceList) -> ResourceList {

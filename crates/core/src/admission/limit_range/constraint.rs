@@ -1,4 +1,4 @@
-//! The three constraints and the words for breaking them.
+//! The three constraints and the messages for breaking them.
 
 use std::fmt;
 
@@ -21,10 +21,10 @@ pub(super) enum Constraint {
     MaxLimitRequestRatio,
 }
 
-/// A constraint that an object breaks. Displays as upstream words it.
+/// A constraint that an object breaks. Displays with upstream's message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// What the item limits.
+    /// The type of the limited object.
     pub limit_type: LimitType,
     /// The container; `None` where the pod or claim as a whole is limited.
     pub place: Option<Place>,
@@ -53,7 +53,7 @@ pub enum Breach {
     MissingForRatio(Part),
 }
 
-/// Requests and limits of whatever is limited: a container, a pod's sum, a claim.
+/// Requests and limits of the limited object: a container, the sum of a pod, a claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) requests: &'a ResourceList,
@@ -61,7 +61,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl Constraint {
-    /// What is wrong with the subject's amount of the resource, if anything is.
+    /// The violation by the subject's amount of the resource, if any.
     pub(super) fn check(
         self,
         name: &ResourceName,

@@ -6,7 +6,8 @@ use crate::object::pod::Requirements;
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, ResourceName};
 
-/// Tells on a pod what was set. Each LimitRange that sets something replaces the text.
+/// The annotation that records on a pod what was set. Each LimitRange that sets something replaces
+/// its value.
 pub const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// One value that a container did not state and a LimitRange gave it.
@@ -24,7 +25,7 @@ pub struct Defaulted {
     pub quantity: Quantity,
 }
 
-/// Gives each container the defaults of each LimitRange in turn; says what was set.
+/// Gives each container the defaults of each LimitRange in turn; returns what was set.
 ///
 /// A value, once there, is never replaced: the first LimitRange that has a default wins. Giving
 /// the same defaults again changes nothing.
@@ -76,7 +77,7 @@ fn container_defaults(limit_range: &LimitRangeView) -> Requirements {
     defaults
 }
 
-/// Lists what is missing, and says what that was.
+/// Sets the missing values, and returns them.
 fn fill(list: &mut ResourceList, defaults: &ResourceList) -> ResourceList {
     let missing = defaults.filtered(|name| !list.contains(name));
     list.fill_from(&missing);

@@ -26,7 +26,7 @@ fn reasons(item: Value, spec: Value) -> Vec<String> {
 }
 
 #[test]
-fn the_annotation_tells_what_the_last_limit_range_set() {
+fn annotation_lists_defaults_of_last_limit_range() {
     let mut pod = draft(json!({
         "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}],
         "initContainers": [{"name": "i", "restartPolicy": "Always"}],
@@ -150,7 +150,7 @@ fn pods_are_limited_by_their_sum_or_by_what_they_state_themselves() {
 }
 
 #[test]
-fn the_first_limit_range_that_objects_is_named() {
+fn names_first_limit_range_that_refuses() {
     let wide = limit_range("wide", json!([{"type": "Container", "max": {"cpu": "4"}}]));
     let tight = limit_range("tight", json!([{"type": "Container", "max": {"cpu": "1"}}]));
     let mut pod = draft(json!({"containers": [

@@ -22,9 +22,9 @@ pub struct Overridden {
     pub place: Place,
     /// Which percentage did it.
     pub rule: Rule,
-    /// What the container had before, if anything.
+    /// The value before, if any.
     pub from: Option<Quantity>,
-    /// What it has after.
+    /// The value after.
     pub to: Quantity,
     /// The bound the result was moved to.
     pub bound: Option<Bound>,
@@ -63,7 +63,7 @@ impl Rule {
         }
     }
 
-    /// What the percentage is taken of.
+    /// The value that the percentage applies to.
     fn basis<'a>(
         self,
         resources: &'a Requirements,
@@ -116,9 +116,9 @@ impl Rule {
 }
 
 impl Override {
-    /// Overrides each container; says what was set.
+    /// Overrides each container; returns what was set.
     ///
-    /// The caller asks [`Override::applies_to`] before.
+    /// The caller checks [`Override::applies_to`] before.
     pub fn apply(&self, draft: &mut PodDraft, limit_ranges: &[LimitRangeView]) -> Vec<Overridden> {
         let cpu = Bounds::new(self, &ResourceName::CPU, limit_ranges);
         let memory = Bounds::new(self, &ResourceName::MEMORY, limit_ranges);
@@ -150,7 +150,7 @@ impl Override {
         all
     }
 
-    /// The cpu request before any override, noted on the pod so that a second round finds it.
+    /// The cpu request before any override, recorded on the pod so that a second round finds it.
     fn original_cpu_request(
         &self,
         place: &Place,

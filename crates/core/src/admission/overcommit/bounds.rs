@@ -6,7 +6,7 @@ use crate::resources::{ResourceList, ResourceName};
 
 use super::{Override, Variant};
 
-/// Least cpu, one millicore, and least memory, one MiB, whatever the namespace says.
+/// Least cpu, one millicore, and least memory, one MiB, whatever the namespace sets.
 const CPU_FLOOR: Quantity = Quantity::from_milli(1, Format::DecimalSi);
 const MEMORY_FLOOR: Quantity = Quantity::new(1 << 20, Format::BinarySi);
 

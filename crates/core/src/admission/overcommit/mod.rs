@@ -36,13 +36,13 @@ const PLATFORM_NAMESPACES: [&str; 3] = ["openshift", "kubernetes", "kube"];
 /// The generation of the override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// OKD 3.6: on everywhere but where the annotation says no.
+    /// OKD 3.6: on everywhere but where the annotation disables it.
     Okd36,
-    /// OKD 3.9: also leaves the platform's namespaces alone, and minds the namespace's minimum.
+    /// OKD 3.9: also skips the platform's namespaces, and respects the namespace's minimum.
     Okd39,
-    /// The webhook of OpenShift 4: on only where the label says so, minds minimum and maximum, and
-    /// can scale cpu requests by themselves. As a webhook it is followed by another round of API
-    /// and LimitRange defaults.
+    /// The webhook of OpenShift 4: on only where the label enables it, respects minimum and
+    /// maximum, and can scale cpu requests by themselves. As a webhook it is followed by another
+    /// round of API and LimitRange defaults.
     Modern,
 }
 

@@ -27,7 +27,7 @@ const PERCENT_FIELDS: [&str; 4] = [
 ];
 /// Relabels volumes; nothing to do with resources, so that it may only be switched off.
 const RELABEL_FIELD: &str = "forceSelinuxRelabel";
-/// Ours: says what each generation does by itself otherwise.
+/// Plimsoll's own field: makes explicit what each generation does by itself.
 const FLOOR_FIELD: &str = "floor";
 
 /// The percentages; zero leaves a value alone.

@@ -78,7 +78,7 @@ fn the_namespace_minimum_holds_results_up_where_the_floor_says_so() {
 }
 
 #[test]
-fn only_the_modern_variant_minds_the_maximum() {
+fn only_modern_variant_respects_the_maximum() {
     let ranges = [limit_range(
         json!({"type": "Container", "max": {"cpu": "300m"}}),
     )];

@@ -1,4 +1,4 @@
-//! The plugin's settings: what holds where namespaces are silent, and what is never judged.
+//! The plugin's settings: the defaults for namespaces without labels, and the exemptions.
 //!
 //! Matches v1.36 staging/src/k8s.io/pod-security-admission/admission/api: v1/defaults.go and
 //! validation/validation.go.
@@ -15,7 +15,7 @@ const GROUP: &str = "pod-security.admission.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const KIND: &str = "PodSecurityConfiguration";
 
-/// Why something is not judged.
+/// Why something is exempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exemption {
     /// By the namespace.
@@ -27,7 +27,7 @@ pub enum Exemption {
 }
 
 impl Exemption {
-    /// The word in audit annotations.
+    /// The value in audit annotations.
     pub fn as_str(self) -> &'static str {
         match self {
             Exemption::Namespace => "namespace",
@@ -40,13 +40,13 @@ impl Exemption {
 /// The plugin. By default everything is allowed and nothing is exempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurity {
-    /// What holds where the labels of a namespace are silent.
+    /// The defaults for namespaces without labels.
     pub defaults: Policy,
-    /// Namespaces that are not judged.
+    /// Namespaces that are not checked.
     pub exempt_namespaces: BTreeSet<String>,
-    /// Callers whose pods are not judged.
+    /// Callers whose pods are not checked.
     pub exempt_users: BTreeSet<String>,
-    /// Runtime classes whose pods are not judged.
+    /// Runtime classes whose pods are not checked.
     pub exempt_runtime_classes: BTreeSet<String>,
 }
 
@@ -122,7 +122,7 @@ impl PodSecurity {
         NamespacePolicy::of_labels(labels, self.defaults)
     }
 
-    /// Whether what a caller puts into a namespace is exempt, whatever it is.
+    /// Whether everything that a caller creates in a namespace is exempt.
     pub fn exemption(&self, namespace: &str, user: &str) -> Option<Exemption> {
         if self.exempt_namespaces.contains(namespace) {
             Some(Exemption::Namespace)

@@ -1,4 +1,4 @@
-//! What becomes of a namespace whose labels change, and which of its pods would not get in again.
+//! Checks a namespace whose labels change, and finds its pods that would no longer be admitted.
 //!
 //! Matches v1.36 staging/src/k8s.io/pod-security-admission/admission/admission.go,
 //! `ValidateNamespace` and `EvaluatePodsInNamespace`.
@@ -18,7 +18,7 @@ pub const MAX_PODS: usize = 3000;
 /// How long that may take, in milliseconds.
 pub const MAX_MILLISECONDS: u64 = 1000;
 
-/// What becomes of the namespace.
+/// The result for the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceVerdict {
     /// It is stored.
@@ -32,7 +32,7 @@ pub enum NamespaceVerdict {
 }
 
 impl PodSecurity {
-    /// Judges the labels of a namespace that is created, or changed from the `old` labels.
+    /// Checks the labels of a namespace that is created, or changed from the `old` labels.
     pub fn judge_namespace(
         &self,
         name: &str,
@@ -108,7 +108,7 @@ impl PodSecurity {
     }
 }
 
-/// What decides when a pod of a namespace is looked at.
+/// The input of the check of a namespace's pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// Its runtime class.
@@ -151,7 +151,7 @@ impl Survey {
         *count += 1;
     }
 
-    /// What the caller is warned of, when there were `total` pods to look at.
+    /// The warnings for the caller, when there were `total` pods to check.
     pub fn warnings(self, namespace: &str, total: usize) -> Vec<String> {
         let (looked_at, enforce) = (self.looked_at, self.enforce);
         let mut warnings = Vec::new();

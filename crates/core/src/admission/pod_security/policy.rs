@@ -22,7 +22,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The word in labels and messages.
+    /// The name in labels and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Privileged => "privileged",
@@ -111,12 +111,12 @@ impl fmt::Display for LevelVersion {
     }
 }
 
-/// What is done about a violation.
+/// The action on a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// The pod is refused.
     Enforce,
-    /// It is noted in the audit log.
+    /// It is recorded in the audit log.
     Audit,
     /// The caller is warned.
     Warn,
@@ -126,7 +126,7 @@ impl Mode {
     /// All of them, in the order of upstream's messages.
     pub const ALL: [Mode; 3] = [Mode::Enforce, Mode::Audit, Mode::Warn];
 
-    /// The word in labels, settings and metrics.
+    /// The name in labels, settings and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Enforce => "enforce",
@@ -149,19 +149,19 @@ impl Mode {
     }
 }
 
-/// What applies in each mode.
+/// The level of each mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// What pods must comply with.
+    /// The level that pods must comply with.
     pub enforce: LevelVersion,
-    /// What is audited beyond it.
+    /// The level that is audited beyond it.
     pub audit: LevelVersion,
-    /// What callers are warned of.
+    /// The level that callers are warned about.
     pub warn: LevelVersion,
 }
 
 impl Policy {
-    /// What applies in a mode.
+    /// The level in a mode.
     pub fn of(&self, mode: Mode) -> LevelVersion {
         match mode {
             Mode::Enforce => self.enforce,
@@ -206,8 +206,8 @@ pub struct NamespacePolicy {
 impl NamespacePolicy {
     /// The policy that labels choose; `defaults` holds where they are silent.
     ///
-    /// Whoever enforces a level is warned at that level, unless they say otherwise: warnings name
-    /// the workload, refusals only its pods.
+    /// A namespace that enforces a level also warns at that level, unless its labels say otherwise:
+    /// warnings name the workload, refusals only its pods.
     pub fn of_labels(labels: &BTreeMap<String, String>, defaults: Policy) -> NamespacePolicy {
         let mut read = NamespacePolicy {
             policy: defaults,

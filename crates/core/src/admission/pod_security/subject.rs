@@ -1,4 +1,4 @@
-//! What is judged: the annotations and the spec of a pod, or of a template for pods.
+//! The subject of the checks: the annotations and the spec of a pod, or of a pod template.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What checks look at in a container of any sort.
+/// The fields of a container of any sort that checks read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ContainerRef<'a> {
     pub(super) name: &'a str,

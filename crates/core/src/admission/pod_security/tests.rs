@@ -18,7 +18,7 @@ fn of(level: Level, version: &str) -> LevelVersion {
     }
 }
 
-/// What one rule says about a pod: `reason (detail)`, empty if nothing.
+/// The violation of one rule by a pod: `reason (detail)`, empty if none.
 fn told(level: Level, version: &str, check: &str, metadata: &Value, spec: &Value) -> String {
     let pod = json!({"metadata": metadata, "spec": spec});
     let pod: Pod = serde_json::from_value(pod).unwrap();
@@ -520,7 +520,7 @@ fn a_workload_is_never_refused_but_warned_about() {
 }
 
 #[test]
-fn exempt_callers_namespaces_and_runtime_classes_are_not_judged() {
+fn exempt_callers_namespaces_and_runtime_classes_are_not_checked() {
     let text = "apiVersion: pod-security.admission.config.k8s.io/v1\n\
         kind: PodSecurityConfiguration\n\
         defaults: {enforce: baseline, enforce-version: v1.30}\n\
@@ -542,13 +542,13 @@ fn exempt_callers_namespaces_and_runtime_classes_are_not_judged() {
     spec["runtimeClassName"] = json!("kata");
     let exempt = verdict(&plugin, Target::Pod, &[], &spec);
     assert_eq!(exempt, Verdict::exempt(Exemption::RuntimeClass));
-    // Workloads are not enforced, and nothing else was asked for.
+    // Workloads are not enforced, and no other mode was set.
     let unseen = plugin.verdict_unseen(Target::Template, "m", "v", &silent);
     assert_eq!(unseen, Some(Verdict::default()));
 }
 
 #[test]
-fn a_configuration_that_cannot_be_obeyed_is_refused() {
+fn invalid_configuration_is_refused() {
     let text = "apiVersion: pod-security.admission.config.k8s.io/v1\n\
         kind: PodSecurityConfiguration\n\
         defaults: {enforce: strict, warn-version: 1.25, Audit: baseline}\n\
@@ -585,7 +585,7 @@ fn a_configuration_that_cannot_be_obeyed_is_refused() {
 }
 
 #[test]
-fn labels_of_a_namespace_are_judged_when_they_change() {
+fn namespace_labels_are_checked_when_they_change() {
     let plugin = PodSecurity::default();
     let judge = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>| {
         let old = old.map(labels);

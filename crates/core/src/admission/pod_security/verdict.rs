@@ -1,4 +1,4 @@
-//! What becomes of a pod, or of a workload with a template for pods.
+//! The verdict on a pod, or on a workload with a pod template.
 //!
 //! Matches v1.36 staging/src/k8s.io/pod-security-admission/admission/admission.go, `EvaluatePod`.
 
@@ -11,45 +11,45 @@ use super::configuration::{Exemption, PodSecurity};
 use super::policy::{LevelVersion, Mode, NamespacePolicy};
 use super::subject::Subject;
 
-/// What is judged.
+/// The checked object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A pod, which may be refused.
     Pod,
-    /// A workload: its pods are judged when they are made.
+    /// A workload: its pods are checked when they are created.
     Template,
 }
 
-/// That a policy was asked, for metrics.
+/// That a policy was evaluated, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// In which mode.
     pub mode: Mode,
-    /// What applied.
+    /// The policy that applied.
     pub policy: LevelVersion,
     /// Whether the pod complied.
     pub is_allowed: bool,
 }
 
-/// What becomes of it, and why.
+/// The verdict, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Why it is refused, if it is: the reason of a 403.
     pub denial: Option<String>,
-    /// What the caller is warned of.
+    /// The warnings for the caller.
     pub warnings: Vec<String>,
-    /// What the audit log gets, by key without [`PREFIX`](super::PREFIX).
+    /// The audit annotations, by key without [`PREFIX`](super::PREFIX).
     pub annotations: BTreeMap<&'static str, String>,
-    /// Why it was not judged, if it was not.
+    /// Why it was exempt, if it was.
     pub exemption: Option<Exemption>,
-    /// Which policies were asked. Complying with `audit` and `warn` is not counted.
+    /// Which policies were evaluated. Complying with `audit` and `warn` is not counted.
     pub evaluations: Vec<Evaluation>,
     /// Whether labels of the namespace could not be read.
     pub has_malformed_policy: bool,
 }
 
 impl Verdict {
-    /// Not judged.
+    /// Exempt.
     pub fn exempt(exemption: Exemption) -> Verdict {
         Verdict {
             annotations: BTreeMap::from([("exempt", exemption.as_str().to_owned())]),
@@ -99,7 +99,7 @@ impl PodSecurity {
         })
     }
 
-    /// Judges a pod or a template by the policy of its namespace.
+    /// Checks a pod or a template against the policy of its namespace.
     pub fn judge(
         &self,
         target: Target,
@@ -142,7 +142,7 @@ impl PodSecurity {
             verdict.annotations.insert("audit-violations", text);
             verdict.note(Mode::Audit, policy.audit, false);
         }
-        // A refusal says it all.
+        // A refusal already has all reasons.
         if verdict.denial.is_none() {
             let found = ask(policy.warn);
             if !found.is_empty() {

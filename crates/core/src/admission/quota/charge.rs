@@ -1,4 +1,4 @@
-//! What a pod is charged.
+//! The usage that a pod is charged.
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, PodSpec, WeightedPodAffinityTerm};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -12,7 +12,7 @@ use crate::resources::{ResourceList, ResourceName};
 const LIMITS_PREFIX: &str = "limits.";
 /// Counts all pods that are stored, finished ones too.
 pub(super) const POD_OBJECTS: &str = "count/pods";
-/// Devices asked for by class, which quotas count although the name is Kubernetes' own.
+/// Devices requested by class, which quotas count although the name is Kubernetes' own.
 pub(super) const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 
 /// A pod as quotas see it.
@@ -20,7 +20,7 @@ pub(super) const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io
 pub struct PodCharge {
     /// The parsed pod.
     pub pod: PodView,
-    /// What it uses of everything that quotas can limit.
+    /// Its usage of everything that quotas can limit.
     pub usage: ResourceList,
     /// Whether it ends by itself at a deadline.
     pub is_terminating: bool,

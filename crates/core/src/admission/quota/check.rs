@@ -12,7 +12,7 @@ use super::scope::is_charged_to_pods;
 
 /// What each container must state when a quota limits it. Upstream calls this list a mistake and
 /// does not extend it.
-const MUST_BE_STATED: [&str; 6] = [
+const REQUIRED_RESOURCES: [&str; 6] = [
     "cpu",
     "limits.cpu",
     "limits.memory",
@@ -21,7 +21,7 @@ const MUST_BE_STATED: [&str; 6] = [
     "requests.memory",
 ];
 
-/// Why a pod does not fit. Displays as upstream words it.
+/// Why a pod does not fit. Displays with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Containers do not state what a quota limits.
@@ -35,7 +35,7 @@ pub enum Refusal {
     StatusUnknown {
         /// The quota.
         quota: String,
-        /// What it limits for pods.
+        /// The resources it limits for pods.
         resources: Vec<ResourceName>,
     },
     /// The pod uses less than nothing.
@@ -44,11 +44,11 @@ pub enum Refusal {
     Exceeded {
         /// The quota.
         quota: String,
-        /// What the pod would add, of what does not fit.
+        /// The usage that the pod would add, of resources that do not fit.
         requested: ResourceList,
-        /// What is used of it.
+        /// The usage so far.
         used: ResourceList,
-        /// What may be used of it.
+        /// The limit.
         hard: ResourceList,
     },
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What each quota has in use once the pod is in, in the order given; or why it may not come in.
+/// The usage of each quota with the pod, in the order given; or why it is refused.
 ///
 /// `before` is the pod that is replaced, when an existing one is resized; quotas that counted it
 /// are then charged only what is added.
@@ -162,7 +162,7 @@ fn check_stated(pod: &PodCharge, quota: &QuotaView) -> Result<(), Refusal> {
         return Ok(());
     }
     let mut missing: BTreeMap<ResourceName, BTreeSet<String>> = BTreeMap::new();
-    let must_be_stated = |name: &&ResourceName| MUST_BE_STATED.contains(&name.as_str());
+    let must_be_stated = |name: &&ResourceName| REQUIRED_RESOURCES.contains(&name.as_str());
     for container in pod.pod.all_containers() {
         let resources = &container.resources;
         let stated = compute_usage(&resources.requests, &resources.limits);

@@ -1,6 +1,6 @@
 //! ResourceQuota: what an object is charged, which quotas count it, whether it fits.
 //!
-//! Quotas are asked one after another; the first that objects refuses the pod. Matches v1.36
+//! Quotas are checked one after another; the first that is exceeded refuses the pod. Matches v1.36
 //! pkg/quota/v1/evaluator/core/pods.go and
 //! apiserver/pkg/admission/plugin/resourcequota/controller.go, without limited resources.
 //!

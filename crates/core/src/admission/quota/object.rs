@@ -1,4 +1,4 @@
-//! What objects other than pods are charged: their number, and what services and claims use.
+//! The usage of objects other than pods: their number, and the resources of services and claims.
 //!
 //! Matches v1.36 pkg/quota/v1/evaluator/core (services.go, persistent_volume_claims.go) and the
 //! generic object counts of apiserver/pkg/quota/v1/generic.
@@ -29,7 +29,7 @@ const STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class"
 /// An object as quotas see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectCharge {
-    /// What it uses of everything that quotas can limit.
+    /// Its usage of everything that quotas can limit.
     pub usage: ResourceList,
 }
 
@@ -73,7 +73,7 @@ impl ObjectCharge {
         charge
     }
 
-    /// A claim, with the storage that it asks for, in all and of its class.
+    /// A claim, with the storage that it requests, in all and of its class.
     pub fn of_claim(claim: &PersistentVolumeClaim) -> Result<ObjectCharge, Vec<Problem>> {
         let mut charge = ObjectCharge::of_kind("", "persistentvolumeclaims");
         let view = ClaimView::from_api(claim)?;
@@ -118,7 +118,7 @@ fn node_ports_given(ports: &[k8s_openapi::api::core::v1::ServicePort]) -> i64 {
     i64::try_from(given.count()).unwrap_or(i64::MAX)
 }
 
-/// What each quota has in use once the object is in, in the order given; or why it may not come in.
+/// The usage of each quota with the object, in the order given; or why it is refused.
 /// `before` is the object that is replaced.
 pub fn admit_object(
     object: &ObjectCharge,

@@ -7,7 +7,7 @@ use crate::resources::ResourceName;
 
 use super::charge::{DEVICE_CLASS_PREFIX, POD_OBJECTS, PodCharge};
 
-/// What pods are charged as such.
+/// The resources under which pods themselves are counted.
 const COUNTS: [&str; 2] = [POD_OBJECTS, "pods"];
 
 impl PodCharge {

@@ -1,4 +1,4 @@
-//! What is said about settings that the original leaves alone.
+//! Notes on settings that the original does not set.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! OKD's `node-config.yaml` as a KubeletConfiguration.
 //!
-//! The document holds what was set and nothing else. Everything that changes on the way, or is
-//! lost, is a [`Note`] with what to do about it.
+//! The document holds what was set and nothing else. Everything that conversion changes or loses is
+//! a [`Note`] with what to do about it.
 //!
-//! Reading order: this file, `notes` (what is said about each setting), `defaults` (what is said
-//! about settings that were left alone).
+//! Reading order: this file, `notes` (the note on each setting), `defaults` (the notes on settings
+//! that were not set).
 
 mod defaults;
 mod notes;
@@ -22,7 +22,7 @@ use super::{Profile, read_okd_node_config};
 pub struct Conversion {
     /// The KubeletConfiguration. [`Node::to_yaml`] makes it a file.
     pub document: Node,
-    /// What to know and to do about it.
+    /// The notes.
     pub notes: Vec<Note>,
     /// The original as it was read. With problems the document is incomplete.
     pub original: Reading,
@@ -31,19 +31,19 @@ pub struct Conversion {
 /// Something that does not carry over by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What happened to the setting.
+    /// The kind of change.
     pub kind: NoteKind,
     /// The setting as the original calls it, or the field that it left alone.
     pub subject: String,
-    /// What the setting meant, or what changed about it.
+    /// The meaning of the setting, or what changed about it.
     pub meaning: String,
-    /// What to do.
+    /// The action to take.
     pub advice: String,
     /// Where the original has it.
     pub position: Option<Position>,
 }
 
-/// What happened to a setting.
+/// The kind of change of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
     /// Nothing of today does this.

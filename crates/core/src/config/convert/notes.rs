@@ -1,4 +1,4 @@
-//! What is said about each setting of the original.
+//! Notes on each setting of the original.
 
 use super::super::document::{Content, Node, ScalarValue};
 use super::super::read::flag::{self, Flag, Target};
@@ -32,10 +32,15 @@ pub(super) fn about(assignment: &Assignment) -> Vec<Note> {
     }
     match flag::find(subject) {
         Some(Flag {
-            gone: Some(gone),
+            removed: Some(removed),
             target: Target::FlagOnly,
             ..
-        }) => add(NoteKind::NoEquivalent, subject, gone.meaning, gone.instead),
+        }) => add(
+            NoteKind::NoEquivalent,
+            subject,
+            removed.meaning,
+            removed.instead,
+        ),
         _ if !has_field(assignment) => {
             let (meaning, advice) = about_flag(assignment);
             add(NoteKind::FlagOnly, subject, &meaning, &advice);
@@ -174,7 +179,7 @@ fn is_zero(node: &Node) -> bool {
     match &node.content {
         Content::Scalar { text, value } => match value {
             ScalarValue::Int(number) => *number == 0,
-            ScalarValue::Text => text.parse() == Ok(crate::threshold::Duration::ZERO),
+            ScalarValue::Text => text.parse() == Ok(crate::duration::Duration::ZERO),
             _ => false,
         },
         _ => false,

@@ -52,7 +52,7 @@ fn only_what_was_set_is_written_in_its_order() {
 }
 
 #[test]
-fn every_loss_and_change_is_noted() {
+fn every_loss_and_change_has_a_note() {
     let notes: Vec<String> = converted().notes.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(notes.join("\n"));
 }

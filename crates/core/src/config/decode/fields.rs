@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::duration::Duration;
 use crate::problem::Problem;
-use crate::threshold::Duration;
 
 use super::super::document::{Content, Node, ScalarValue, child_path};
 use super::super::read::Assignment;
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         places
     }
 
-    /// What nobody took, as JSON.
+    /// The fields that were not read, as JSON.
     pub(super) fn rest(self) -> BTreeMap<String, Setting<serde_json::Value>> {
         let mut rest = BTreeMap::new();
         for (field, assignment) in self.assignments {
@@ -168,7 +168,7 @@ impl<'a> Fields<'a> {
         });
     }
 
-    /// One word out of a few. The empty word may mean the default; any other unknown one is
+    /// One value out of a fixed list. The empty text may mean the default; any other unknown one is
     /// refused with the sentence.
     pub(super) fn word<T>(
         &mut self,

@@ -1,8 +1,8 @@
 //! Assignments to the typed configuration.
 //!
-//! Fields are known to have the right shape. What is left to find are words, quantities and
-//! numbers that mean nothing; those keep the default and become problems. Fields that nobody here
-//! interprets are carried as they are.
+//! Fields are known to have the right shape. What is left to find are invalid values, quantities
+//! and numbers; those keep the default and become problems. Fields that Plimsoll does not interpret
+//! are carried as they are.
 
 mod domain;
 mod fields;
@@ -16,7 +16,7 @@ use super::reserved::Reserved;
 use super::{CgroupDriver, MemoryReservationPolicy, NodeConfig, Profile, Setting, SwapBehavior};
 use fields::Fields;
 
-/// What kind of input the assignments come from.
+/// The kind of input that the assignments come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A KubeletConfiguration. Zeros and empty texts mean the default there.

@@ -1,8 +1,8 @@
 //! YAML and JSON texts as trees that remember where everything stands.
 //!
-//! A tree keeps the order of mapping entries and keys that stand twice, because both are what a
-//! person has to be told about. Values have the types that `sigs.k8s.io/yaml` gives them. Parsing
-//! is bounded in size, depth and alias expansion, so it may be fed anything.
+//! A tree keeps the order of mapping entries and duplicate keys, because reports show the order and
+//! name the duplicates. Values have the types that `sigs.k8s.io/yaml` gives them. Parsing is
+//! bounded in size, depth and alias expansion, so any input is safe.
 //!
 //! Reading order: this file (the tree), `scalar` (types), `parse` (text to tree), `json` and
 //! `render` (tree to JSON and to text).
@@ -22,18 +22,18 @@ use crate::problem::Position;
 pub struct Node {
     /// Where it begins.
     pub position: Position,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
 }
 
-/// What a value holds.
+/// The content of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A single value.
     Scalar {
         /// The text, unquoted and unescaped.
         text: String,
-        /// What it means.
+        /// The type it has.
         value: ScalarValue,
     },
     /// A list.
@@ -134,7 +134,7 @@ impl Node {
         node.position
     }
 
-    /// What it is, for a person: `a list`, `the number 5`.
+    /// A description for messages: `a list`, `the number 5`.
     pub fn describe(&self) -> String {
         match &self.content {
             Content::Mapping(_) => "a mapping".to_owned(),

@@ -18,12 +18,12 @@ pub const MAX_DEPTH: usize = 100;
 /// deep, would be ten billion.
 pub const MAX_COPIED_NODES: usize = 100_000;
 
-/// What a text holds.
+/// The documents in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// The documents, without the empty ones. Those before a syntax error are complete.
     pub documents: Vec<Node>,
-    /// What is malformed.
+    /// The errors.
     pub problems: Vec<Problem>,
 }
 

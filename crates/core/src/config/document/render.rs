@@ -95,7 +95,7 @@ fn scalar(node: &Node) -> String {
     }
 }
 
-/// A text, quoted unless it is a word that cannot be taken for anything else.
+/// A text, quoted unless it cannot be taken for another type.
 fn text(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
     let starts_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/');

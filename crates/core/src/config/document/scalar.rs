@@ -1,4 +1,4 @@
-//! What an unquoted text means.
+//! The types of unquoted texts.
 //!
 //! These are the rules of the YAML library behind `sigs.k8s.io/yaml`, which are older than
 //! YAML 1.2: `yes`, `on` and `y` are booleans, `010` is eight. Matches v1.36
@@ -17,7 +17,7 @@ pub enum ScalarValue {
     Unsigned(u64),
     /// A number with a fraction or an exponent.
     Float(f64),
-    /// Anything else, and whatever is quoted.
+    /// Anything else, and everything that is quoted.
     Text,
 }
 

@@ -22,7 +22,7 @@ fn problem_of(text: &str) -> String {
 }
 
 #[test]
-fn unquoted_texts_mean_what_they_mean_to_kubectl() {
+fn unquoted_texts_have_kubectls_types() {
     let text = "[1, -2, 0x10, 010, 0b11, 1_000, 08, 1e3, .5, yes, off, n, ~, null, 1.2.3, 500Mi, \
                 10%, 2001-12-14, 18446744073709551615, '1', \"yes\", !!str 5]";
     assert_eq!(
@@ -149,7 +149,7 @@ fn nesting_is_bounded_also_through_aliases() {
 }
 
 #[test]
-fn malformed_texts_say_where() {
+fn malformed_text_is_reported_with_position() {
     assert!(problem_of("a: 1\nb: [1\n").starts_with("yaml: line "));
     assert_eq!(
         parse(b"a: 1\n\xff\xfe").problems[0].detail,
@@ -164,7 +164,7 @@ fn malformed_texts_say_where() {
 }
 
 #[test]
-fn numbers_that_json_has_not_are_reported() {
+fn numbers_outside_json_are_reported() {
     let mut problems = Vec::new();
     only("a: .nan").to_json("", &mut problems);
     assert_eq!(
@@ -204,7 +204,7 @@ fn json_becomes_a_tree_and_json_again() {
 }
 
 #[test]
-fn a_path_leads_to_the_place_or_as_near_as_there_is_something() {
+fn path_resolves_to_node_or_nearest_parent() {
     let tree = only("a:\n- b: 1\n  c: 2\n");
     let line = |path: &str| tree.position_of(path).line;
     assert_eq!((line("a[0].c"), line("a[0].d"), line("d")), (3, 2, 1));

@@ -2,12 +2,12 @@
 
 use crate::problem::{Position, Problem};
 
-use super::flag::{self, Flag, Given, Syntax, parse_values};
+use super::flag::{self, Flag, FlagValue, Syntax, parse_values};
 use super::okd::unknown_flag;
 use super::{Assignment, Origin, Profile};
 
 /// A flag and all texts given to it, in order.
-type Occurrences<'a> = Vec<(&'static Flag, Vec<Given<'a>>)>;
+type Occurrences<'a> = Vec<(&'static Flag, Vec<FlagValue<'a>>)>;
 
 /// Every flag that is given.
 pub(super) fn assignments(
@@ -43,16 +43,16 @@ pub(super) fn assignments(
                 }
             },
         };
-        if let Some(gone) = flag.gone
+        if let Some(removed) = flag.removed
             && !profile.is_okd()
         {
             let detail = format!(
                 "is gone from the kubelet ({}); {}",
-                gone.meaning, gone.instead
+                removed.meaning, removed.instead
             );
             problems.push(Problem::unknown(&path, detail));
         }
-        let given = Given {
+        let given = FlagValue {
             text,
             origin: Origin::flag(flag.name),
             position: Position {

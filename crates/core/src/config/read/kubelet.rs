@@ -100,7 +100,7 @@ fn unknown(entry: &Entry, prefix: &str, path: String, fields: &'static [Field]) 
         .iter()
         .filter_map(|field| field.path.strip_prefix(&parent));
     let siblings = below.filter_map(|rest| rest.split('.').next());
-    // Somebody may have carried a flag over by its name.
+    // The field may be a flag that was copied by its flag name.
     let by_flag = flag::find(&entry.key).and_then(|flag| match flag.target {
         Target::Field(path) if prefix.is_empty() => Some(path),
         _ => None,

@@ -1,7 +1,7 @@
 //! The fields of KubeletConfiguration v1beta1.
 //!
 //! Every field of v1.36 staging/src/k8s.io/kubelet/config/v1beta1/types.go, so that a misspelled
-//! one is told from one that only other parts of a node read.
+//! one can be told apart from one that only other parts of a node read.
 
 use super::shape::{Field, Shape};
 

@@ -81,7 +81,7 @@ impl Notation {
 }
 
 /// Reads a configuration file in either notation. A file of neither kind is taken for a
-/// KubeletConfiguration, whose reader says what is missing.
+/// KubeletConfiguration, whose reader reports what is missing.
 pub fn read_file(bytes: &[u8], profile: Option<Profile>) -> Reading {
     let parsed = document::parse(bytes);
     let notation = parsed.documents.first().and_then(Notation::of);

@@ -3,11 +3,11 @@
 //! Most of what matters stands under `kubeletArguments`, where each flag of the kubelet is a key
 //! with a **list of texts**. Arguments win over the file's own fields, as they do in OKD.
 
+use crate::duration::Duration;
 use crate::problem::{Position, Problem};
-use crate::threshold::Duration;
 
 use super::super::document::{Content, Entry, Node, Parsed, child_path, item_path};
-use super::flag::{self, Flag, Given, parse_values};
+use super::flag::{self, Flag, FlagValue, parse_values};
 use super::kubelet::{check_type, collect};
 use super::okd_fields::{FIELDS, kubelet_field};
 use super::shape::wrong_type;
@@ -92,10 +92,10 @@ fn read_arguments(node: &Node, assignments: &mut Vec<Assignment>, problems: &mut
     }
 }
 
-/// The assignment that a flag makes. Flags that are gone are kept, for whoever converts the file.
+/// The assignment that a flag makes. Removed flags are kept for converting the file.
 fn assign(
     flag: &Flag,
-    given: &[Given<'_>],
+    given: &[FlagValue<'_>],
     path: String,
     problems: &mut Vec<Problem>,
 ) -> Option<Assignment> {
@@ -113,7 +113,7 @@ fn texts_of<'a>(
     entry: &'a Entry,
     path: &str,
     problems: &mut Vec<Problem>,
-) -> Option<Vec<Given<'a>>> {
+) -> Option<Vec<FlagValue<'a>>> {
     let Some(items) = entry.value.as_sequence() else {
         let example = match &entry.value.content {
             Content::Scalar { text, .. } => format!("{}: [{text:?}]", entry.key),
@@ -127,7 +127,7 @@ fn texts_of<'a>(
     for (index, item) in items.iter().enumerate() {
         let path = item_path(path, index);
         match item.as_text() {
-            Some(text) => texts.push(Given {
+            Some(text) => texts.push(FlagValue {
                 text,
                 origin: Origin::in_file(path, item.position),
                 position: item.position,

@@ -1,8 +1,8 @@
 //! Which type of value a field takes.
 
+use crate::duration::Duration;
 use crate::problem::{Problem, quoted};
 use crate::quantity::Quantity;
-use crate::threshold::Duration;
 
 use super::super::document::{Content, Node, ScalarValue, child_path, item_path};
 use super::suggest::did_you_mean;
@@ -36,7 +36,7 @@ pub(crate) enum Shape {
     Record(&'static [Field]),
     /// A list of such objects.
     Records(&'static [Field]),
-    /// Whatever it is, others read it.
+    /// Any value; another reader checks it.
     Any,
 }
 
@@ -47,7 +47,7 @@ impl Field {
 }
 
 impl Shape {
-    /// Reports where the value is not of the type, and says whether it is.
+    /// Reports where the value is not of the type, and returns whether it is.
     pub(crate) fn check(self, node: &Node, path: &str, problems: &mut Vec<Problem>) -> bool {
         let before = problems.len();
         self.check_into(node, path, problems);

@@ -1,9 +1,9 @@
-//! Which known word was meant by an unknown one.
+//! Suggests a known name for an unknown one.
 
-/// Longer words are not compared; nobody misspells a name of this length by a letter or two.
+/// Longer words are not compared: a name of this length is not a misspelling by a letter or two.
 const MAX_LENGTH: usize = 80;
 
-/// `did you mean "evictionHard"?`, or nothing where no known word is close.
+/// `did you mean "evictionHard"?`, or nothing if no known name is close.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     match closest(word, known) {
         Some(meant) => format!("did you mean {meant:?}?"),
@@ -11,7 +11,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>)
     }
 }
 
-/// The known word that is nearest to the given one, if it is near at all. Case, dashes and
+/// The known name that is nearest to the given one, if it is near at all. Case, dashes and
 /// underscores count for nothing, so `eviction-hard` is near `evictionHard`.
 pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain(word);

@@ -1,6 +1,6 @@
 use crate::config::{CgroupDriver, Enforcement, SwapBehavior};
+use crate::duration::Duration;
 use crate::resources::{Bytes, Count, ResourceName};
-use crate::threshold::Duration;
 
 use super::*;
 
@@ -159,7 +159,7 @@ fn the_report_frequency_follows_the_update_frequency_in_a_file() {
 }
 
 #[test]
-fn every_mistake_in_a_kubelet_configuration_is_reported_with_its_line() {
+fn every_error_in_kubelet_configuration_is_reported_with_its_line() {
     let reading = kubelet(
         "evictonHard: {}\n\
          maxPods: many\n\
@@ -283,7 +283,7 @@ fn okd_fields_lead_to_the_kubelets() {
 }
 
 #[test]
-fn a_scalar_instead_of_a_list_says_what_to_write() {
+fn scalar_instead_of_list_is_reported_with_correction() {
     let reading = okd("  eviction-pressure-transition-period: \"5m\"\n  max-pods: 5\n");
     assert_eq!(
         lines(&reading),
@@ -386,7 +386,7 @@ fn flags_take_their_value_either_way() {
 }
 
 #[test]
-fn malformed_flags_are_refused_in_the_kubelets_words() {
+fn malformed_flags_are_refused_with_kubelets_messages() {
     let reading = flags(&[
         "--max-pods=x",
         "--fail-swap-on=maybe",

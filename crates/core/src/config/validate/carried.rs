@@ -8,7 +8,7 @@ use crate::problem::quoted;
 
 use super::Refusals;
 
-/// A range of whole numbers, and the words for a number outside it.
+/// A range of whole numbers, and the message for a number outside it.
 struct Range {
     field: &'static str,
     least: i64,
@@ -57,29 +57,29 @@ const RANGES: &[Range] = &[
     range("maxParallelImagePulls", (1, i64::MAX), "maxParallelImagePulls", "must be a positive number"),
 ];
 
-/// A word that must be among a few.
-struct Words {
+/// A field with a fixed list of values.
+struct AllowedValues {
     field: &'static str,
-    words: &'static [&'static str],
-    /// The whole rule; `{}` stands for the word.
+    values: &'static [&'static str],
+    /// The whole rule; `{}` stands for the value.
     rule: &'static str,
 }
 
 #[rustfmt::skip]
-const WORDS: &[Words] = &[
-    Words {
+const ALLOWED_VALUES: &[AllowedValues] = &[
+    AllowedValues {
         field: "topologyManagerPolicy",
-        words: &["none", "best-effort", "restricted", "single-numa-node"],
+        values: &["none", "best-effort", "restricted", "single-numa-node"],
         rule: "topologyManagerPolicy (--topology-manager-policy) {} must be one of: [\"none\" \"best-effort\" \"restricted\" \"single-numa-node\"]",
     },
-    Words {
+    AllowedValues {
         field: "topologyManagerScope",
-        words: &["container", "pod"],
+        values: &["container", "pod"],
         rule: "topologyManagerScope (--topology-manager-scope) {} must be one of: \"container\", or \"pod\"",
     },
-    Words {
+    AllowedValues {
         field: "hairpinMode",
-        words: &["none", "hairpin-veth", "promiscuous-bridge"],
+        values: &["none", "hairpin-veth", "promiscuous-bridge"],
         rule: "option {} specified for hairpinMode (--hairpin-mode). Valid options are \"none\", \"hairpin-veth\" or \"promiscuous-bridge\"",
     },
 ];
@@ -98,11 +98,16 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
             format!("{} {number} {}", range.name, range.rule)
         });
     }
-    for Words { field, words, rule } in WORDS {
+    for AllowedValues {
+        field,
+        values,
+        rule,
+    } in ALLOWED_VALUES
+    {
         let Some(word) = text(field).filter(|word| !word.is_empty()) else {
             continue;
         };
-        refusals.check(!words.contains(&word), field, || {
+        refusals.check(!values.contains(&word), field, || {
             rule.replace("{}", &quoted(word))
         });
     }

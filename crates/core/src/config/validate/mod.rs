@@ -1,9 +1,9 @@
-//! What a kubelet would refuse to start with.
+//! Validation: the errors with which a kubelet would refuse to start.
 //!
-//! Matches v1.36 pkg/kubelet/apis/config/validation/validation.go, word for word, with the
-//! refusals that come later at start. Rules that need the machine are left to others: capacity,
-//! swap, the cgroup version. The words themselves (`cgroupDriver: docker`) are checked while
-//! decoding, since no type holds an unknown one.
+//! Matches v1.36 pkg/kubelet/apis/config/validation/validation.go, message for message, with the
+//! refusals that come later at start. Rules that need the machine are not here: capacity, swap, the
+//! cgroup version. Fixed values (`cgroupDriver: docker`) are checked while decoding, since no type
+//! holds an unknown one.
 
 mod carried;
 mod node_labels;
@@ -12,8 +12,8 @@ pub use node_labels::may_label_itself;
 
 use std::collections::BTreeSet;
 
+use crate::duration::Duration;
 use crate::problem::{Problem, quoted};
-use crate::threshold::Duration;
 
 use super::{Enforcement, MemoryReservationPolicy, NodeConfig};
 

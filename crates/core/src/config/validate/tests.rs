@@ -104,7 +104,7 @@ fn reservations_are_of_known_resources_and_not_negative() {
 }
 
 #[test]
-fn thresholds_are_read_with_every_mistake() {
+fn thresholds_report_every_error() {
     check(
         "evictionHard: {memory.available: '0', memory.free: 1Gi}\n\
          evictionSoft: {nodefs.available: 101%, imagefs.available: 20%}\n",
@@ -148,7 +148,7 @@ fn numbers_stay_in_their_ranges() {
 }
 
 #[test]
-fn words_are_known_ones() {
+fn enumerations_take_only_known_values() {
     check(
         "memorySwap: {swapBehavior: UnlimitedSwap}\nmemoryReservationPolicy: TieredReservation\n\
          hairpinMode: all\ncontainerLogMaxSize: big\n",
@@ -188,7 +188,7 @@ fn problems_stand_where_the_source_has_the_value() {
 }
 
 #[test]
-fn nodes_may_not_claim_kubernetes_own_labels() {
+fn nodes_may_not_set_kubernetes_reserved_labels() {
     let label = ["--node-labels=node-role.kubernetes.io/master=,node.kubernetes.io/x=1"];
     let reading = read_command_line(&label, Profile::Kubernetes136);
     assert_eq!(reading.problems.len(), 1);

@@ -24,7 +24,7 @@ pub enum Overhead {
 }
 
 impl PodView {
-    /// What the scheduler sets aside for the pod.
+    /// The requests that the scheduler reserves for the pod.
     pub fn requests(&self, overhead: Overhead) -> ResourceList {
         let mut sum = self.aggregate(|resources| &resources.requests);
         if let Some(pod_level) = &self.resources {
@@ -36,7 +36,8 @@ impl PodView {
         sum
     }
 
-    /// What the kernel lets the pod have. The overhead raises a limit that exists and is not zero.
+    /// The limits that the kernel enforces on the pod. The overhead raises a limit that exists and
+    /// is not zero.
     pub fn limits(&self, overhead: Overhead) -> ResourceList {
         let mut sum = self.aggregate(|resources| &resources.limits);
         if let Some(pod_level) = &self.resources {

@@ -1,8 +1,8 @@
-//! What decisions need to know of a pod.
+//! The fields of a pod that decisions read.
 //!
 //! [`PodView::from_api`] parses the object once. `demand` adds up requests and limits, `qos` gives
-//! the class, `priority` says who is critical, `resize` what counts while resources change in place,
-//! [`status`] what a node writes back.
+//! the class, `priority` which pods are critical, `resize` what counts while resources change in
+//! place, [`status`] what a node writes back.
 
 mod demand;
 mod ephemeral;

@@ -1,7 +1,7 @@
 //! Resources of a pod that is being resized in place.
 //!
-//! Between the wish in the spec and the deed on the node, the larger of the two counts. Matches
-//! v1.36 component-helpers/resource/helpers.go with `UseStatusResources`.
+//! Between the desired resources in the spec and the actual ones on the node, the larger of the two
+//! counts. Matches v1.36 component-helpers/resource/helpers.go with `UseStatusResources`.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,9 @@ impl PodView {
                 && let Some(actual) = &own.resources
             {
                 let allocated = own.allocated_resources.as_ref();
-                let deed = read_deed(&path, actual, allocated, problems);
-                container.resources = in_force(&container.resources, deed, is_infeasible);
+                let actual_or_allocated = read_actual(&path, actual, allocated, problems);
+                container.resources =
+                    in_force(&container.resources, actual_or_allocated, is_infeasible);
             }
         }
         if scope == ResizeScope::ContainersAndPod
@@ -56,8 +57,8 @@ impl PodView {
             && let Some(actual) = &status.resources
         {
             let allocated = status.allocated_resources.as_ref();
-            let deed = read_deed("status", actual, allocated, problems);
-            let effective = in_force(stated, deed, is_infeasible);
+            let actual_or_allocated = read_actual("status", actual, allocated, problems);
+            let effective = in_force(stated, actual_or_allocated, is_infeasible);
             // Only what the pod states for itself is replaced.
             let names: Vec<ResourceName> = stated.requests.names().cloned().collect();
             for name in names {
@@ -88,27 +89,33 @@ fn is_resize_infeasible(status: &PodStatus) -> bool {
     pending.is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"))
 }
 
-/// What is given and what is set aside, the larger of the two.
-fn read_deed(
+/// Actual and allocated resources, the larger of the two.
+fn read_actual(
     path: &str,
     actual: &ResourceRequirements,
     allocated: Option<&BTreeMap<String, ApiQuantity>>,
     problems: &mut Vec<Problem>,
 ) -> Requirements {
-    let mut deed = Requirements::from_api(format_args!("{path}.resources"), Some(actual), problems);
+    let mut actual_or_allocated =
+        Requirements::from_api(format_args!("{path}.resources"), Some(actual), problems);
     let path = format_args!("{path}.allocatedResources");
-    deed.requests
+    actual_or_allocated
+        .requests
         .raise_to(&parse_resource_list(path, allocated, problems));
-    deed
+    actual_or_allocated
 }
 
-fn in_force(wish: &Requirements, deed: Requirements, is_infeasible: bool) -> Requirements {
+fn in_force(
+    desired: &Requirements,
+    actual_or_allocated: Requirements,
+    is_infeasible: bool,
+) -> Requirements {
     if is_infeasible {
-        return deed;
+        return actual_or_allocated;
     }
-    let mut larger = wish.clone();
-    larger.requests.raise_to(&deed.requests);
-    larger.limits.raise_to(&deed.limits);
+    let mut larger = desired.clone();
+    larger.requests.raise_to(&actual_or_allocated.requests);
+    larger.limits.raise_to(&actual_or_allocated.limits);
     larger
 }
 
@@ -143,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_of_wish_and_deed_counts_unless_the_wish_is_infeasible() {
+    fn larger_of_desired_and_actual_counts_unless_infeasible() {
         assert_eq!(cpu_request("Deferred"), "4");
         assert_eq!(cpu_request("Infeasible"), "2");
     }

@@ -1,10 +1,10 @@
-//! What a node writes into the status of a pod it ends.
+//! The status that a node writes for a pod it ends.
 
 use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
 
 use crate::object::timestamp::Timestamp;
 
-/// The condition that tells controllers the pod is ended from outside.
+/// The condition that marks a pod as ended from outside, for controllers.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// Its reason where the node ends the pod.
 pub const TERMINATION_BY_KUBELET: &str = "TerminationByKubelet";

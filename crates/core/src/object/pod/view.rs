@@ -48,11 +48,11 @@ pub struct PodView {
     pub resources: Option<Requirements>,
     /// Volumes, in order.
     pub volumes: Vec<VolumeView>,
-    /// How long the pod asks to be given to end.
+    /// The pod's termination grace period.
     pub termination_grace_period_seconds: Option<i64>,
-    /// What the runtime needs for the pod itself.
+    /// The overhead of the runtime.
     pub overhead: ResourceList,
-    /// What the pod puts up with, in order.
+    /// The tolerations, in order.
     pub tolerations: Vec<Toleration>,
     /// Resolved priority.
     pub priority: Option<i32>,
@@ -88,9 +88,9 @@ pub enum ContainerKind {
 /// Requests and limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// What the scheduler sets aside.
+    /// The resources that the scheduler reserves.
     pub requests: ResourceList,
-    /// What the kernel enforces.
+    /// The resources that the kernel limits.
     pub limits: ResourceList,
 }
 

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_size_limit_is_told_with_its_path() {
+    fn malformed_size_limit_is_reported_with_its_path() {
         let (_, problems) = view(json!({"name": "v", "emptyDir": {"sizeLimit": "1Gib"}}));
         assert_eq!(problems[0].path, "spec.volumes[0].emptyDir.sizeLimit");
     }

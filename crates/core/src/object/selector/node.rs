@@ -59,7 +59,7 @@ impl NodeSelector {
         }
     }
 
-    /// What is wrong with its terms.
+    /// The errors of its terms.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -263,7 +263,7 @@ impl Term {
         }))
     }
 
-    /// A node without a name has no fields, and then fields are not asked for.
+    /// A node without a name has no fields, and then fields are not matched.
     fn matches(&self, name: &str, labels: &impl Lookup) -> bool {
         self.labels.matches(labels)
             && (name.is_empty() || self.fields.matches(&NodeFields { name }))
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_terms_are_told_only_if_no_other_term_holds() {
+    fn invalid_terms_are_reported_only_if_no_other_term_matches() {
         let affinity = required(json!([
             {"matchExpressions": [{"key": "a", "operator": "Near"}]},
             {"matchExpressions": [{"key": "a", "operator": "Exists"}]},

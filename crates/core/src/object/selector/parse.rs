@@ -35,7 +35,7 @@ pub enum RequirementError {
 pub struct Unexpected {
     /// The token; empty at the end of the text.
     pub found: String,
-    /// What could stand there, with the words that lead to it.
+    /// What could stand there, with the text that introduces it.
     pub wanted: &'static str,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
     }
 }
 
-/// `in` and `notin` are words: whether they are operators depends on where they stand.
+/// `in` and `notin` are identifiers: whether they are operators depends on where they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     End,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_found_and_what_belongs_there() {
+    fn errors_name_found_and_expected_token() {
         check("a,", "found '', expected: identifier after ','");
         check("a,=", "found '=', expected: identifier after ','");
         check(

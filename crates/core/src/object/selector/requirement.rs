@@ -154,7 +154,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// What is wrong with a label key at `path`.
+/// Validates a label key at `path`.
 pub(super) fn key_problem(path: &str, key: &str) -> Option<Problem> {
     let broken = check_label_key(key);
     (!broken.is_empty()).then(|| Problem::invalid(path, key, broken.join("; ")))
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_is_no_number_and_no_label_is_two_problems() {
+    fn bound_that_is_neither_number_nor_label_is_two_problems() {
         let error = error(Operator::GreaterThan, Some(&["-"]));
         assert!(
             error.starts_with("[at[0].values[0]: Invalid value: \"-\": for 'Gt'"),

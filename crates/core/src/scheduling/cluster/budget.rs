@@ -45,7 +45,7 @@ impl DisruptionBudget {
     ///
     /// An empty selector selects no pod here, a pod without labels is in no budget, and a pod whose
     /// disruption the API server has granted already does not count again.
-    pub fn is_spent_by(&self, pod: &SchedulingPod) -> bool {
+    pub fn is_charged_by(&self, pod: &SchedulingPod) -> bool {
         !pod.labels.is_empty()
             && self.namespace == pod.pod_ref.namespace
             && !self.selector.is_empty()
@@ -65,14 +65,14 @@ impl DisruptionBudget {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budgets {
     all: BTreeMap<(String, String), DisruptionBudget>,
-    /// Per change: the least that the budget allowed, before or after; `None` if whom it covers
-    /// changed.
+    /// Per change: the least that the budget allowed, before or after; `None` if the set of pods
+    /// that it covers changed.
     changes: VecDeque<Option<i32>>,
     /// Number of changes forgotten.
     forgotten: u64,
 }
 
-/// Changes kept. Whoever is further behind looks at everything again.
+/// Changes kept. A reader that is further behind looks at everything again.
 const KEPT_CHANGES: usize = 1024;
 
 impl Budgets {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_what_is_allowed_are_told_from_those_of_who_is_covered() {
+    fn distinguishes_changed_allowance_from_changed_coverage() {
         let mut budgets = Budgets::default();
         budgets.set(budget("a", 3, "a"));
         budgets.set(budget("b", 9, "b"));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn old_changes_are_forgotten() {
+    fn old_changes_are_dropped() {
         let mut budgets = Budgets::default();
         for allowed in 0..3000 {
             budgets.set(budget("a", allowed, "a"));

@@ -20,7 +20,7 @@ impl ImageStates {
     pub(super) fn add_node(&mut self, node: &NodeView) {
         for (name, size) in &node.images {
             match self.0.get_mut(name) {
-                // The size that the first node told stays for all.
+                // The size that the first node reported stays for all.
                 Some(state) => state.nodes += 1,
                 None => {
                     let state = ImageState {

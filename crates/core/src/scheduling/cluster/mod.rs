@@ -1,8 +1,8 @@
 //! The cluster as the scheduler keeps it: nodes, the pods on them, and what else decides.
 //!
 //! A [`Cluster`] is built up from events, each applied in time that grows with the object and not
-//! with the cluster. Every change of nodes and pods is told to the caller as a [`Change`], so that
-//! an index can be kept beside it.
+//! with the cluster. Every change of nodes and pods is returned to the caller as a [`Change`], so
+//! that an index can be kept beside it.
 //!
 //! Reading order: `node` (one node and its sums), `order` (the order in which nodes are looked at),
 //! `images`, `budget` (disruption budgets), `owners` (services and controllers), `pods` (the events
@@ -44,7 +44,7 @@ impl NodeSlot {
     }
 }
 
-/// What an event changed.
+/// The change that an event made.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A node appeared. Pods that were bound to it before it was known are on it already.
@@ -83,7 +83,7 @@ pub enum Change {
     Other,
 }
 
-/// All that the scheduler knows.
+/// The state of the cluster that the scheduler knows.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     slots: Vec<Option<NodeState>>,
@@ -97,7 +97,7 @@ pub struct Cluster {
     nominated: BTreeMap<NodeName, Vec<Arc<SchedulingPod>>>,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     namespace_version: u64,
-    /// Services and controllers, which tell what pods are of one kind.
+    /// Services and controllers, which define what pods are of one kind.
     pub owners: Owners,
     budgets: Budgets,
 }
@@ -144,7 +144,7 @@ impl Cluster {
         &self.images
     }
 
-    /// Pending pods for which room was made on the node, in the order in which that was told.
+    /// Pending pods for which room was made on the node, in the order of nomination.
     pub fn nominated_pods(&self, node: &NodeName) -> &[Arc<SchedulingPod>] {
         self.nominated.get(node).map_or(&[], Vec::as_slice)
     }
@@ -181,7 +181,7 @@ impl Cluster {
         Change::Other
     }
 
-    /// Forgets a namespace.
+    /// Removes a namespace.
     pub fn remove_namespace(&mut self, name: &str) -> Change {
         if self.namespaces.remove(name).is_some() {
             self.namespace_version += 1;
@@ -206,7 +206,8 @@ impl Cluster {
 
     /// Of the budgets that have changed since that version, the least that one allows or allowed.
     ///
-    /// `None` if some came, went or changed whom they cover, and if it is too long ago to tell.
+    /// `None` if budgets came, went or cover other pods than before, or if the log does not go back
+    /// so far.
     pub fn least_allowed_since(&self, budget_version: u64) -> Option<i32> {
         self.budgets.least_allowed_since(budget_version)
     }
@@ -217,7 +218,7 @@ impl Cluster {
         Change::Other
     }
 
-    /// Forgets a disruption budget.
+    /// Removes a disruption budget.
     pub fn remove_budget(&mut self, namespace: &str, name: &str) -> Change {
         self.budgets.remove(namespace, name);
         Change::Other

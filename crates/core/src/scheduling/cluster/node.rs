@@ -12,7 +12,7 @@ use crate::scheduling::pod::{Request, SchedulingPod, UsedPorts};
 pub struct NodeState {
     /// The node.
     pub view: Arc<NodeView>,
-    /// What its pods may use.
+    /// The resources that its pods may use.
     pub allocatable: Request,
     /// How many pods it may have; a node that does not say may have none.
     pub allowed_pods: i64,

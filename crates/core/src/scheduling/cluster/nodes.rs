@@ -43,7 +43,7 @@ impl Cluster {
         Change::NodeAdded(slot)
     }
 
-    /// Forgets a node. Its pods are kept until they are removed too, in case it comes back.
+    /// Removes a node. Its pods are kept until they are removed too, in case it comes back.
     pub fn remove_node(&mut self, name: &NodeName) -> Option<Change> {
         let slot = self.by_name.remove(name)?;
         let node = self.slots[slot.index()].take()?;

@@ -1,4 +1,4 @@
-//! Services and controllers: what tells that pods are of one kind.
+//! Services and controllers: they define which pods are of one kind.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Owners {
         };
     }
 
-    /// Forgets a service.
+    /// Removes a service.
     pub fn remove_service(&mut self, namespace: &str, name: &str) {
         self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
@@ -62,7 +62,7 @@ impl Owners {
         all.replication_controllers.insert(name, selector);
     }
 
-    /// Forgets a replication controller.
+    /// Removes a replication controller.
     pub fn remove_replication_controller(&mut self, namespace: &str, name: &str) {
         self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
@@ -77,7 +77,7 @@ impl Owners {
         all.replica_sets.insert(name, selector);
     }
 
-    /// Forgets a replica set.
+    /// Removes a replica set.
     pub fn remove_replica_set(&mut self, namespace: &str, name: &str) {
         self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {
@@ -92,7 +92,7 @@ impl Owners {
         all.stateful_sets.insert(name, selector);
     }
 
-    /// Forgets a stateful set.
+    /// Removes a stateful set.
     pub fn remove_stateful_set(&mut self, namespace: &str, name: &str) {
         self.version += 1;
         if let Some(all) = self.namespaces.get_mut(namespace) {

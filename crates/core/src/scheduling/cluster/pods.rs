@@ -17,7 +17,7 @@ pub(super) struct Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlaceKind {
-    /// On the node, as the API server says.
+    /// On the node, according to the API server.
     Bound,
     /// On the node, as the scheduler decided; the API server has not said so yet.
     Assumed,
@@ -25,10 +25,10 @@ enum PlaceKind {
     Nominated,
 }
 
-/// What an attempt decided about the room that is set aside for a pod.
+/// The decision of an attempt about the room that is reserved for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nomination {
-    /// Nothing: what the pod's status says goes on.
+    /// Nothing: the nomination in the pod's status stays.
     AsStated,
     /// Room is set aside on this node.
     To(NodeName),
@@ -56,7 +56,7 @@ impl Cluster {
             (Some(node), _) => (node.clone(), PlaceKind::Bound),
             (None, _) if self.is_assumed(&pod.uid) => return Vec::new(),
             (None, Some(node)) => (node.clone(), PlaceKind::Nominated),
-            (None, None) => match self.unstated_nomination(&pod.uid) {
+            (None, None) => match self.nomination_not_in_status(&pod.uid) {
                 Some(node) => (node.clone(), PlaceKind::Nominated),
                 None => return self.remove_pod(&pod.uid),
             },
@@ -64,8 +64,8 @@ impl Cluster {
         self.place_pod(Place { pod, node, kind })
     }
 
-    /// Notes what a failed attempt decided about room for a pod that is still pending, before the
-    /// API server knows. A pod that has a node, if only by assumption, is left alone. Matches v1.36
+    /// Records what a failed attempt decided about room for a pod that is still pending, before the
+    /// API server knows. A pod that has a node, if only an assumed one, is skipped. Matches v1.36
     /// pkg/scheduler/backend/queue/nominator.go.
     pub fn nominate(&mut self, pod: Arc<SchedulingPod>, nomination: Nomination) -> Vec<Change> {
         let place = self.places.get(&pod.uid);
@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// The node on which room was made for the pod although its status did not say so.
-    fn unstated_nomination(&self, uid: &PodUid) -> Option<&NodeName> {
+    fn nomination_not_in_status(&self, uid: &PodUid) -> Option<&NodeName> {
         let place = self.places.get(uid)?;
         let is_unstated =
             place.kind == PlaceKind::Nominated && place.pod.nominated_node_name.is_none();
@@ -110,7 +110,7 @@ impl Cluster {
         (place.kind == PlaceKind::Nominated).then_some(&place.node)
     }
 
-    /// Forgets a pod: it is deleted or finished, or could not be bound.
+    /// Removes a pod: it is deleted or finished, or could not be bound.
     pub fn remove_pod(&mut self, uid: &PodUid) -> Vec<Change> {
         let Some(place) = self.places.remove(uid) else {
             return Vec::new();

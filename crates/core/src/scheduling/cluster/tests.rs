@@ -104,7 +104,7 @@ fn slots_are_used_again_and_zones_follow_the_labels() {
 }
 
 #[test]
-fn the_first_node_tells_the_size_of_an_image() {
+fn first_node_defines_image_size() {
     let with = |size: i64| json!({"status": {"images": [{"names": ["a:1"], "sizeBytes": size}]}});
     let mut cluster = Cluster::new();
     cluster.set_node(node("n1", with(5)));

@@ -1,11 +1,11 @@
-//! Leader election and the connection to the API server: read and checked here, used by whoever
-//! runs the scheduler.
+//! Leader election and the connection to the API server: read and checked here, used by the process
+//! that runs the scheduler.
 //!
 //! Matches v1.36 staging/src/k8s.io/component-base/config: v1alpha1/defaults.go and
 //! validation/validation.go, with the scheduler's own defaults.
 
+use crate::duration::Duration;
 use crate::problem::Problem;
-use crate::threshold::Duration;
 
 use super::fields::Object;
 
@@ -98,7 +98,7 @@ impl LeaderElection {
 /// How to talk to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConnection {
-    /// The file that says where it is and who asks; empty for a pod's own account.
+    /// The file that names the server and the credentials; empty for a pod's own service account.
     pub kubeconfig: String,
     /// Content types that are accepted; empty for the one that is sent.
     pub accept_content_types: String,

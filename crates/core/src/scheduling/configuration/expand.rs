@@ -23,7 +23,7 @@ pub struct Plugins {
 pub struct Active {
     /// Its name.
     pub name: &'static str,
-    /// What its scores are multiplied by; of use only where something is scored.
+    /// The weight of its scores; used only where something is scored.
     pub weight: i64,
 }
 
@@ -56,7 +56,7 @@ impl Merged {
         }
     }
 
-    /// What acts where, and everything that upstream would not start with.
+    /// The plugins by extension point, and everything that upstream would not start with.
     pub(super) fn expand(&self, scheduler_name: &str, problems: &mut Vec<Problem>) -> Plugins {
         for plugin in &self.multi_point.enabled {
             if registry::find(&plugin.name).is_none() {

@@ -5,7 +5,7 @@
 
 use crate::config::document::{Node, ScalarValue};
 use crate::config::shape::{Field, Shape};
-use crate::threshold::Duration;
+use crate::duration::Duration;
 
 /// The fields at the top.
 pub(super) const CONFIGURATION: &[Field] = &[
@@ -27,7 +27,7 @@ pub(super) const CONFIGURATION: &[Field] = &[
 ];
 
 /// Fields that older versions had and v1 has not.
-pub(super) const GONE: [&str; 2] = ["healthzBindAddress", "metricsBindAddress"];
+pub(super) const REMOVED_FIELDS: [&str; 2] = ["healthzBindAddress", "metricsBindAddress"];
 
 const LEADER_ELECTION: &[Field] = &[
     Field::new("leaderElect", Shape::Bool),

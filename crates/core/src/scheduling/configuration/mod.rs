@@ -1,8 +1,8 @@
 //! A scheduler's configuration file: `KubeSchedulerConfiguration` of kubescheduler.config.k8s.io/v1.
 //!
 //! A file becomes a [`Configuration`] and a list of everything that is wrong with it, each with its
-//! path and line. Texts are those of upstream's decoding, validation and start-up where it has
-//! any. What the file says and this crate does not model is carried along.
+//! path and line. Texts are those of upstream's decoding, validation and start-up where it has any.
+//! Settings that this crate does not model are carried along.
 //!
 //! Reading order: this file, `fields` (which fields there are), `profiles`, `plugin_set` (merging
 //! with the default plugins), `expand` (which plugin acts where), `connection`.
@@ -32,12 +32,12 @@ use fields::Object;
 /// The kind of the file.
 pub const KIND: &str = "KubeSchedulerConfiguration";
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// Whose pods are scheduled how. At least one.
     pub profiles: Vec<Profile>,
-    /// What acts at every extension point, by scheduler name.
+    /// The plugins of every extension point, by scheduler name.
     pub plugins: BTreeMap<String, Plugins>,
     /// How many nodes are looked at at the same time. No answer depends on it.
     pub parallelism: i32,
@@ -53,7 +53,7 @@ pub struct Configuration {
     pub client_connection: ClientConnection,
     /// Whether profiles of the running program are served.
     pub enable_profiling: bool,
-    /// Whether they show who waits for locks.
+    /// Whether the profiles show which threads wait for locks.
     pub enable_contention_profiling: bool,
     /// Whether caches are filled only once this scheduler leads.
     pub delay_cache_until_active: bool,
@@ -70,7 +70,7 @@ pub struct Reading {
 }
 
 impl Default for Configuration {
-    /// What a file says that says nothing.
+    /// The configuration of an empty file.
     fn default() -> Configuration {
         decode(Object(None), &mut Vec::new())
     }
@@ -96,7 +96,7 @@ impl Configuration {
     }
 }
 
-/// Whether a document is of this kind, in whatever version.
+/// Whether a document is of this kind, in any version.
 pub fn is_scheduler_configuration(document: &Node) -> bool {
     document.get("kind").and_then(Node::as_text) == Some(KIND)
 }
@@ -204,7 +204,7 @@ fn check_unsupported(document: Object<'_>, problems: &mut Vec<Problem>) {
         let path = document::item_path("extenders", index);
         problems.push(Problem::forbidden(path, "extenders are not supported"));
     }
-    for field in fields::GONE {
+    for field in fields::REMOVED_FIELDS {
         if document.get(field).is_some() {
             let detail = "v1 has it no more, the flags --bind-address and --secure-port say where \
                           to serve";

@@ -1,4 +1,4 @@
-//! What a file says about the plugins of one extension point, merged with the default.
+//! The plugins of one extension point in a file, merged with the default.
 
 use crate::config::document::{Node, item_path};
 use crate::problem::Problem;
@@ -40,8 +40,8 @@ impl PluginSet {
         }
     }
 
-    /// Reads what stands at `path`. Disabled plugins that do not exist are told here; upstream lets
-    /// them pass, which hides a misspelled name.
+    /// Reads the plugin set at `path`. Disabled plugins that do not exist are reported here;
+    /// upstream ignores them, which hides a misspelled name.
     pub(super) fn read(object: Object<'_>, path: &str, problems: &mut Vec<Problem>) -> PluginSet {
         let name_of = |node: &Node| {
             Object(Some(node))
@@ -121,8 +121,8 @@ impl PluginSet {
         )
     }
 
-    /// Whether both say the same, wherever they stand.
-    pub(super) fn says_the_same_as(&self, other: &PluginSet) -> bool {
+    /// Whether both configure the same, wherever they stand.
+    pub(super) fn is_equivalent_to(&self, other: &PluginSet) -> bool {
         self.to_json() == other.to_json()
     }
 }

@@ -14,7 +14,7 @@ use super::expand::{Merged, Plugins};
 use super::fields::Object;
 use super::plugin_set::PluginSet;
 
-/// A profile on its way.
+/// A profile under construction.
 pub(super) struct Draft<'a> {
     pub(super) profile: Profile,
     pub(super) plugins: Plugins,
@@ -103,7 +103,7 @@ fn read_profile<'a>(
 /// `percentageOfNodesToScore` of a profile or, with an empty `prefix`, of all.
 ///
 /// Zero is upstream's default: the larger the cluster, the smaller the part of it that is looked
-/// at. Here a file has to say so; where it says nothing all nodes are scored, which gives the best
+/// at. Here a file has to set it explicitly; otherwise all nodes are scored, which gives the best
 /// node and can be repeated.
 pub(super) fn percentage(
     object: Object<'_>,
@@ -135,7 +135,7 @@ fn check_common_queue_sort(drafts: &[Draft<'_>], problems: &mut Vec<Problem>) {
     let args = sorter.map(|sorter| first.args_of(&sorter.name));
     for (index, other) in others.iter().enumerate() {
         let path = item_path("profiles", index + 1);
-        if !first.queue_sort.says_the_same_as(&other.queue_sort) {
+        if !first.queue_sort.is_equivalent_to(&other.queue_sort) {
             let path = format!("{path}.plugins.queueSort");
             let rule = "must be the same for all profiles";
             problems.push(Problem::invalid_bare(
@@ -158,7 +158,7 @@ fn check_common_queue_sort(drafts: &[Draft<'_>], problems: &mut Vec<Problem>) {
 }
 
 impl Draft<'_> {
-    /// The arguments that `pluginConfig` has for a plugin; more than one is told elsewhere.
+    /// The arguments that `pluginConfig` has for a plugin; duplicates are reported elsewhere.
     fn args_of(&self, plugin: &str) -> Vec<Value> {
         let list = self.plugin_config.and_then(Node::as_sequence);
         let entries = list.unwrap_or_default().iter();

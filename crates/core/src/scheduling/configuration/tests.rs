@@ -39,7 +39,7 @@ fn names(profile: &Profile) -> (Vec<&'static str>, Vec<(&'static str, i64)>) {
 }
 
 #[test]
-fn a_file_that_says_nothing_is_the_default() {
+fn empty_file_is_the_default_configuration() {
     let configuration = valid("");
     let [profile] = configuration.profiles.as_slice() else {
         panic!("{:?}", configuration.profiles);
@@ -71,7 +71,7 @@ fn a_file_that_says_nothing_is_the_default() {
 }
 
 #[test]
-fn the_example_has_a_profile_that_packs() {
+fn example_has_a_most_allocated_profile() {
     let example = include_bytes!("../../../../../examples/scheduler-config.yaml");
     let Reading {
         configuration,
@@ -95,7 +95,7 @@ fn the_example_has_a_profile_that_packs() {
     assert!(configuration.profile("other").is_none());
 }
 
-/// The expectations are those of v1.36 pkg/scheduler/framework/runtime/framework_test.go in words:
+/// The expectations are those of v1.36 pkg/scheduler/framework/runtime/framework_test.go:
 /// overridden plugins first, then those of multiPoint, then the others.
 #[test]
 fn plugins_are_ordered_as_upstream_orders_them() {
@@ -169,7 +169,7 @@ fn preemption_can_be_switched_off() {
 }
 
 #[test]
-fn wrong_plugins_are_told_in_upstreams_words() {
+fn invalid_plugins_are_reported_with_upstreams_messages() {
     let of = |plugins: &str| problems(&format!("profiles:\n- plugins: {plugins}\n"));
     for (plugins, expected) in [
         (
@@ -228,7 +228,7 @@ fn wrong_plugins_are_told_in_upstreams_words() {
 }
 
 #[test]
-fn values_at_the_top_are_checked_in_upstreams_words() {
+fn top_level_values_are_checked_with_upstreams_messages() {
     for (rest, expected) in [
         (
             "parallelism: 0\n",
@@ -306,7 +306,7 @@ fn values_at_the_top_are_checked_in_upstreams_words() {
 }
 
 #[test]
-fn profiles_are_told_apart_by_their_names_and_share_a_queue() {
+fn profiles_have_unique_names_and_share_a_queue() {
     for (rest, expected) in [
         (
             "profiles:\n- {schedulerName: a}\n- {schedulerName: a}\n",

@@ -1,26 +1,27 @@
-//! What becomes of a pod, by its class.
+//! An attempt at a pod, by its class.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::scheduling::cluster::NodeSlot;
-use crate::scheduling::decision::{Decision, Grounds, Placement, Unschedulable};
+use crate::scheduling::decision::{Decision, Placement, Rationale, Unschedulable};
 use crate::scheduling::diagnosis::Diagnosis;
-use crate::scheduling::filters::Seeker;
+use crate::scheduling::filters::Cycle;
 use crate::scheduling::plugin::{FilterPlugin, Rejection};
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
-    Preemption, Room, ineligibility, no_room_message, not_eligible_message, switched_off,
+    Preemption, PreemptionResult, ineligibility, no_room_message, not_eligible_message,
+    switched_off,
 };
 use crate::scheduling::reference;
 use crate::scheduling::tie_break::PreemptionOffsets;
 
 use super::Engine;
-use super::class::{Class, World};
+use super::class::{Class, ClassContext};
 use super::order::Order;
 
 /// Nodes on which pods that go first wait for room, with the verdicts on them.
-type Ahead = BTreeMap<NodeSlot, Option<Rejection>>;
+type NominatedNodes = BTreeMap<NodeSlot, Option<Rejection>>;
 
 impl Engine {
     /// Decides by the class; `None` if a score is out of bounds.
@@ -30,32 +31,31 @@ impl Engine {
         profile: usize,
         pod: &Arc<SchedulingPod>,
     ) -> Option<Decision> {
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             pod,
         };
         if pod.nominated_node_name.is_some()
-            && let Some(slot) =
-                reference::nominated_slot(&seeker, &self.filter_state(class, &seeker))
+            && let Some(slot) = reference::nominated_slot(&cycle, &self.filter_state(class, &cycle))
         {
             return Some(Decision::Place(Placement::without_choice(slot)));
         }
-        let ahead = self.heed_nominations(class, profile, pod);
+        let ahead = self.apply_nominations(class, profile, pod);
         let decision = self.choose(class, profile, pod, &ahead);
-        self.unheed_nominations(class, profile, &ahead);
+        self.revert_nominations(class, profile, &ahead);
         decision
     }
 
-    /// What a decision that the pod waits would rest on.
-    pub(super) fn grounds_of(
+    /// The rationale if the pod stayed pending.
+    pub(super) fn rationale_of(
         &mut self,
         class: &mut Class,
         profile: usize,
         pod: &Arc<SchedulingPod>,
-    ) -> Grounds {
-        let ahead = self.heed_nominations(class, profile, pod);
-        let seeker = Seeker {
+    ) -> Rationale {
+        let ahead = self.apply_nominations(class, profile, pod);
+        let cycle = Cycle {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             pod,
@@ -64,46 +64,53 @@ impl Engine {
         let start = attempts
             .draw_for_preemption(self.cluster.slot_count())
             .start;
-        let filtered = self.filtered(class, &seeker, &ahead);
-        let grounds = if class.is_local && seeker.profile.preempts() {
+        let filtered = self.filtered(class, &cycle, &ahead);
+        let rationale = if class.is_local && cycle.profile.preempts() {
             let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|own| own.code);
-            let preemption = match ineligibility(&seeker, code_of) {
+            let preemption = match ineligibility(&cycle, code_of) {
                 Some(reason) => Preemption::NotEligible(reason),
-                None => class.rooms.search_in_full(&seeker, &self.order, start),
+                None => class
+                    .preemption_index
+                    .search_in_full(&cycle, &self.order, start),
             };
-            Grounds {
+            Rationale {
                 filtered,
                 preemption,
             }
         } else {
-            Grounds::new(&seeker, filtered, start)
+            Rationale::new(&cycle, filtered, start)
         };
-        self.unheed_nominations(class, profile, &ahead);
-        grounds
+        self.revert_nominations(class, profile, &ahead);
+        rationale
     }
 
-    /// Sees to it that the class says of nodes with nominations what holds for this very pod.
+    /// Makes the class's verdicts on nodes with nominations those of this very pod.
     ///
-    /// A local class heeds nominations itself, but for those of the pod: only the node on which
-    /// room was made for it is looked at anew. Other classes are told of every such node.
-    fn heed_nominations(&self, class: &mut Class, profile: usize, pod: &SchedulingPod) -> Ahead {
-        let world = self.world(profile);
-        let seeker = Seeker {
-            cluster: world.cluster,
-            profile: world.profile,
+    /// A local class takes nominations into account itself, but for those of the pod: only the node
+    /// on which room was made for it is filtered again. Other classes filter every such node again.
+    fn apply_nominations(
+        &self,
+        class: &mut Class,
+        profile: usize,
+        pod: &SchedulingPod,
+    ) -> NominatedNodes {
+        let context = self.context(profile);
+        let cycle = Cycle {
+            cluster: context.cluster,
+            profile: context.profile,
             pod,
         };
         if class.is_local {
-            let own = world.cluster.nomination(&pod.uid);
-            let Some(slot) = own.and_then(|node| world.cluster.slot(node)) else {
-                return Ahead::new();
+            let own = context.cluster.nomination(&pod.uid);
+            let Some(slot) = own.and_then(|node| context.cluster.slot(node)) else {
+                return NominatedNodes::new();
             };
-            class.refresh(slot.0, Some(&pod.uid), world, &self.topology);
+            class.refresh(slot.0, Some(&pod.uid), context, &self.topology);
             let verdict = class.cells[slot.index()].verdict;
             let verdict = verdict.map(|id| class.reasons.get(id).clone());
-            return Ahead::from([(slot, verdict)]);
+            return NominatedNodes::from([(slot, verdict)]);
         }
-        let ahead = self.verdicts_with_nominated(class, &seeker);
+        let ahead = self.verdicts_with_nominated(class, &cycle);
         for (slot, rejection) in &ahead {
             if rejection.is_some() {
                 class.set_aside(*slot);
@@ -112,14 +119,14 @@ impl Engine {
         ahead
     }
 
-    fn unheed_nominations(&self, class: &mut Class, profile: usize, ahead: &Ahead) {
+    fn revert_nominations(&self, class: &mut Class, profile: usize, ahead: &NominatedNodes) {
         for slot in ahead.keys() {
-            class.refresh(slot.0, None, self.world(profile), &self.topology);
+            class.refresh(slot.0, None, self.context(profile), &self.topology);
         }
     }
 
-    fn world(&self, profile: usize) -> World<'_> {
-        World {
+    fn context(&self, profile: usize) -> ClassContext<'_> {
+        ClassContext {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             kinds: &self.kinds,
@@ -134,24 +141,24 @@ impl Engine {
         class: &mut Class,
         profile: usize,
         pod: &SchedulingPod,
-        ahead: &Ahead,
+        ahead: &NominatedNodes,
     ) -> Option<Decision> {
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             pod,
         };
         let slot_count = self.cluster.slot_count();
-        let feasible = class.feasible(seeker.profile);
+        let feasible = class.feasible(cycle.profile);
         match feasible.count {
             0 => {
                 let offsets = self.attempts.draw_for_preemption(slot_count);
                 let waiting = if class.is_local {
-                    class.wait(&seeker, &self.order, offsets)
+                    class.wait(&cycle, &self.order, offsets)
                 } else {
-                    let filtered = self.filtered(class, &seeker, ahead);
-                    let grounds = Grounds::new(&seeker, filtered, offsets.start);
-                    grounds.conclude(seeker.cluster, offsets.choice)
+                    let filtered = self.filtered(class, &cycle, ahead);
+                    let rationale = Rationale::new(&cycle, filtered, offsets.start);
+                    rationale.conclude(cycle.cluster, offsets.choice)
                 };
                 Some(Decision::Wait(Box::new(waiting)))
             }
@@ -159,7 +166,7 @@ impl Engine {
                 .first()
                 .map(|slot| Decision::Place(Placement::without_choice(slot))),
             _ if class.invalid > 0 => None,
-            count => feasible.best(seeker.profile).and_then(|best| {
+            count => feasible.best(cycle.profile).and_then(|best| {
                 let offset = self.attempts.draw_offset(slot_count);
                 let slot = best.choose(offset, slot_count)?;
                 Some(Decision::Place(Placement {
@@ -176,7 +183,7 @@ impl Class {
     /// Why a pod of a local class waits, when all nodes are rejected by themselves.
     fn wait(
         &mut self,
-        seeker: &Seeker<'_>,
+        cycle: &Cycle<'_>,
         order: &Order,
         offsets: PreemptionOffsets,
     ) -> Unschedulable {
@@ -192,20 +199,23 @@ impl Class {
             let verdict = self.cells[slot.index()].verdict?;
             Some(self.reasons.get(verdict).code)
         };
-        if let Some(told) = switched_off(seeker.profile) {
-            let room = Room::SwitchedOff(told);
-            return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, told);
+        if let Some(told) = switched_off(cycle.profile) {
+            let room = PreemptionResult::SwitchedOff(told);
+            return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, told);
         }
-        let (room, message) = match ineligibility(seeker, code_of) {
-            Some(reason) => (Room::NotEligible(reason), not_eligible_message(reason)),
-            None => match self.rooms.cheapest(seeker, order, offsets) {
-                Some(candidate) => (Room::At(candidate), String::new()),
+        let (room, message) = match ineligibility(cycle, code_of) {
+            Some(reason) => (
+                PreemptionResult::NotEligible(reason),
+                not_eligible_message(reason),
+            ),
+            None => match self.preemption_index.cheapest(cycle, order, offsets) {
+                Some(candidate) => (PreemptionResult::At(candidate), String::new()),
                 None => {
-                    let message = no_room_message(node_count, self.rooms.obstacles());
-                    (Room::None, message)
+                    let message = no_room_message(node_count, self.preemption_index.obstacles());
+                    (PreemptionResult::None, message)
                 }
             },
         };
-        Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, &message)
+        Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, &message)
     }
 }

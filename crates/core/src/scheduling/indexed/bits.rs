@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn going_round_comes_by_every_number_once() {
+    fn wrapping_iteration_visits_every_number_once() {
         for first in [0, 5, 63, 64, 130, 199] {
             let blocks = blocks_from(first, 200);
             let walk: Vec<usize> = blocks

@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use crate::object::identity::PodUid;
 use crate::scheduling::cluster::{Cluster, NodeSlot, NodeState};
-use crate::scheduling::filters::{FilterState, Seeker};
+use crate::scheduling::filters::{Cycle, FilterState};
 use crate::scheduling::plugin::{Code, FilterPlugin, ScorePlugin};
 use crate::scheduling::plugins::{MAX_NODE_SCORE, pod_topology_spread};
 use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
 use crate::scheduling::profile::Profile;
 use crate::scheduling::scores::ScoreState;
 
-use super::counters::{Counters, Effect, Grain, MissingCounter, Questions, Role};
+use super::counters::{Counters, Effect, Grain, InterPodConstraints, MissingCounter, Role};
 use super::groups::{GroupId, Groups, NO_GROUP};
 use super::kinds::{KindId, Kinds};
 use super::log::Log;
 use super::order::Order;
+use super::preemption_index::PreemptionIndex;
 use super::reasons::{ReasonId, Reasons};
-use super::rooms::Rooms;
 use super::topology::{ABSENT, Topology};
 
 /// Number of members of a group key before those of counters.
@@ -36,9 +36,9 @@ pub(super) const NO_LABEL: i64 = i64::MIN;
 /// Bytes per node, about: cell, static part, place in a group.
 const BYTES_PER_CELL: usize = 96;
 
-/// What classes are built from.
+/// The inputs that classes are built from.
 #[derive(Clone, Copy)]
-pub(super) struct World<'a> {
+pub(super) struct ClassContext<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) profile: &'a Profile,
     pub(super) kinds: &'a Kinds,
@@ -55,20 +55,21 @@ pub(super) struct Class {
     pub(super) pod: Arc<SchedulingPod>,
     pub(super) profile: usize,
     pub(super) last_used: u64,
-    pub(super) questions: Questions,
+    pub(super) constraints: InterPodConstraints,
     pub(super) counters: Counters,
     pub(super) groups: Groups,
-    /// Who rejects nodes by themselves.
+    /// Which filters reject nodes by themselves.
     pub(super) reasons: Reasons,
     pub(super) cells: Vec<Cell>,
     /// Whether nothing but the node itself decides if it will do.
     ///
-    /// Then verdicts heed the pods that wait for room on the node, and making room is priced.
+    /// Then verdicts consider the pods that wait for room on the node, and the cost of preemption
+    /// is kept.
     pub(super) is_local: bool,
-    pub(super) rooms: Rooms,
-    /// Sum of the counters of required affinity: zero if nobody matches anywhere.
+    pub(super) preemption_index: PreemptionIndex,
+    /// Sum of the counters of required affinity: zero if no pod matches anywhere.
     pub(super) near: i64,
-    /// How often a preferred term matched anywhere: zero if nobody has a say.
+    /// How often a preferred term matched anywhere: zero if no preference applies.
     pub(super) opinions: i64,
     /// Nodes whose own score is out of bounds.
     pub(super) invalid: usize,
@@ -81,7 +82,7 @@ pub(super) struct Class {
     position: u64,
 }
 
-/// What a node is to the class.
+/// The state of a node for the class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) group: GroupId,
@@ -92,7 +93,7 @@ pub(super) struct Cell {
     score: i64,
 }
 
-/// What of that does not change while the node stays as it is.
+/// The part of it that does not change while the node stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Static {
     verdict: Option<ReasonId>,
@@ -126,16 +127,16 @@ impl Class {
     pub(super) fn build(
         pod: Arc<SchedulingPod>,
         profile: usize,
-        world: World<'_>,
+        context: ClassContext<'_>,
         topology: &mut Topology,
     ) -> Class {
-        let cluster = world.cluster;
-        let (hard, soft) = spread_constraints(&pod, world);
-        let questions = Questions::new(&pod, world.profile, cluster, hard, soft);
-        let with_terms = world.kinds.with_terms().iter();
-        let with_terms = with_terms.map(|kind| &**world.kinds.pod(*kind));
-        let mut counters = Counters::new(&pod, &questions, with_terms, cluster, topology);
-        if !questions.requires_all_keys {
+        let cluster = context.cluster;
+        let (hard, soft) = spread_constraints(&pod, context);
+        let constraints = InterPodConstraints::new(&pod, context.profile, cluster, hard, soft);
+        let with_terms = context.kinds.with_terms().iter();
+        let with_terms = with_terms.map(|kind| &**context.kinds.pod(*kind));
+        let mut counters = Counters::new(&pod, &constraints, with_terms, cluster, topology);
+        if !constraints.requires_all_keys {
             counters.count_unlabelled(topology);
         }
         let is_local = !counters.all.iter().any(|counter| counter.role.rejects());
@@ -144,72 +145,72 @@ impl Class {
             pod,
             profile,
             last_used: 0,
-            questions,
+            constraints,
             counters,
             groups: Groups::default(),
             reasons: Reasons::default(),
             cells: vec![Cell::EMPTY; slots],
             is_local,
-            rooms: Rooms::new(world.order.len()),
+            preemption_index: PreemptionIndex::new(context.order.len()),
             near: 0,
             opinions: 0,
             invalid: 0,
             statics: vec![Static::default(); slots],
             effects: Vec::new(),
             dirty: Vec::new(),
-            node_version: world.node_version,
+            node_version: context.node_version,
             namespace_version: cluster.namespace_version(),
             owners_version: cluster.owners.version(),
-            position: world.log.end(),
+            position: context.log.end(),
         };
-        class.include_nodes(world, topology);
+        class.include_nodes(context, topology);
         for (slot, node) in cluster.nodes() {
-            class.read_static(slot, node, world);
-            for (kind, pods) in world.kinds.on(slot) {
-                let known = class.apply(slot.0, *kind, i64::from(*pods), world, topology);
+            class.read_static(slot, node, context);
+            for (kind, pods) in context.kinds.on(slot) {
+                let known = class.apply(slot.0, *kind, i64::from(*pods), context, topology);
                 known.expect("counters were made for all kinds that are there");
             }
         }
         class.dirty.clear();
         for (slot, _) in cluster.nodes() {
-            class.refresh(slot.0, None, world, topology);
+            class.refresh(slot.0, None, context, topology);
         }
         class
     }
 
-    /// Catches up with what happened; false if it takes building anew.
-    pub(super) fn catch_up(&mut self, world: World<'_>, topology: &Topology) -> bool {
-        let cluster = world.cluster;
-        if self.node_version != world.node_version
+    /// Catches up with the log; false if the class must be rebuilt.
+    pub(super) fn catch_up(&mut self, context: ClassContext<'_>, topology: &Topology) -> bool {
+        let cluster = context.cluster;
+        if self.node_version != context.node_version
             || self.namespace_version != cluster.namespace_version()
-            || self.groups.is_worn()
+            || self.groups.needs_rebuild()
         {
             return false;
         }
         if self.owners_version != cluster.owners.version() {
-            let (hard, soft) = spread_constraints(&self.pod, world);
-            if hard != self.questions.hard || soft != self.questions.soft {
+            let (hard, soft) = spread_constraints(&self.pod, context);
+            if hard != self.constraints.hard || soft != self.constraints.soft {
                 return false;
             }
             self.owners_version = cluster.owners.version();
         }
-        let Some(entries) = world.log.since(self.position) else {
+        let Some(entries) = context.log.since(self.position) else {
             return false;
         };
         for entry in entries {
             if let Some(kind) = entry.kind
                 && self
-                    .apply(entry.slot, kind, entry.by, world, topology)
+                    .apply(entry.slot, kind, entry.by, context, topology)
                     .is_err()
             {
                 return false;
             }
             self.mark(entry.slot);
         }
-        self.position = world.log.end();
+        self.position = context.log.end();
         let mut dirty = std::mem::take(&mut self.dirty);
         for slot in dirty.drain(..) {
-            self.refresh(slot, None, world, topology);
+            self.refresh(slot, None, context, topology);
         }
         self.dirty = dirty;
         true
@@ -217,8 +218,8 @@ impl Class {
 
     /// Bytes that it takes per node, about.
     pub(super) fn bytes_per_node(&self) -> usize {
-        match self.rooms.is_in_use() {
-            true => BYTES_PER_CELL + Rooms::BYTES_PER_NODE,
+        match self.preemption_index.is_in_use() {
+            true => BYTES_PER_CELL + PreemptionIndex::BYTES_PER_NODE,
             false => BYTES_PER_CELL,
         }
     }
@@ -232,10 +233,10 @@ impl Class {
         }
     }
 
-    fn seeker<'a>(&'a self, world: World<'a>) -> Seeker<'a> {
-        Seeker {
-            cluster: world.cluster,
-            profile: world.profile,
+    fn cycle<'a>(&'a self, context: ClassContext<'a>) -> Cycle<'a> {
+        Cycle {
+            cluster: context.cluster,
+            profile: context.profile,
             pod: &self.pod,
         }
     }
@@ -248,22 +249,22 @@ impl Class {
         }
     }
 
-    /// Says which nodes' pods the spread constraints count.
-    fn include_nodes(&mut self, world: World<'_>, topology: &Topology) {
-        let (pod, questions) = (&self.pod, &self.questions);
-        let comparison = world.profile.comparison_operators;
+    /// Sets which nodes' pods the spread constraints count.
+    fn include_nodes(&mut self, context: ClassContext<'_>, topology: &Topology) {
+        let (pod, constraints) = (&self.pod, &self.constraints);
+        let comparison = context.profile.comparison_operators;
         for counter in &mut self.counters.all {
             let (constraint, all, needs_all) = match (counter.role, counter.grain) {
-                (Role::HardSpread(i), _) => (&questions.hard[i], &questions.hard, true),
+                (Role::HardSpread(i), _) => (&constraints.hard[i], &constraints.hard, true),
                 (Role::SoftSpread(i), Grain::Domain) => (
-                    &questions.soft[i],
-                    &questions.soft,
-                    questions.requires_all_keys,
+                    &constraints.soft[i],
+                    &constraints.soft,
+                    constraints.requires_all_keys,
                 ),
                 _ => continue,
             };
-            counter.begin_inclusion(world.cluster.slot_count());
-            for (slot, node) in world.cluster.nodes() {
+            counter.begin_inclusion(context.cluster.slot_count());
+            for (slot, node) in context.cluster.nodes() {
                 let labels = &node.view.labels;
                 let has_keys = !needs_all || pod_topology_spread::has_all_keys(labels, all);
                 if has_keys
@@ -281,20 +282,20 @@ impl Class {
         slot: u32,
         kind: KindId,
         pods: i64,
-        world: World<'_>,
+        context: ClassContext<'_>,
         topology: &Topology,
     ) -> Result<(), MissingCounter> {
         let place = index(kind);
         if self.effects.len() <= place {
             self.effects
-                .resize_with(world.kinds.len().max(place + 1), || None);
+                .resize_with(context.kinds.len().max(place + 1), || None);
         }
         let effects = match self.effects[place].take() {
             Some(effects) => effects,
             None => {
-                let existing = world.kinds.pod(kind);
+                let existing = context.kinds.pod(kind);
                 self.counters
-                    .effects_of(&self.pod, &self.questions, existing, topology)?
+                    .effects_of(&self.pod, &self.constraints, existing, topology)?
             }
         };
         for effect in &effects {
@@ -324,11 +325,11 @@ impl Class {
     }
 
     /// Reads what does not change while the node stays as it is.
-    fn read_static(&mut self, slot: NodeSlot, node: &NodeState, world: World<'_>) {
-        let seeker = self.seeker(world);
-        let mut filters = world.profile.filters.iter().filter(|f| is_static(**f));
-        let rejection = filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE));
-        let raw = |plugin| seeker.raw_score(plugin, node, &NO_SCORE_STATE);
+    fn read_static(&mut self, slot: NodeSlot, node: &NodeState, context: ClassContext<'_>) {
+        let cycle = self.cycle(context);
+        let mut filters = context.profile.filters.iter().filter(|f| is_static(**f));
+        let rejection = filters.find_map(|f| cycle.filter_by(*f, node, &NO_FILTER_STATE));
+        let raw = |plugin| cycle.raw_score(plugin, node, &NO_SCORE_STATE);
         let mut known = Static {
             verdict: None,
             taints: raw(ScorePlugin::TaintToleration),
@@ -346,7 +347,7 @@ impl Class {
         &mut self,
         slot: u32,
         own: Option<&PodUid>,
-        world: World<'_>,
+        context: ClassContext<'_>,
         topology: &Topology,
     ) {
         let number = NodeSlot(slot);
@@ -356,22 +357,23 @@ impl Class {
         if let Some(verdict) = cell.verdict {
             self.reasons.remove(verdict);
         }
-        let Some(node) = world.cluster.node(number) else {
+        let Some(node) = context.cluster.node(number) else {
             return;
         };
         let verdict = match self.statics[index(slot)].verdict {
             Some(verdict) => Some(verdict),
-            None => self.changing_verdict(node, own, world),
+            None => self.changing_verdict(node, own, context),
         };
         let code = verdict.map(|verdict| self.reasons.get(verdict).code);
-        let rank = world.order.rank(number);
-        self.rooms.reset(rank, code == Some(Code::Unschedulable));
+        let rank = context.order.rank(number);
+        self.preemption_index
+            .reset(rank, code == Some(Code::Unschedulable));
         if let Some(verdict) = verdict {
             self.reasons.add(verdict);
             self.cells[index(slot)].verdict = Some(verdict);
             return;
         }
-        let own = self.own_score(slot, node, world);
+        let own = self.own_score(slot, node, context);
         let key = self.group_key(slot, topology);
         let group = self.groups.intern(&key);
         let score = own.unwrap_or(0);
@@ -389,16 +391,16 @@ impl Class {
         &mut self,
         node: &NodeState,
         own: Option<&PodUid>,
-        world: World<'_>,
+        context: ClassContext<'_>,
     ) -> Option<ReasonId> {
-        let seeker = self.seeker(world);
+        let cycle = self.cycle(context);
         let filter = |node: &NodeState| {
-            let filters = world.profile.filters.iter();
+            let filters = context.profile.filters.iter();
             let mut filters = filters.filter(|f| is_local(**f) && !is_static(**f));
-            filters.find_map(|f| seeker.filter_by(*f, node, &NO_FILTER_STATE))
+            filters.find_map(|f| cycle.filter_by(*f, node, &NO_FILTER_STATE))
         };
         let with_nominated = match self.is_local {
-            true => seeker.with_nominated(node, &NO_FILTER_STATE, own),
+            true => cycle.with_nominated(node, &NO_FILTER_STATE, own),
             false => None,
         };
         let rejection = with_nominated.and_then(|trial| filter(&trial.node));
@@ -407,16 +409,16 @@ impl Class {
     }
 
     /// The weighted scores that depend on the node alone; `None` if one is out of bounds.
-    fn own_score(&self, slot: u32, node: &NodeState, world: World<'_>) -> Option<i64> {
-        let seeker = self.seeker(world);
+    fn own_score(&self, slot: u32, node: &NodeState, context: ClassContext<'_>) -> Option<i64> {
+        let cycle = self.cycle(context);
         let mut sum = 0i64;
-        for (plugin, weight) in &world.profile.scores {
+        for (plugin, weight) in &context.profile.scores {
             let score = match plugin {
                 ScorePlugin::ImageLocality => self.statics[index(slot)].images,
                 ScorePlugin::NodeResourcesFit | ScorePlugin::NodeResourcesBalancedAllocation
-                    if !seeker.skips_score(*plugin, &NO_SCORE_STATE) =>
+                    if !cycle.skips_score(*plugin, &NO_SCORE_STATE) =>
                 {
-                    seeker.raw_score(*plugin, node, &NO_SCORE_STATE)
+                    cycle.raw_score(*plugin, node, &NO_SCORE_STATE)
                 }
                 _ => continue,
             };
@@ -436,7 +438,7 @@ impl Class {
             let place = counter.place(slot, topology);
             let has_label = topology.key(counter.key).domain(slot) != ABSENT;
             key.push(match (counter.grain, counter.role) {
-                // Soft constraints may count nodes without the label, and must tell them apart.
+                // Soft constraints may count nodes without the label, and must distinguish them.
                 (Grain::Domain, Role::SoftSpread(_)) if place != ABSENT => {
                     2 * i64::from(place) + i64::from(has_label)
                 }
@@ -456,11 +458,11 @@ impl Class {
 /// The constraints in force for a pod: its own, or the profile's for its owners.
 fn spread_constraints(
     pod: &SchedulingPod,
-    world: World<'_>,
+    context: ClassContext<'_>,
 ) -> (Vec<SpreadConstraint>, Vec<SpreadConstraint>) {
-    let World {
+    let ClassContext {
         cluster, profile, ..
-    } = world;
+    } = context;
     let filters = profile.filters.contains(&FilterPlugin::PodTopologySpread);
     let mut scores = profile.scores.iter();
     let scores = scores.any(|(plugin, _)| *plugin == ScorePlugin::PodTopologySpread);

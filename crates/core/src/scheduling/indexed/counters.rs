@@ -1,9 +1,9 @@
 //! Numbers of pods by domain, kept instead of counted.
 //!
-//! A class of pods asks about other pods through its spread constraints and affinity terms, and
-//! through the terms of others that mean it. Each such question is a [`Counter`]: how many pods, or
-//! how much weight, in each domain of a topology key. What a pod adds to which counters depends on
-//! its kind alone, so it is found out once per kind.
+//! A class of pods depends on other pods through its spread constraints and affinity terms, and
+//! through the terms of others that select it. Each such dependency is a [`Counter`]: how many
+//! pods, or how much weight, in each domain of a topology key. What a pod adds to which counters
+//! depends on its kind alone, so it is computed once per kind.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::scheduling::profile::{HOSTNAME_LABEL, Profile};
 
 use super::topology::{ABSENT, KeyId, Topology};
 
-/// What a counter is for.
+/// The purpose of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The hard spread constraint of that number.
@@ -31,7 +31,7 @@ pub(super) enum Role {
     ExistingAntiAffinity,
     /// The soft spread constraint of that number.
     SoftSpread(usize),
-    /// What the domain is worth by preferred terms, the class's and others'.
+    /// The score of the domain by preferred terms, the class's and others'.
     Worth,
 }
 
@@ -144,7 +144,7 @@ impl Counter {
         self.included.get(index(slot)).copied().unwrap_or(false)
     }
 
-    /// Says which nodes' pods count, before anything is counted.
+    /// Sets which nodes' pods count, before anything is counted.
     pub(super) fn include(&mut self, slot: u32, topology: &Topology) {
         if self.included.len() <= index(slot) {
             self.included.resize(index(slot) + 1, false);
@@ -218,9 +218,9 @@ impl Domains {
     }
 }
 
-/// What a class asks about other pods, with namespaces looked up.
+/// The constraints of a class on other pods, with namespaces looked up.
 #[derive(Debug)]
-pub(super) struct Questions {
+pub(super) struct InterPodConstraints {
     pub(super) hard: Vec<SpreadConstraint>,
     pub(super) soft: Vec<SpreadConstraint>,
     /// Whether nodes that lack the key of a soft constraint are left out of spreading.
@@ -234,21 +234,21 @@ pub(super) struct Questions {
     scores_by_affinity: bool,
 }
 
-/// What a kind adds, before counters are looked up.
+/// The addition of a kind, before counters are looked up.
 struct Addition<'a> {
     role: Role,
     key: &'a str,
     weight: i64,
 }
 
-impl Questions {
+impl InterPodConstraints {
     pub(super) fn new(
         pod: &SchedulingPod,
         profile: &Profile,
         cluster: &Cluster,
         hard: Vec<SpreadConstraint>,
         soft: Vec<SpreadConstraint>,
-    ) -> Questions {
+    ) -> InterPodConstraints {
         let filters = |plugin| profile.filters.contains(&plugin);
         let scores = |plugin| profile.scores.iter().any(|(own, _)| *own == plugin);
         let args = profile.inter_pod_affinity;
@@ -268,7 +268,7 @@ impl Questions {
         let against = affinity.preferred_anti.iter();
         let against = against.map(|w| (&w.term, -i64::from(w.weight)));
         let preferences = for_it.chain(against).filter(|_| scores_by_affinity);
-        Questions {
+        InterPodConstraints {
             hard,
             soft,
             requires_all_keys: pod.spread.is_stated || !profile.spread.is_system,
@@ -288,7 +288,7 @@ impl Questions {
         !self.affinity.is_empty() && terms.all(|term| incoming_term_matches(term, other))
     }
 
-    /// The counters that the class itself needs, whatever other pods there are.
+    /// The counters that the class itself needs, independent of other pods.
     fn own(&self) -> impl Iterator<Item = (Role, &str)> {
         let hard = self.hard.iter().enumerate();
         let hard = hard.map(|(i, c)| (Role::HardSpread(i), c.topology_key.as_str()));
@@ -303,7 +303,7 @@ impl Questions {
         hard.chain(near).chain(far).chain(soft).chain(worth)
     }
 
-    /// What an existing pod adds to which counters.
+    /// The additions of an existing pod to counters.
     fn additions<'a>(
         &'a self,
         pod: &SchedulingPod,
@@ -343,7 +343,7 @@ impl Questions {
         additions
     }
 
-    /// What the existing pod's own terms say about the class.
+    /// The effect of the existing pod's own terms on the class.
     fn add_terms_of<'a>(
         &self,
         pod: &SchedulingPod,
@@ -391,7 +391,7 @@ pub(super) struct Counters {
     pub(super) all: Vec<Counter>,
 }
 
-/// A pod asks about a key that had no counter; the class has to be built anew.
+/// A pod has a term with a key that had no counter; the class has to be rebuilt.
 #[derive(Debug)]
 pub(super) struct MissingCounter;
 
@@ -399,17 +399,17 @@ impl Counters {
     /// Counters for the class's own questions and for those of the pods that are there.
     pub(super) fn new<'a>(
         pod: &SchedulingPod,
-        questions: &Questions,
+        constraints: &InterPodConstraints,
         with_terms: impl Iterator<Item = &'a SchedulingPod>,
         cluster: &Cluster,
         topology: &mut Topology,
     ) -> Counters {
         let mut counters = Counters::default();
-        for (role, key) in questions.own() {
+        for (role, key) in constraints.own() {
             counters.register(role, key, cluster, topology);
         }
         for existing in with_terms {
-            questions.add_terms_of(pod, existing, &mut |role, key, _| {
+            constraints.add_terms_of(pod, existing, &mut |role, key, _| {
                 counters.register(role, key, cluster, topology);
             });
         }
@@ -425,7 +425,7 @@ impl Counters {
         let domains = topology.key(key).domain_count();
         let grain = match role {
             Role::SoftSpread(_) if is_hostname => Grain::Node,
-            // Its weight depends on how many domains there are, so they must be told apart.
+            // Its weight depends on how many domains there are, so they must be distinct.
             Role::SoftSpread(_) => Grain::Domain,
             _ if domains * FEW_NODES >= cluster.node_count() => Grain::Count,
             _ => Grain::Domain,
@@ -454,15 +454,15 @@ impl Counters {
         all.position(|counter| counter.role == role && counter.key == key)
     }
 
-    /// What a pod adds to which counters.
+    /// The additions of a pod to counters.
     pub(super) fn effects_of(
         &self,
         pod: &SchedulingPod,
-        questions: &Questions,
+        constraints: &InterPodConstraints,
         existing: &SchedulingPod,
         topology: &Topology,
     ) -> Result<Box<[Effect]>, MissingCounter> {
-        let additions = questions.additions(pod, existing).into_iter();
+        let additions = constraints.additions(pod, existing).into_iter();
         additions
             .map(|Addition { role, key, weight }| {
                 let key = topology.find(key).ok_or(MissingCounter)?;

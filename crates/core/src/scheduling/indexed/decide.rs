@@ -1,8 +1,8 @@
 //! The best node of a class, by groups.
 //!
-//! Filters and scores that look beyond a node say the same of all nodes of a group. They are asked
-//! once per group, with the same arithmetic as in `plugins`; what is normalised over all feasible
-//! nodes is normalised over the groups that have any, which comes to the same.
+//! Filters and scores that look beyond a node give the same answer for all nodes of a group. They
+//! run once per group, with the same arithmetic as in `plugins`; what is normalised over all
+//! feasible nodes is normalised over the groups that have any, which is the same.
 
 use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::plugin::{FilterPlugin, Rejection, ScorePlugin};
@@ -47,7 +47,7 @@ impl Class {
         })
     }
 
-    /// The counters with what a group key says about them.
+    /// The counters with their values in a group key.
     fn counters_in<'a>(&'a self, key: &'a [i64]) -> impl Iterator<Item = (&'a Counter, i64)> {
         self.counters
             .all
@@ -64,7 +64,7 @@ impl Class {
             if part == NO_LABEL {
                 return Some(pod_topology_spread::rejection_without_label());
             }
-            let constraint = &self.questions.hard[number];
+            let constraint = &self.constraints.hard[number];
             let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
             let least = if counter.domain_count() < wanted {
                 0
@@ -96,7 +96,7 @@ impl Class {
                 _ => {}
             }
         }
-        let is_first = || self.near == 0 && self.questions.matches_all_affinity_terms(&self.pod);
+        let is_first = || self.near == 0 && self.constraints.matches_all_affinity_terms(&self.pod);
         if !are_near && !is_first() {
             Some(inter_pod_affinity::rejection_by_affinity())
         } else if is_occupied {
@@ -181,7 +181,7 @@ impl<'a> Feasible<'a> {
                 node_affinity::normalize(&mut scores);
                 Some(scores)
             }
-            ScorePlugin::PodTopologySpread if !class.questions.soft.is_empty() => {
+            ScorePlugin::PodTopologySpread if !class.constraints.soft.is_empty() => {
                 Some(self.spread_scores())
             }
             ScorePlugin::InterPodAffinity if class.opinions > 0 => Some(self.affinity_scores()),
@@ -206,14 +206,14 @@ impl<'a> Feasible<'a> {
 
     /// Matches `plugins::pod_topology_spread`, `ScoreState`.
     fn spread_scores(&self) -> Vec<i64> {
-        let questions = &self.class.questions;
+        let constraints = &self.class.constraints;
         let places: Vec<usize> = soft_places(self.class);
         let is_ignored: Vec<bool> = self
             .groups
             .iter()
             .map(|group| {
                 let mut parts = places.iter().map(|place| group.key[*place]);
-                questions.requires_all_keys && parts.any(|part| part == NO_LABEL)
+                constraints.requires_all_keys && parts.any(|part| part == NO_LABEL)
             })
             .collect();
         let scored = || {
@@ -249,7 +249,7 @@ impl<'a> Feasible<'a> {
     }
 
     fn spread_score(&self, group: &Group, places: &[usize], weights: &[f64]) -> i64 {
-        let constraints = self.class.questions.soft.iter();
+        let constraints = self.class.constraints.soft.iter();
         let mut score = 0.0;
         for ((constraint, place), weight) in constraints.zip(places).zip(weights) {
             let counter = &self.class.counters.all[place - KEY_PREFIX];
@@ -273,7 +273,7 @@ impl<'a> Feasible<'a> {
 
 /// Where in group keys the soft constraints stand, in their order.
 fn soft_places(class: &Class) -> Vec<usize> {
-    let numbers = 0..class.questions.soft.len();
+    let numbers = 0..class.constraints.soft.len();
     numbers
         .filter_map(|number| {
             let mut counters = class.counters.all.iter();

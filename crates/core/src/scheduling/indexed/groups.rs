@@ -1,8 +1,8 @@
 //! Nodes that differ, for a class of pods, only in how good they are by themselves.
 //!
 //! Everything that a placement elsewhere can change about many nodes at once, such as the number of
-//! pods in a zone, is the same for all nodes of a group. So it is asked once per group, and within
-//! a group the best node is the one with the best score of its own.
+//! pods in a zone, is the same for all nodes of a group. So it is computed once per group, and
+//! within a group the best node is the one with the best score of its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub(super) type GroupId = u32;
 /// No group: the node is rejected by itself, or gone.
 pub(super) const NO_GROUP: GroupId = u32::MAX;
 
-/// What the nodes of a group have in common; see `class`.
+/// The common values of the nodes of a group; see `class`.
 pub(super) type GroupKey = Box<[i64]>;
 
 /// The groups of a class.
@@ -80,8 +80,8 @@ impl Groups {
         }
     }
 
-    /// Whether most groups are empty, so that it pays to make them anew.
-    pub(super) fn is_worn(&self) -> bool {
+    /// Whether most groups are empty, so that it pays to rebuild them.
+    pub(super) fn needs_rebuild(&self) -> bool {
         self.all.len() > 1024 && self.all.len() > 8 * self.live.len()
     }
 }

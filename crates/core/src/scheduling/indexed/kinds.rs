@@ -55,7 +55,7 @@ impl Kinds {
         self.on_slot.get(slot.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// Notes that a pod came to a node.
+    /// Records that a pod came to a node.
     pub(super) fn add(&mut self, slot: NodeSlot, pod: &Arc<SchedulingPod>) -> KindId {
         let kind = self.intern(pod);
         let known = &mut self.all[index(kind)];
@@ -72,14 +72,14 @@ impl Kinds {
         kind
     }
 
-    /// Notes that a pod left a node.
+    /// Records that a pod left a node.
     pub(super) fn remove(&mut self, slot: NodeSlot, pod: &Arc<SchedulingPod>) -> KindId {
         let kind = self.intern(pod);
         self.forget(slot, kind, 1);
         kind
     }
 
-    /// Notes that a node is gone with all its pods.
+    /// Records that a node is gone with all its pods.
     pub(super) fn remove_all(&mut self, slot: NodeSlot) {
         let Some(here) = self.on_slot.get(slot.index()) else {
             return;
@@ -103,12 +103,12 @@ impl Kinds {
         }
     }
 
-    /// Whether so many kinds are out of use that it pays to begin anew.
-    pub(super) fn is_worn(&self) -> bool {
+    /// Whether so many kinds are out of use that it pays to rebuild them.
+    pub(super) fn needs_rebuild(&self) -> bool {
         self.unused > KEPT_UNUSED.max(self.all.len() / 2)
     }
 
-    /// The kinds of the pods that are there, numbered anew.
+    /// The kinds of the pods that are there, renumbered.
     pub(super) fn rebuilt(cluster: &Cluster) -> Kinds {
         let mut kinds = Kinds::default();
         for (slot, node) in cluster.nodes() {

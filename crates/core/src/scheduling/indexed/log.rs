@@ -1,4 +1,4 @@
-//! What has changed since a class was last asked.
+//! What has changed since a class was last used.
 
 use super::kinds::KindId;
 
@@ -14,7 +14,7 @@ pub(super) struct Entry {
 
 /// Changes in order, the oldest forgotten.
 ///
-/// A class that is further behind than the log reaches is built anew, which costs about as much as
+/// A class that is further behind than the log reaches is rebuilt, which costs about as much as
 /// following that many changes.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -42,7 +42,7 @@ impl Log {
         self.start + u64::try_from(self.entries.len()).unwrap_or(u64::MAX)
     }
 
-    /// What happened since; `None` if that is forgotten.
+    /// The changes since then; `None` if they were dropped.
     pub(super) fn since(&self, position: u64) -> Option<&[Entry]> {
         let skipped = position.checked_sub(self.start)?;
         self.entries.get(usize::try_from(skipped).ok()?..)

@@ -10,13 +10,13 @@
 //! The same goes for pods that nothing will do for: how many nodes are rejected for which reasons is
 //! kept, and so is what making room on each node would cost, unless other nodes' pods matter too.
 //!
-//! What occurs rarely is not indexed but left to [`reference`], which is asked with the same draws
-//! of chance: profiles that look at a part of the nodes or filter in an unusual order, pods that
-//! name several nodes, and scores out of bounds.
+//! What occurs rarely is not indexed but left to [`reference`], with the same random draws:
+//! profiles that look at a part of the nodes or filter in an unusual order, pods that name several
+//! nodes, and scores out of bounds.
 //!
 //! Reading order: `kinds` (existing pods), `topology` (domains), `order` (of nodes), `log`, `shape`
 //! (which pods share a class), `counters` (numbers by domain), `groups`, `reasons` (of rejections),
-//! `rooms` (what making room costs), `class` (all of it for one shape), `decide` (the best node),
+//! `preemption_index` (what making room costs), `class` (all of it for one shape), `decide` (the best node),
 //! `verdicts` (on all nodes), `attempt` (what becomes of a pod), `named` (pods that name their
 //! node), this file.
 //!
@@ -32,8 +32,8 @@ mod kinds;
 mod log;
 mod named;
 mod order;
+mod preemption_index;
 mod reasons;
-mod rooms;
 mod shape;
 mod topology;
 mod verdicts;
@@ -42,14 +42,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cluster::{Change, Cluster, NodeSlot, NodeState};
-use super::decision::{Decision, Error, Grounds};
-use super::filters::Seeker;
+use super::decision::{Decision, Error, Rationale};
+use super::filters::Cycle;
 use super::plugin::FilterPlugin;
 use super::pod::{NamedNodes, SchedulingPod};
 use super::profile::Profile;
 use super::reference;
 use super::tie_break::Attempts;
-use class::{Class, World, is_local};
+use class::{Class, ClassContext, is_local};
 use kinds::Kinds;
 use log::{Entry, Log};
 use order::Order;
@@ -76,7 +76,7 @@ pub struct Engine {
 
 /// Bytes per node that all classes together may take.
 const BYTES_PER_NODE: usize = 1024 - 128;
-/// Bytes for classes that a small cluster may take all the same.
+/// Bytes that the classes of even a small cluster may take.
 const FREE_BYTES: usize = 16 << 20;
 
 impl Engine {
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// What it knows.
+    /// The state of the cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -108,13 +108,13 @@ impl Engine {
         &self.profiles
     }
 
-    /// The number of the profile that a pod asks for; `None` if it is not for this scheduler.
+    /// The number of the profile that a pod requests; `None` if it is not for this scheduler.
     pub fn profile_of(&self, pod: &SchedulingPod) -> Option<usize> {
         let mut profiles = self.profiles.iter();
         profiles.position(|profile| profile.scheduler_name == pod.scheduler_name)
     }
 
-    /// Applies an event to the cluster and takes note of what it changed.
+    /// Applies an event to the cluster and logs what it changed.
     pub fn change<C: IntoIterator<Item = Change>>(
         &mut self,
         event: impl FnOnce(&mut Cluster) -> C,
@@ -122,7 +122,7 @@ impl Engine {
         for change in event(&mut self.cluster) {
             self.note(change);
         }
-        if self.kinds.is_worn() {
+        if self.kinds.needs_rebuild() {
             self.kinds = Kinds::rebuilt(&self.cluster);
             self.classes.clear();
             self.class_bytes = 0;
@@ -198,34 +198,34 @@ impl Engine {
         }
     }
 
-    /// What a decision that the pod waits would rest on, were it made next; nothing is drawn for
-    /// it.
+    /// The rationale of the decision if the pod stayed pending in the next attempt; no random
+    /// numbers are drawn for it.
     ///
-    /// Equal to [`reference::grounds`], but from the indexes; it takes looking at every node all
+    /// Equal to [`reference::rationale`], but from the indexes; it takes looking at every node all
     /// the same.
-    pub fn grounds(&mut self, profile: usize, pod: &Arc<SchedulingPod>) -> Grounds {
+    pub fn rationale(&mut self, profile: usize, pod: &Arc<SchedulingPod>) -> Rationale {
         let is_named = matches!(pod.node_rules.named, NamedNodes::Only(_));
         if is_named || !is_indexable(&self.profiles[profile], pod) {
-            let seeker = Seeker {
+            let cycle = Cycle {
                 cluster: &self.cluster,
                 profile: &self.profiles[profile],
                 pod,
             };
-            return reference::grounds(&seeker, self.attempts);
+            return reference::rationale(&cycle, self.attempts);
         }
         let mut class = self.take_class(profile, pod);
-        let grounds = self.grounds_of(&mut class, profile, pod);
+        let rationale = self.rationale_of(&mut class, profile, pod);
         self.put_class(class);
-        grounds
+        rationale
     }
 
     fn ask_reference(&mut self, profile: usize, pod: &SchedulingPod) -> Result<Decision, Error> {
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             pod,
         };
-        reference::schedule(&seeker, &mut self.attempts)
+        reference::schedule(&cycle, &mut self.attempts)
     }
 
     /// The class of the pod's shape, up to date. It is to be put back.
@@ -235,7 +235,7 @@ impl Engine {
             self.order = Order::new(&self.cluster);
             self.order_version = self.node_version;
         }
-        let world = World {
+        let context = ClassContext {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             kinds: &self.kinds,
@@ -250,13 +250,13 @@ impl Engine {
         let mut class = match known.map(|place| same_hash.swap_remove(place)) {
             Some(mut class) => {
                 self.class_bytes -= class.bytes_per_node();
-                if !class.catch_up(world, &self.topology) {
+                if !class.catch_up(context, &self.topology) {
                     let representative = Arc::clone(&class.pod);
-                    class = Class::build(representative, profile, world, &mut self.topology);
+                    class = Class::build(representative, profile, context, &mut self.topology);
                 }
                 class
             }
-            None => Class::build(Arc::clone(pod), profile, world, &mut self.topology),
+            None => Class::build(Arc::clone(pod), profile, context, &mut self.topology),
         };
         class.last_used = self.clock;
         class

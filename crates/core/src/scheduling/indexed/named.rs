@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::decision::{Decision, Error, Placement, Unschedulable};
 use crate::scheduling::diagnosis::Diagnosis;
-use crate::scheduling::filters::{PreFilter, Seeker};
+use crate::scheduling::filters::{Cycle, PreFilter};
 use crate::scheduling::plugin::{Code, FilterPlugin, Rejection};
 use crate::scheduling::plugins::pod_topology_spread;
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::preemption::{
-    Room, ineligibility, no_room_message, not_eligible_message, switched_off, try_node,
+    PreemptionResult, ineligibility, no_room_message, not_eligible_message, switched_off, try_node,
 };
 use crate::scheduling::reference;
 
@@ -25,42 +25,42 @@ impl Engine {
         profile: usize,
         pod: &Arc<SchedulingPod>,
     ) -> Result<Decision, Error> {
-        let seeker = Seeker {
+        let cycle = Cycle {
             cluster: &self.cluster,
             profile: &self.profiles[profile],
             pod,
         };
-        let pre_filter = PreFilter::new(seeker.profile, pod, &NO_FILTER_STATE);
+        let pre_filter = PreFilter::new(cycle.profile, pod, &NO_FILTER_STATE);
         let name = match &pre_filter.node_names {
-            Some(names) if names.len() == 1 && !self.asks_about_others(&seeker) => names.first(),
+            Some(names) if names.len() == 1 && !self.depends_on_other_pods(&cycle) => names.first(),
             _ => None,
         };
         let Some(slot) = name.and_then(|name| self.cluster.slot(name)) else {
             return self.ask_reference(profile, pod);
         };
-        if let Some(slot) = reference::nominated_slot(&seeker, &NO_FILTER_STATE) {
+        if let Some(slot) = reference::nominated_slot(&cycle, &NO_FILTER_STATE) {
             return Ok(Decision::Place(Placement::without_choice(slot)));
         }
         let node = self.cluster.node(slot).ok_or(Error::NoNodes)?;
-        match seeker.filter_with_nominated(node, &NO_FILTER_STATE) {
+        match cycle.filter_with_nominated(node, &NO_FILTER_STATE) {
             None => Ok(Decision::Place(Placement::without_choice(slot))),
             Some(rejection) => {
                 // Both offsets are drawn as ever; among one node they choose nothing.
                 let slot_count = self.cluster.slot_count();
                 let _ = self.attempts.draw_for_preemption(slot_count);
-                let waiting = wait_for(&seeker, slot, &rejection);
+                let waiting = wait_for(&cycle, slot, &rejection);
                 Ok(Decision::Wait(Box::new(waiting)))
             }
         }
     }
 
     /// Whether other pods decide where this one may go.
-    fn asks_about_others(&self, seeker: &Seeker<'_>) -> bool {
-        let Seeker {
+    fn depends_on_other_pods(&self, cycle: &Cycle<'_>) -> bool {
+        let Cycle {
             cluster,
             profile,
             pod,
-        } = seeker;
+        } = cycle;
         let hard = pod_topology_spread::hard_constraints(pod, &profile.spread, &cluster.owners);
         let namespace_labels = cluster.namespace_labels(&pod.pod_ref.namespace);
         let mut existing = self.kinds.with_terms().iter();
@@ -75,8 +75,8 @@ impl Engine {
 }
 
 /// Why a pod waits that names a node which is rejected.
-fn wait_for(seeker: &Seeker<'_>, slot: NodeSlot, rejection: &Rejection) -> Unschedulable {
-    let node_count = seeker.cluster.node_count();
+fn wait_for(cycle: &Cycle<'_>, slot: NodeSlot, rejection: &Rejection) -> Unschedulable {
+    let node_count = cycle.cluster.node_count();
     let mut diagnosis = Diagnosis::new(node_count);
     diagnosis.add(rejection, 1);
     diagnosis.add(&PreFilter::rejection_of_unnamed(), node_count - 1);
@@ -92,29 +92,35 @@ fn wait_for(seeker: &Seeker<'_>, slot: NodeSlot, rejection: &Rejection) -> Unsch
             false => Code::UnschedulableAndUnresolvable,
         })
     };
-    if let Some(told) = switched_off(seeker.profile) {
-        let room = Room::SwitchedOff(told);
-        return Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, told);
+    if let Some(told) = switched_off(cycle.profile) {
+        let room = PreemptionResult::SwitchedOff(told);
+        return Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, told);
     }
-    let (room, message) = match ineligibility(seeker, code_of) {
-        Some(reason) => (Room::NotEligible(reason), not_eligible_message(reason)),
+    let (room, message) = match ineligibility(cycle, code_of) {
+        Some(reason) => (
+            PreemptionResult::NotEligible(reason),
+            not_eligible_message(reason),
+        ),
         None => {
             let tried = match rejection.code {
-                Code::Unschedulable => try_node(seeker, slot, &NO_FILTER_STATE),
+                Code::Unschedulable => try_node(cycle, slot, &NO_FILTER_STATE),
                 Code::UnschedulableAndUnresolvable => None,
             };
             match tried {
-                Some(Ok(candidate)) => (Room::At(candidate), String::new()),
+                Some(Ok(candidate)) => (PreemptionResult::At(candidate), String::new()),
                 Some(Err(obstacle)) => {
                     let obstacles = std::iter::once((&obstacle, 1));
-                    (Room::None, no_room_message(node_count, obstacles))
+                    (
+                        PreemptionResult::None,
+                        no_room_message(node_count, obstacles),
+                    )
                 }
                 None => {
                     let message = no_room_message(node_count, std::iter::empty());
-                    (Room::None, message)
+                    (PreemptionResult::None, message)
                 }
             }
         }
     };
-    Unschedulable::new(seeker.cluster, &diagnosis, plugins, room, &message)
+    Unschedulable::new(cycle.cluster, &diagnosis, plugins, room, &message)
 }

@@ -5,7 +5,7 @@ use crate::scheduling::plugin::Rejection;
 /// A number that stands for a rejection.
 pub(super) type ReasonId = u16;
 
-/// The ways in which a class is rejected: few, as they are made of few words.
+/// The ways in which a class is rejected: few, as they combine few texts.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     all: Vec<(Rejection, usize)>,

@@ -4,11 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::scheduling::pod::SchedulingPod;
 
-/// Whether every filter and score says the same of both pods, on any node, and the same pods would
-/// have to go for them.
+/// Whether every filter and score gives the same answer for both pods, on any node, and the same
+/// pods would be preempted for them.
 ///
 /// What is left out has no part in that: names and ids, times and gates, and whether the pod may
-/// push others out at all, which is asked of each.
+/// preempt others at all, which is checked per pod.
 pub(super) fn is_same(a: &SchedulingPod, b: &SchedulingPod) -> bool {
     a.priority == b.priority
         && a.pod_ref.namespace == b.pod_ref.namespace
@@ -24,7 +24,7 @@ pub(super) fn is_same(a: &SchedulingPod, b: &SchedulingPod) -> bool {
         && a.controller == b.controller
 }
 
-/// Equal for pods of the same shape. Covers what usually tells shapes apart, not everything.
+/// Equal for pods of the same shape. Covers what usually differs between shapes, not everything.
 pub(super) fn hash(pod: &SchedulingPod) -> u64 {
     let mut hasher = DefaultHasher::new();
     pod.pod_ref.namespace.hash(&mut hasher);

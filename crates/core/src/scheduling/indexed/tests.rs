@@ -1,4 +1,4 @@
-//! What random stories are too short to reach: the bounds of what is kept.
+//! Cases that random histories are too short to reach: the bounds of what is kept.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::object::identity::PodUid;
 use crate::object::node::NodeView;
 use crate::scheduling::decision::Decision;
-use crate::scheduling::filters::Seeker;
+use crate::scheduling::filters::Cycle;
 use crate::scheduling::pod::SchedulingPod;
 use crate::scheduling::profile::Profile;
 use crate::scheduling::reference;
@@ -49,12 +49,12 @@ fn pod(uid: &str, app: &str) -> Arc<SchedulingPod> {
 fn place(engine: &mut Engine, attempts: &mut Attempts, pod: &Arc<SchedulingPod>) {
     let profile = engine.profiles()[0].clone();
     let cluster = engine.cluster().clone();
-    let seeker = Seeker {
+    let cycle = Cycle {
         cluster: &cluster,
         profile: &profile,
         pod,
     };
-    let plain = reference::schedule(&seeker, attempts).unwrap();
+    let plain = reference::schedule(&cycle, attempts).unwrap();
     let indexed = engine.schedule(0, pod).unwrap();
     let (Decision::Place(plain), Decision::Place(indexed)) = (plain, indexed) else {
         panic!("there is room for every pod");
@@ -65,7 +65,7 @@ fn place(engine: &mut Engine, attempts: &mut Attempts, pod: &Arc<SchedulingPod>)
 }
 
 #[test]
-fn a_class_that_is_behind_the_log_is_built_anew() {
+fn rebuilds_class_that_is_behind_the_log() {
     let mut engine = engine(3);
     let mut attempts = Attempts::new(7);
     place(&mut engine, &mut attempts, &pod("first", "web"));
@@ -85,7 +85,7 @@ fn a_class_that_is_behind_the_log_is_built_anew() {
 }
 
 #[test]
-fn kinds_without_pods_are_forgotten() {
+fn kinds_without_pods_are_dropped() {
     let mut engine = engine(2);
     let mut attempts = Attempts::new(7);
     place(&mut engine, &mut attempts, &pod("first", "web"));
@@ -107,7 +107,7 @@ fn kinds_without_pods_are_forgotten() {
 }
 
 #[test]
-fn classes_are_bounded_and_the_least_recently_used_go() {
+fn class_cache_is_bounded_and_drops_least_recently_used() {
     let mut engine = engine(64);
     let mut attempts = Attempts::new(7);
     let classes = |engine: &Engine| engine.classes.values().map(Vec::len).sum::<usize>();

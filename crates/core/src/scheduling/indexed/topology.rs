@@ -7,7 +7,7 @@ use crate::scheduling::cluster::{Cluster, NodeSlot, NodeState};
 /// A number that stands for a topology key.
 pub(super) type KeyId = usize;
 
-/// The topology keys that any class of pods asks about.
+/// The topology keys that any class of pods uses.
 #[derive(Debug, Default)]
 pub(super) struct Topology {
     keys: Vec<Key>,
@@ -49,7 +49,7 @@ impl Topology {
         id
     }
 
-    /// The key of that name, if anybody asked about it.
+    /// The key of that name, if any class uses it.
     pub(super) fn find(&self, name: &str) -> Option<KeyId> {
         self.by_name.get(name).copied()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::scheduling::cluster::NodeSlot;
 use crate::scheduling::filtered::Filtered;
-use crate::scheduling::filters::{FilterState, PreFilter, Seeker};
+use crate::scheduling::filters::{Cycle, FilterState, PreFilter};
 use crate::scheduling::plugin::{FilterPlugin, Rejection};
 use crate::scheduling::plugins::{inter_pod_affinity, pod_topology_spread};
 
@@ -18,10 +18,10 @@ impl Engine {
     pub(super) fn verdicts_with_nominated(
         &self,
         class: &Class,
-        seeker: &Seeker<'_>,
+        cycle: &Cycle<'_>,
     ) -> BTreeMap<NodeSlot, Option<Rejection>> {
-        let pod = seeker.pod;
-        let nominations = seeker.cluster.nominations();
+        let pod = cycle.pod;
+        let nominations = cycle.cluster.nominations();
         let ahead = nominations.filter(|(_, pods)| {
             let mut pods = pods.iter();
             pods.any(|other| other.priority >= pod.priority && other.uid != pod.uid)
@@ -30,20 +30,20 @@ impl Engine {
         if ahead.peek().is_none() {
             return BTreeMap::new();
         }
-        let state = self.filter_state(class, seeker);
+        let state = self.filter_state(class, cycle);
         ahead
             .filter_map(|(name, _)| {
-                let slot = seeker.cluster.slot(name)?;
-                let node = seeker.cluster.node(slot)?;
-                Some((slot, seeker.filter_with_nominated(node, &state)))
+                let slot = cycle.cluster.slot(name)?;
+                let node = cycle.cluster.node(slot)?;
+                Some((slot, cycle.filter_with_nominated(node, &state)))
             })
             .collect()
     }
 
     /// The counts of a class as the filters know them.
-    pub(super) fn filter_state(&self, class: &Class, seeker: &Seeker<'_>) -> FilterState {
+    pub(super) fn filter_state(&self, class: &Class, cycle: &Cycle<'_>) -> FilterState {
         let counters = || class.counters.all.iter();
-        let hard = class.questions.hard.clone();
+        let hard = class.constraints.hard.clone();
         let counts = counters().filter(|c| matches!(c.role, Role::HardSpread(_)));
         let counts = counts.map(|counter| counter.spread_counts(&self.topology));
         let spread = (!hard.is_empty())
@@ -52,11 +52,11 @@ impl Engine {
             let all = counters().filter(move |counter| counter.role == role);
             all.flat_map(|counter| self.named_counts(counter))
         };
-        let filters = &seeker.profile.filters;
+        let filters = &cycle.profile.filters;
         let affinity = filters.contains(&FilterPlugin::InterPodAffinity).then(|| {
             inter_pod_affinity::FilterState::with_counts(
-                seeker.pod,
-                seeker.cluster,
+                cycle.pod,
+                cycle.cluster,
                 by_value(Role::Affinity),
                 by_value(Role::AntiAffinity),
                 by_value(Role::ExistingAntiAffinity),
@@ -81,11 +81,11 @@ impl Engine {
     pub(super) fn filtered(
         &self,
         class: &Class,
-        seeker: &Seeker<'_>,
+        cycle: &Cycle<'_>,
         ahead: &BTreeMap<NodeSlot, Option<Rejection>>,
     ) -> Filtered {
-        let state = self.filter_state(class, seeker);
-        let pre_filter = PreFilter::new(seeker.profile, seeker.pod, &state);
+        let state = self.filter_state(class, cycle);
+        let pre_filter = PreFilter::new(cycle.profile, cycle.pod, &state);
         let verdict = |slot: NodeSlot| {
             if let Some(verdict) = ahead.get(&slot) {
                 return verdict.clone();
@@ -96,7 +96,7 @@ impl Engine {
                 None if cell.group == NO_GROUP => None,
                 None => {
                     let key = &class.groups.get(cell.group).key;
-                    class.reject_group(key, seeker.profile)
+                    class.reject_group(key, cycle.profile)
                 }
             }
         };

@@ -1,6 +1,6 @@
 //! The plugins, one file each, named as upstream names them.
 //!
-//! A filter says why a pod may not run on a node, a score how good the node is. Most look at the
+//! A filter decides whether a pod may run on a node, a score how good the node is. Most look at the
 //! pod and the node alone. `PodTopologySpread` and `InterPodAffinity` also need to know what is
 //! elsewhere: that is counted once per pod into a state, which then answers for any node, and which
 //! follows when pods are taken from a node or put back for trial. The counting is separate from the

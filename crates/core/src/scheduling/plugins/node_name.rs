@@ -1,4 +1,4 @@
-//! `NodeName`: a pod that asks for a node by name runs nowhere else.
+//! `NodeName`: a pod that names a node runs nowhere else.
 
 use crate::object::node::NodeView;
 use crate::scheduling::plugin::{FilterPlugin, Rejection};

@@ -10,7 +10,7 @@ use crate::scheduling::pod::SchedulingPod;
 use super::node_resources_fit::Usage;
 use super::{MAX_NODE_SCORE, count, truncate};
 
-/// Whether there is nothing to score by: the pod asks for none of the resources.
+/// Whether there is nothing to score by: the pod requests none of the resources.
 pub fn skips_score(pod: &SchedulingPod, resources: &[ResourceName]) -> bool {
     let mut resources = resources.iter();
     resources.all(|name| pod.requests.on_node.get(name) == 0)

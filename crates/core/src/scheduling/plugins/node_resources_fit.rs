@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn falling_lines_are_rounded_toward_zero() {
+    fn falling_shape_rounds_toward_zero() {
         let shape =
             [(0, 100), (30, 0)].map(|(utilization, score)| ShapePoint { utilization, score });
         assert_eq!(on_line(&shape, 0), 100);

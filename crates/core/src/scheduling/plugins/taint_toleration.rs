@@ -25,7 +25,7 @@ pub fn is_kept_away(pod: &SchedulingPod, node: &NodeView, comparison: Comparison
     first_untolerated(&node.taints, &pod.tolerations, filter, comparison).is_some()
 }
 
-/// How many taints merely speak against the node.
+/// How many `PreferNoSchedule` taints the pod does not tolerate.
 pub fn score(pod: &SchedulingPod, node: &NodeView, comparison: ComparisonOperators) -> i64 {
     let taints = node.taints.iter();
     let discouraging = taints.filter(|taint| TaintFilter::PreferNoSchedule.includes(taint));

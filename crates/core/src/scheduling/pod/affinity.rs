@@ -89,7 +89,7 @@ impl PodAffinity {
         !self.preferred.is_empty() || !self.preferred_anti.is_empty()
     }
 
-    /// Whether it says nothing at all.
+    /// Whether it has no terms.
     pub fn is_empty(&self) -> bool {
         self.required.is_empty() && self.required_anti.is_empty() && !self.has_preferences()
     }

@@ -1,10 +1,10 @@
-//! What the scheduler knows of a pod, read once.
+//! The fields of a pod that the scheduler reads, parsed once.
 //!
 //! A [`SchedulingPod`] is made when the pod is first seen and shared from then on: everything that
 //! would have to be parsed (quantities, selectors) is parsed here. It serves both as the pod that
 //! is looking for a node and as one of those that are on a node already.
 //!
-//! Reading order: `request` (what it asks for, in three variants), `ports`, `images`, `node_rules`
+//! Reading order: `request` (its requests, in three variants), `ports`, `images`, `node_rules`
 //! (which nodes), `spread` (topology spread constraints), `affinity` (other pods), `view`.
 
 mod affinity;

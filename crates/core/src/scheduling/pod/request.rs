@@ -1,4 +1,4 @@
-//! What a pod asks for, as the scheduler counts it.
+//! What a pod requests, as the scheduler counts it.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::problem::Problem;
 use crate::quantity::{Format, Quantity};
 use crate::resources::{ResourceList, ResourceName};
 
-/// What scoring assumes of a container that requests no cpu, in thousandths of a core.
+/// The default for scoring of a container that requests no cpu, in thousandths of a core.
 const DEFAULT_MILLI_CPU: i64 = 100;
-/// What scoring assumes of a container that requests no memory, in bytes.
+/// The default for scoring of a container that requests no memory, in bytes.
 const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
 /// Amounts of resources: of one pod, of all pods of a node, or of the node itself.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_containers_count_with_assumed_values_and_explicit_zeros_stay() {
+    fn containers_without_requests_count_with_defaults_and_explicit_zeros_stay() {
         let requests = requests(json!({"spec": {"containers": [
             {"name": "a"}, {"name": "b", "resources": {"requests": {"cpu": "0", "memory": "1Mi"}}},
         ]}}));

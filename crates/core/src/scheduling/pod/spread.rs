@@ -35,7 +35,7 @@ pub struct SpreadConstraint {
     pub node_taints_policy: InclusionPolicy,
 }
 
-/// Whether a rule about nodes is heeded when nodes are counted.
+/// Whether a rule about nodes applies when nodes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InclusionPolicy {
     /// Nodes that break the rule do not count.

@@ -24,25 +24,25 @@ pub struct SchedulingPod {
     pub priority: i32,
     /// Whether it may push others out.
     pub preemption_policy: PreemptionPolicy,
-    /// The node it is bound to, or that it asks for by name.
+    /// The node it is bound to, or that it names.
     pub node_name: Option<NodeName>,
     /// The node on which room was made for it.
     pub nominated_node_name: Option<NodeName>,
-    /// Who is to place it.
+    /// The scheduler that is to place it.
     pub scheduler_name: String,
     /// When it started, in microseconds since 1970; `None` before it did.
     pub start_time: Option<i64>,
-    /// Whether its deletion was asked for.
+    /// Whether it has a deletion timestamp.
     pub is_terminating: bool,
     /// Whether it has run to its end. The scheduler does not see such pods at all.
     pub is_finished: bool,
     /// Whether the scheduler itself marked it as a victim of preemption.
     pub is_preempted: bool,
-    /// What has to happen before it is looked at.
+    /// The scheduling gates.
     pub scheduling_gates: Vec<String>,
-    /// What it asks for.
+    /// Its requests.
     pub requests: PodRequests,
-    /// What it puts up with, in order.
+    /// Its tolerations, in order.
     pub tolerations: Vec<Toleration>,
     /// Which nodes.
     pub node_rules: NodeRules,
@@ -54,7 +54,7 @@ pub struct SchedulingPod {
     pub spread: SpreadConstraints,
     /// Which pods near it.
     pub affinity: PodAffinity,
-    /// Who made it.
+    /// The controller that created it.
     pub controller: Option<ControllerRef>,
 }
 
@@ -64,7 +64,7 @@ pub enum PreemptionPolicy {
     /// Those of lower priority.
     #[default]
     PreemptLowerPriority,
-    /// Nobody.
+    /// Preempts no pods.
     Never,
 }
 

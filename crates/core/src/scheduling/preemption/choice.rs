@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use crate::scheduling::tie_break::choose;
 
-use super::{Candidate, Preemption, Room};
+use super::{Candidate, Preemption, PreemptionResult};
 
 impl Preemption {
-    /// The best candidates; several if nothing tells them apart.
+    /// The best candidates; several if they are equal in every respect.
     pub fn best(&self) -> Vec<&Candidate> {
         let Preemption::Tried { candidates, .. } = self else {
             return Vec::new();
@@ -20,23 +20,25 @@ impl Preemption {
     }
 
     /// Where room is made: of the best candidates, the first at or after the offset, going round.
-    pub fn room(&self, offset: u32, slot_count: u32) -> Room {
+    pub fn room(&self, offset: u32, slot_count: u32) -> PreemptionResult {
         match self {
-            Preemption::SwitchedOff(told) => Room::SwitchedOff(told),
-            Preemption::NotTried => Room::NotTried,
-            Preemption::NotEligible(reason) => Room::NotEligible(reason),
+            Preemption::SwitchedOff(told) => PreemptionResult::SwitchedOff(told),
+            Preemption::NotTried => PreemptionResult::NotTried,
+            Preemption::NotEligible(reason) => PreemptionResult::NotEligible(reason),
             Preemption::Tried { .. } => {
                 let best = self.best();
                 let slots = best.iter().map(|candidate| candidate.slot);
                 let chosen = choose(slots, offset, slot_count);
                 let chosen = best.into_iter().find(|own| Some(own.slot) == chosen);
-                chosen.map_or(Room::None, |candidate| Room::At(candidate.clone()))
+                chosen.map_or(PreemptionResult::None, |candidate| {
+                    PreemptionResult::At(candidate.clone())
+                })
             }
         }
     }
 }
 
-/// What making room on a node would cost; the least is best.
+/// The cost of making room on a node; the least is best.
 ///
 /// Compared in this order: fewest broken disruption budgets, least important worst victim, least
 /// sum of priorities, fewest victims, and the worst victims having run for the shortest time.

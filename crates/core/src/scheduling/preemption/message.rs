@@ -1,4 +1,4 @@
-//! What is told to whom about a preemption.
+//! The messages and events of a preemption.
 
 use crate::object::identity::{NodeName, PodUid};
 use crate::scheduling::diagnosis::Diagnosis;
@@ -11,7 +11,7 @@ pub const PREEMPTION_CONDITION_REASON: &str = "PreemptionByScheduler";
 /// The reason of the event that victims get.
 pub const PREEMPTED_EVENT_REASON: &str = "Preempted";
 
-/// What the dynamic resources plugin has to say.
+/// The message of the dynamic resources plugin.
 pub(super) const NO_CLAIMS: &str = "no new claims to deallocate";
 
 /// The message of the condition `DisruptionTarget` that victims get.
@@ -19,16 +19,16 @@ pub fn condition_message(scheduler_name: &str) -> String {
     format!("{scheduler_name}: preempting to accommodate a higher priority pod")
 }
 
-/// The note of the event that victims get.
+/// The note of the victims' event.
 pub fn event_note(preemptor: &PodUid, node: &NodeName) -> String {
     format!("Preempted by pod {preemptor} on node {node}")
 }
 
 impl Preemption {
-    /// What the preemptor's own message ends in; empty if room can be made.
+    /// The end of the preemptor's own message; empty if room can be made.
     ///
-    /// The part before the comma is the dynamic resources plugin's, which is asked first. When no
-    /// node could come into question, it does not find its own notes, and that is all there is.
+    /// The part before the comma is the dynamic resources plugin's, which runs first. When no node
+    /// could be considered, it does not find its own state, and its message is the only one.
     pub fn message(&self, node_count: usize) -> String {
         match self {
             Preemption::SwitchedOff(told) => (*told).to_owned(),
@@ -42,12 +42,12 @@ impl Preemption {
     }
 }
 
-/// What is told of a pod that may not push others out.
+/// The message for a pod that may not preempt others.
 pub(in crate::scheduling) fn not_eligible_message(reason: &str) -> String {
     format!("{NO_CLAIMS}, preemption: {reason}")
 }
 
-/// What is told if room can be made nowhere, by what is in the way on how many nodes.
+/// The message if room can be made nowhere, with the reasons by number of nodes.
 pub(in crate::scheduling) fn no_room_message<'a>(
     node_count: usize,
     rejected: impl Iterator<Item = (&'a Rejection, usize)>,

@@ -1,7 +1,8 @@
 //! Making room: which pods of lower priority would have to go, and on which node.
 //!
-//! Reading order: `victims` (who would have to go on one node), `choice` (which node), `message`
-//! (what is told to whom). Matches v1.36 framework/preemption and plugins/defaultpreemption.
+//! Reading order: `victims` (which pods would be preempted on one node), `choice` (which node),
+//! `message` (events and conditions). Matches v1.36 framework/preemption and
+//! plugins/defaultpreemption.
 
 mod choice;
 mod message;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use super::cluster::NodeSlot;
 use super::filtered::Filtered;
-use super::filters::{FilterState, Seeker, Trial};
+use super::filters::{Cycle, FilterState, Trial};
 use super::plugin::{Code, Rejection};
 use super::pod::{PreemptionPolicy, SchedulingPod};
 use super::profile::{PreemptionArgs, Profile};
@@ -27,9 +28,9 @@ pub use victims::{is_victim, select_victims};
 /// All that was found in looking for victims.
 #[derive(Clone, Debug)]
 pub enum Preemption {
-    /// Not looked for: the profile has no use for it. This is what is told instead.
+    /// Not searched for: the profile has no preemption plugin. This is the message instead.
     SwitchedOff(&'static str),
-    /// Not looked for: no node will do whatever is removed.
+    /// Not searched for: no node becomes feasible by removing pods.
     NotTried,
     /// Not looked for: the pod may not push others out, or not again.
     NotEligible(&'static str),
@@ -42,27 +43,27 @@ pub enum Preemption {
     },
 }
 
-/// Whether room can be made, and where.
+/// Whether preemption can make room, and where.
 #[derive(Clone, Debug)]
-pub enum Room {
-    /// Not looked for: the profile has no use for it. This is what is told instead.
+pub enum PreemptionResult {
+    /// Not searched for: the profile has no preemption plugin. This is the message instead.
     SwitchedOff(&'static str),
-    /// Not looked for: no node will do whatever is removed.
+    /// Not searched for: no node becomes feasible by removing pods.
     NotTried,
-    /// Not looked for: the pod may not push others out, or not again.
+    /// Not searched for: the pod may not preempt others, or not again.
     NotEligible(&'static str),
-    /// Looked for, and there is none.
+    /// Searched for, and there is none.
     None,
-    /// On this node, if these pods go.
+    /// On this node, if these pods are preempted.
     At(Candidate),
 }
 
-/// A node and the pods that would have to go.
+/// A node and the pods that would be preempted.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The node.
     pub slot: NodeSlot,
-    /// Who would have to go, the most important first.
+    /// The pods that would be preempted, the most important first.
     pub victims: Vec<Arc<SchedulingPod>>,
     /// How many of them break a disruption budget.
     pub pdb_violations: usize,
@@ -70,17 +71,17 @@ pub struct Candidate {
 
 /// Looks for victims on the nodes where that could help.
 ///
-/// `offset` says at which of them to begin; the search ends early once enough candidates are
+/// `offset` is the candidate at which to begin; the search ends early once enough candidates are
 /// found.
-pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preemption {
-    if filtered.pre_filter.rejection.is_some() && !seeker.profile.post_filters.is_empty() {
+pub fn preempt(cycle: &Cycle<'_>, filtered: &Filtered, offset: u32) -> Preemption {
+    if filtered.pre_filter.rejection.is_some() && !cycle.profile.post_filters.is_empty() {
         return Preemption::NotTried;
     }
-    if let Some(told) = switched_off(seeker.profile) {
+    if let Some(told) = switched_off(cycle.profile) {
         return Preemption::SwitchedOff(told);
     }
     let code_of = |slot: NodeSlot| filtered.rejection(slot).map(|rejection| rejection.code);
-    if let Some(reason) = ineligibility(seeker, code_of) {
+    if let Some(reason) = ineligibility(cycle, code_of) {
         return Preemption::NotEligible(reason);
     }
     let mut potential: Vec<NodeSlot> = filtered
@@ -93,11 +94,11 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
         let offset = usize::try_from(offset).unwrap_or(0) % potential.len();
         potential.rotate_left(offset);
     }
-    let enough = candidates_wanted(seeker.profile.preemption, potential.len());
+    let enough = candidates_wanted(cycle.profile.preemption, potential.len());
     let (mut harmless, mut violating) = (Vec::new(), Vec::new());
     let mut rejected = Vec::new();
     for slot in potential {
-        match try_node(seeker, slot, &filtered.state) {
+        match try_node(cycle, slot, &filtered.state) {
             None => {}
             Some(Err(rejection)) => rejected.push((slot, rejection)),
             Some(Ok(candidate)) => {
@@ -119,7 +120,7 @@ pub fn preempt(seeker: &Seeker<'_>, filtered: &Filtered, offset: u32) -> Preempt
     }
 }
 
-/// What is told instead of looking for victims, if the profile has no use for that.
+/// The message instead of a search for victims, if the profile has no preemption plugin.
 pub(super) fn switched_off(profile: &Profile) -> Option<&'static str> {
     if profile.post_filters.is_empty() {
         Some("")
@@ -128,35 +129,35 @@ pub(super) fn switched_off(profile: &Profile) -> Option<&'static str> {
     }
 }
 
-/// Who would have to go on a node as it is; `None` if there is no such node.
+/// The pods that would be preempted on a node as it is; `None` if there is no such node.
 pub fn try_node(
-    seeker: &Seeker<'_>,
+    cycle: &Cycle<'_>,
     slot: NodeSlot,
     state: &FilterState,
 ) -> Option<Result<Candidate, Rejection>> {
     let trial = Trial {
-        node: seeker.cluster.node(slot)?.clone(),
+        node: cycle.cluster.node(slot)?.clone(),
         state: state.clone(),
     };
-    Some(select_victims(seeker, slot, trial))
+    Some(select_victims(cycle, slot, trial))
 }
 
 /// Why the pod may not push others out: it never may, or the victims of last time are still there.
 ///
 /// `code_of` is how a node was rejected, if it was.
 pub fn ineligibility(
-    seeker: &Seeker<'_>,
+    cycle: &Cycle<'_>,
     code_of: impl FnOnce(NodeSlot) -> Option<Code>,
 ) -> Option<&'static str> {
-    let pod = seeker.pod;
+    let pod = cycle.pod;
     if pod.preemption_policy == PreemptionPolicy::Never {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
-    let slot = seeker.cluster.slot(pod.nominated_node_name.as_ref()?)?;
+    let slot = cycle.cluster.slot(pod.nominated_node_name.as_ref()?)?;
     if code_of(slot) == Some(Code::UnschedulableAndUnresolvable) {
         return None;
     }
-    let mut pods = seeker.cluster.node(slot)?.pods().iter();
+    let mut pods = cycle.cluster.node(slot)?.pods().iter();
     let is_on_its_way =
         pods.any(|other| is_victim(other, pod) && other.is_terminating && other.is_preempted);
     is_on_its_way.then_some("not eligible due to a terminating pod on the nominated node.")

@@ -53,13 +53,13 @@ fn run(cluster: &Cluster, pod: &SchedulingPod) -> Preemption {
 }
 
 fn run_with(profile: &Profile, cluster: &Cluster, pod: &SchedulingPod) -> Preemption {
-    let seeker = Seeker {
+    let cycle = Cycle {
         cluster,
         profile,
         pod,
     };
-    let filtered = filter_nodes(&seeker, Search::All);
-    preempt(&seeker, &filtered, 0)
+    let filtered = filter_nodes(&cycle, Search::All);
+    preempt(&cycle, &filtered, 0)
 }
 
 fn victims(preemption: &Preemption) -> Vec<(u32, Vec<&str>, usize)> {
@@ -76,7 +76,7 @@ fn victims(preemption: &Preemption) -> Vec<(u32, Vec<&str>, usize)> {
 }
 
 #[test]
-fn the_least_important_pod_goes() {
+fn preempts_least_important_pod() {
     let pods = [
         pod("old", 0, "n1", Some("2026-01-01T00:00:00Z")),
         pod("young", 0, "n1", Some("2026-01-02T00:00:00Z")),
@@ -87,7 +87,7 @@ fn the_least_important_pod_goes() {
 }
 
 #[test]
-fn nobody_goes_where_the_profile_does_not_preempt() {
+fn preempts_no_pod_if_profile_has_no_preemption() {
     let pods = [pod("a", 0, "n1", None), pod("b", 0, "n1", None)];
     let cluster = cluster(&["n1"], &pods);
     for (post_filters, told) in [
@@ -108,7 +108,7 @@ fn nobody_goes_where_the_profile_does_not_preempt() {
 }
 
 #[test]
-fn a_spent_budget_protects_its_pods_if_others_can_go() {
+fn exhausted_budget_protects_its_pods_if_others_can_be_preempted() {
     let pods = [
         pod("old", 0, "n1", Some("2026-01-01T00:00:00Z")),
         pod("young", 0, "n1", Some("2026-01-02T00:00:00Z")),
@@ -122,7 +122,7 @@ fn a_spent_budget_protects_its_pods_if_others_can_go() {
 }
 
 #[test]
-fn the_node_whose_worst_victim_matters_least_is_chosen() {
+fn chooses_node_with_lowest_highest_victim_priority() {
     let pods = [
         pod("a", 5, "n1", None),
         pod("b", 5, "n1", None),
@@ -137,7 +137,7 @@ fn the_node_whose_worst_victim_matters_least_is_chosen() {
 }
 
 #[test]
-fn without_victims_the_message_says_so() {
+fn message_reports_no_victims() {
     let pods = [pod("a", 5, "n1", None), pod("b", 5, "n1", None)];
     let cluster = cluster(&["n1"], &pods);
     let preemption = run(&cluster, &pod("p", 5, "", None));
@@ -150,7 +150,7 @@ fn without_victims_the_message_says_so() {
 }
 
 #[test]
-fn the_search_ends_once_enough_candidates_are_found() {
+fn search_ends_after_enough_candidates() {
     let wanted = |percentage: i32, absolute: i32, nodes: usize| {
         let args = PreemptionArgs {
             min_candidate_nodes_percentage: percentage,

@@ -1,11 +1,11 @@
-//! Who would have to go on one node.
+//! The pods that would be preempted on one node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::scheduling::cluster::{Cluster, DisruptionBudget, NodeSlot, NodeState};
-use crate::scheduling::filters::{Seeker, Trial};
+use crate::scheduling::filters::{Cycle, Trial};
 use crate::scheduling::plugin::Rejection;
 use crate::scheduling::pod::SchedulingPod;
 
@@ -23,13 +23,13 @@ pub fn is_victim(pod: &SchedulingPod, preemptor: &SchedulingPod) -> bool {
 /// All pods of lower priority are taken away; then, the most important first and those under a
 /// spent disruption budget before the rest, each is put back and stays if the pod still fits.
 pub fn select_victims(
-    seeker: &Seeker<'_>,
+    cycle: &Cycle<'_>,
     slot: NodeSlot,
     mut trial: Trial,
 ) -> Result<Candidate, Rejection> {
     let pods = trial.node.pods().iter();
     let mut potential: Vec<Arc<SchedulingPod>> = pods
-        .filter(|pod| is_victim(pod, seeker.pod))
+        .filter(|pod| is_victim(pod, cycle.pod))
         .cloned()
         .collect();
     if potential.is_empty() {
@@ -37,18 +37,18 @@ pub fn select_victims(
     }
     // The last first: that is where the node looks for them.
     for pod in potential.iter().rev() {
-        seeker.remove_on_trial(&mut trial, pod);
+        cycle.remove_on_trial(&mut trial, pod);
     }
-    if let Some(rejection) = seeker.filter_with_nominated(&trial.node, &trial.state) {
+    if let Some(rejection) = cycle.filter_with_nominated(&trial.node, &trial.state) {
         return Err(rejection);
     }
     sort_by_importance(&mut potential);
-    let budgets = budgets_of(seeker.cluster, &potential);
+    let budgets = budgets_of(cycle.cluster, &potential);
     let (violating, others) = split_by_budgets(potential, &budgets);
     let is_mixed = !violating.is_empty() && !others.is_empty();
-    let mut victims = cannot_stay(seeker, &mut trial, violating);
+    let mut victims = cannot_stay(cycle, &mut trial, violating);
     let pdb_violations = victims.len();
-    victims.extend(cannot_stay(seeker, &mut trial, others));
+    victims.extend(cannot_stay(cycle, &mut trial, others));
     if is_mixed {
         sort_by_importance(&mut victims);
     }
@@ -61,16 +61,16 @@ pub fn select_victims(
 
 /// Puts pods back one by one, and returns those that do not leave room for the pod.
 fn cannot_stay(
-    seeker: &Seeker<'_>,
+    cycle: &Cycle<'_>,
     trial: &mut Trial,
     pods: Vec<Arc<SchedulingPod>>,
 ) -> Vec<Arc<SchedulingPod>> {
     let mut victims = Vec::new();
     for pod in pods {
-        seeker.add_on_trial(trial, &pod);
-        let rejection = seeker.filter_with_nominated(&trial.node, &trial.state);
+        cycle.add_on_trial(trial, &pod);
+        let rejection = cycle.filter_with_nominated(&trial.node, &trial.state);
         if rejection.is_some() {
-            seeker.remove_on_trial(trial, &pod);
+            cycle.remove_on_trial(trial, &pod);
             victims.push(pod);
         }
     }
@@ -80,7 +80,7 @@ fn cannot_stay(
 /// The most important first: by priority, then by age.
 ///
 /// A pod that has not started is the youngest. Of several such the last comes first: upstream takes
-/// the current time for each in turn, so that the one it asks about first is the older.
+/// the current time for each in turn, so that the one it compares first is the older.
 fn sort_by_importance(pods: &mut Vec<Arc<SchedulingPod>>) {
     let mut numbered: Vec<(usize, Arc<SchedulingPod>)> =
         std::mem::take(pods).into_iter().enumerate().collect();
@@ -104,12 +104,12 @@ fn budgets_of<'a>(cluster: &'a Cluster, pods: &[Arc<SchedulingPod>]) -> Vec<&'a 
 /// How many pods that could have to go are under the budget that has the most of them.
 ///
 /// While budgets allow at least as many, it does not matter to the node how many they allow.
-pub(in crate::scheduling) fn most_in_one_budget(seeker: &Seeker<'_>, node: &NodeState) -> usize {
-    let budgets = budgets_of(seeker.cluster, node.pods());
-    let victims = || node.pods().iter().filter(|pod| is_victim(pod, seeker.pod));
+pub(in crate::scheduling) fn most_in_one_budget(cycle: &Cycle<'_>, node: &NodeState) -> usize {
+    let budgets = budgets_of(cycle.cluster, node.pods());
+    let victims = || node.pods().iter().filter(|pod| is_victim(pod, cycle.pod));
     let counts = budgets
         .iter()
-        .map(|budget| victims().filter(|pod| budget.is_spent_by(pod)).count());
+        .map(|budget| victims().filter(|pod| budget.is_charged_by(pod)).count());
     counts.max().unwrap_or(0)
 }
 
@@ -119,7 +119,7 @@ fn split_by_budgets(pods: Pods, budgets: &[&DisruptionBudget]) -> (Pods, Pods) {
     pods.into_iter().partition(|pod| {
         let mut is_violating = false;
         for (budget, allowed) in budgets.iter().zip(&mut allowed) {
-            if budget.is_spent_by(pod) {
+            if budget.is_charged_by(pod) {
                 *allowed = allowed.wrapping_sub(1);
                 is_violating |= *allowed < 0;
             }

@@ -1,4 +1,4 @@
-//! What plugin arguments must be like.
+//! Validation of plugin arguments.
 //!
 //! Matches v1.36 pkg/scheduler/apis/config/validation/validation_pluginargs.go.
 
@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use crate::config::document::Node;
+use crate::duration::Duration;
 use crate::object::syntax::check_label_key;
 use crate::problem::Problem;
 use crate::resources::ResourceName;
 use crate::scheduling::registry::{API_VERSION, GROUP};
-use crate::threshold::Duration;
 
 use super::{PreemptionArgs, SHAPE_SCORE_SCALE, ScoringStrategy, ShapePoint};
 

@@ -2,12 +2,12 @@
 //!
 //! [`Profile::default`] is upstream's default profile. [`Profile::with_plugin_config`] changes the
 //! arguments of plugins as the `pluginConfig` list of a `KubeSchedulerConfiguration` does, and
-//! [`Profile::changed_arguments`] tells what has been changed.
+//! [`Profile::changed_arguments`] returns what has been changed.
 
-mod args;
-mod args_fields;
-mod arguments;
 mod checks;
+mod decode_args;
+mod plugin_args_fields;
+mod render_args;
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::resources::ResourceName;
 use super::plugin::{FilterPlugin, PostFilterPlugin, ScorePlugin};
 use super::pod::{InclusionPolicy, SpreadConstraint, SpreadConstraints};
 
-pub use arguments::Argument;
+pub use render_args::Argument;
 
 /// Scores in shapes go up to ten; scores of nodes to a hundred.
 const SHAPE_SCORE_SCALE: i64 = 10;
@@ -47,7 +47,7 @@ pub struct Profile {
     pub spread: SpreadDefaults,
     /// Node affinity that every pod of this profile gets.
     pub added_affinity: AddedAffinity,
-    /// What is tried for pods that fit nowhere, in order.
+    /// The PostFilter plugins for pods that fit nowhere, in order.
     pub post_filters: Vec<PostFilterPlugin>,
     /// How many nodes are tried for preemption.
     pub preemption: PreemptionArgs,
@@ -60,7 +60,7 @@ pub struct Profile {
 /// Arguments of `NodeResourcesFit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FitArgs {
-    /// What makes a node good.
+    /// The scoring strategy.
     pub strategy: ScoringStrategy,
     /// The resources that are scored, with their weights.
     pub resources: Vec<(ResourceName, i64)>,
@@ -70,7 +70,7 @@ pub struct FitArgs {
     pub ignored_resource_groups: BTreeSet<String>,
 }
 
-/// What makes a node good.
+/// The scoring strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScoringStrategy {
     /// Much left over.
@@ -93,7 +93,7 @@ pub struct ShapePoint {
 /// Arguments of `InterPodAffinity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterPodAffinityArgs {
-    /// What a required term of a pod that is on a node already adds to the score.
+    /// The score of a required term of a pod that is on a node already.
     pub hard_pod_affinity_weight: i32,
     /// Whether pods that prefer nothing are not scored by what others prefer.
     pub ignore_preferred_terms_of_existing_pods: bool,

@@ -10,7 +10,7 @@ fn with(config: serde_json::Value) -> Result<Profile, Vec<String>> {
 }
 
 #[test]
-fn what_arguments_leave_out_takes_the_default() {
+fn omitted_arguments_take_defaults() {
     let profile = with(json!([
         {"name": "NodeResourcesFit", "args": {"scoringStrategy": {
             "type": "RequestedToCapacityRatio",
@@ -33,7 +33,7 @@ fn what_arguments_leave_out_takes_the_default() {
 }
 
 #[test]
-fn every_wrong_argument_is_told_with_its_path() {
+fn reports_every_invalid_argument_with_its_path() {
     let problems = with(json!([
         {"name": "NodeResourcesFit", "args": {"scoringStrategy": {
             "type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 101}],
@@ -144,7 +144,7 @@ fn arguments_of_every_plugin_are_checked() {
 }
 
 #[test]
-fn fewer_nodes_are_enough_the_larger_the_cluster() {
+fn larger_clusters_score_smaller_share_of_nodes() {
     let mut profile = Profile::default();
     assert_eq!(profile.nodes_to_find(5000), 5000);
     profile.percentage_of_nodes_to_score = Some(0);

@@ -1,4 +1,4 @@
-//! What can be done to an object, as a set of bits.
+//! The actions on an object, as a set of bits.
 
 /// One kind of change, or several where a plugin registers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ impl Action {
     pub const ADD: Action = Action(1);
     /// The object is deleted.
     pub const DELETE: Action = Action(1 << 1);
-    /// What pods may use of a node changes.
+    /// The allocatable resources of a node change.
     pub const UPDATE_NODE_ALLOCATABLE: Action = Action(1 << 2);
     /// Labels of a node change.
     pub const UPDATE_NODE_LABEL: Action = Action(1 << 3);
@@ -21,7 +21,7 @@ impl Action {
     pub const UPDATE_NODE_DECLARED_FEATURE: Action = Action(1 << 7);
     /// Labels of a pod change.
     pub const UPDATE_POD_LABEL: Action = Action(1 << 8);
-    /// A pod asks for less.
+    /// A pod requests less.
     pub const UPDATE_POD_SCALE_DOWN: Action = Action(1 << 9);
     /// A pod tolerates more.
     pub const UPDATE_POD_TOLERATION: Action = Action(1 << 10);
@@ -34,9 +34,9 @@ impl Action {
 
     /// Whether a registration for these actions wants to know of the incoming one.
     ///
-    /// The general update must be registered as such: an update of which nothing is known does
-    /// not concern those who asked for one aspect. Upstream tells by comparing the numbers, which
-    /// the bits are chosen for (v1.36 pkg/scheduler/framework/types.go, `MatchClusterEvents`).
+    /// The general update must be registered as such: an update of which nothing is known does not
+    /// concern plugins that registered for one aspect. Upstream compares the numbers, which the
+    /// bits are chosen for (v1.36 pkg/scheduler/framework/types.go, `MatchClusterEvents`).
     pub fn includes(self, incoming: Action) -> bool {
         self.0 & incoming.0 != 0 && incoming.0 <= self.0
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_general_update_concerns_only_those_who_registered_for_any_update() {
+    fn general_update_concerns_only_plugins_registered_for_any_update() {
         let aspects = Action::ADD.or(Action::DELETE).or(Action::UPDATE_POD_LABEL);
         assert!(aspects.includes(Action::UPDATE_POD_LABEL));
         assert!(!aspects.includes(Action::UPDATE_POD_TOLERATION));

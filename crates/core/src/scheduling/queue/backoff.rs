@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backoff_ends_with_the_window_that_its_end_falls_into() {
+    fn backoff_ends_with_its_window() {
         let expiry = Backoff::default().expiry(Time::from_millis(300), 1);
         assert_eq!(expiry, Some(Time::from_secs(1)));
         assert!(is_backing_off(expiry, Time::from_millis(1999)));

@@ -1,4 +1,4 @@
-//! What happens in the cluster, and who wants to know.
+//! Cluster events, and which plugins registered for them.
 //!
 //! Matches v1.36 pkg/scheduler/framework/events.go and the event types of
 //! staging/src/k8s.io/kube-scheduler/framework/types.go.
@@ -13,16 +13,16 @@ use super::facts::{
     StorageClassFacts, VolumeAttachmentFacts,
 };
 
-/// What became of an object.
+/// A change of an object.
 #[derive(Clone, Debug)]
 pub enum Change<T> {
     /// It is there.
     Added(Arc<T>),
     /// It is another.
     Updated {
-        /// What it was.
+        /// The object before.
         old: Arc<T>,
-        /// What it is.
+        /// The object after.
         new: Arc<T>,
     },
     /// It is gone; this is how it was last.
@@ -133,8 +133,8 @@ impl Object {
         }
     }
 
-    /// The name in labels. Upstream tells pending pods from assigned ones by whether the new
-    /// version has a node; what is added or deleted is always an assigned one here.
+    /// The name in labels. Upstream distinguishes pending pods from assigned ones by whether the
+    /// new version has a node; what is added or deleted is always an assigned one here.
     fn label(&self) -> &'static str {
         match self {
             Object::Pod(Change::Updated { new, .. }) if new.node_name.is_none() => {
@@ -193,7 +193,7 @@ impl ClusterEvent {
         object.actions().into_iter().map(event).collect()
     }
 
-    /// What was done.
+    /// The action.
     pub fn action(&self) -> Action {
         self.action
     }
@@ -219,7 +219,7 @@ fn pod_updates(old: &PodFacts, new: &PodFacts) -> Vec<Action> {
             new.scheduling_gates.is_empty() && !old.scheduling_gates.is_empty(),
             Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
         ),
-        // Tolerations can only be added, so that their number tells.
+        // Tolerations can only be added, so that comparing their number is enough.
         (
             new.tolerations.len() != old.tolerations.len(),
             Action::UPDATE_POD_TOLERATION,
@@ -237,7 +237,7 @@ fn pod_updates(old: &PodFacts, new: &PodFacts) -> Vec<Action> {
 }
 
 /// A resize counts from when the node has carried it out. Upstream compares the amounts as written;
-/// these would tell more only of fractions of bytes, and of zeros that are no longer stated.
+/// these would differ only in fractions of bytes, and in zeros that are no longer stated.
 fn is_scaled_down(old: &PodFacts, new: &PodFacts) -> bool {
     let (before, after) = (&old.requests.on_node, &new.requests.on_node);
     before.any(|name, amount| amount > after.get(name))
@@ -246,7 +246,7 @@ fn is_scaled_down(old: &PodFacts, new: &PodFacts) -> bool {
 /// Annotations are not looked at: no plugin registers for them.
 fn node_updates(old: &NodeFacts, new: &NodeFacts) -> Vec<Action> {
     changed(&[
-        // Uncordoning is an event of taints, too; cordoning helps nobody and is none.
+        // Uncordoning is an event of taints, too; cordoning makes no pod schedulable and is none.
         (
             old.is_unschedulable && !new.is_unschedulable,
             Action::UPDATE_NODE_TAINT,

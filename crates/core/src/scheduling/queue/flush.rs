@@ -1,4 +1,4 @@
-//! What the passing of time does to the queue.
+//! Flushing the queue as time passes.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl SchedulingQueue {
         let max = self.settings.max_unschedulable;
         let leftovers = self
             .unschedulable
-            .left_alone_while(|since| check.saturating_since(since) > max);
+            .unschedulable_longer_than(|since| check.saturating_since(since) > max);
         for pod_ref in &leftovers {
             if let Some(mut queued) = self.unschedulable.remove(pod_ref) {
                 queued.was_flushed = true;

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::event::ClusterEvent;
 use crate::object::identity::PodUid;
 
-/// Something that can make a pod worth another attempt.
+/// Something that can make a pod schedulable.
 #[derive(Clone, Debug)]
 pub(super) enum Trigger {
     /// A change of an object.
     Cluster(ClusterEvent),
-    /// Pods had been unschedulable for too long; concerns whoever is told of it.
+    /// Pods had been unschedulable for too long; concerns every pod that it is applied to.
     UnschedulableTimeout,
-    /// Somebody asked for this pod.
+    /// A request to activate this pod.
     ForceActivate(PodUid),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Notes the start of an attempt; false if one is under way.
+    /// Records the start of an attempt; false if one is under way.
     pub(super) fn start(&mut self, uid: &PodUid) -> bool {
         if self.starts.contains_key(uid) {
             return false;
@@ -55,14 +55,14 @@ impl InFlight {
         }
     }
 
-    /// What happened since the attempt began; `None` if there is none.
+    /// The events since the attempt began; `None` if there is no attempt.
     pub(super) fn since_start(&self, uid: &PodUid) -> Option<impl Iterator<Item = &Trigger>> {
         let start = self.starts.get(uid)?;
         let seen = usize::try_from(start - self.log_start).unwrap_or(usize::MAX);
         Some(self.log.iter().skip(seen))
     }
 
-    /// Notes the end of an attempt, and forgets what only it had to know.
+    /// Records the end of an attempt, and drops what only it needed.
     pub(super) fn done(&mut self, uid: &PodUid) {
         let Some(start) = self.starts.remove(uid) else {
             return;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_attempt_sees_what_happened_since_its_start_and_nothing_is_kept_longer() {
+    fn attempt_sees_events_since_its_start_and_no_event_is_kept_longer() {
         let mut in_flight = InFlight::default();
         in_flight.record(Trigger::UnschedulableTimeout);
         assert!(in_flight.log.is_empty());

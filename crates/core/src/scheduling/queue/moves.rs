@@ -1,4 +1,4 @@
-//! Moves between the places of the queue, and the gates on the way.
+//! Moves between the parts of the queue, and the PreEnqueue gates.
 
 use super::backoff::is_backing_off;
 use super::plugin::Plugin;

@@ -49,7 +49,7 @@ pub struct QueuedPod {
     pub attempts: u32,
     /// When it could first be tried.
     pub initial_attempt: Option<Time>,
-    /// Who rejected it in the last attempt or keeps it out.
+    /// The plugins that rejected it in the last attempt or keep it out.
     pub rejectors: Rejectors,
     /// Whether it was woken by the passing of time alone, and not tried since.
     pub was_flushed: bool,
@@ -61,7 +61,7 @@ pub struct QueuedPod {
     pub(super) consecutive_errors: u32,
     /// The window in which its backoff ends.
     pub(super) backoff_expiry: Option<Time>,
-    /// Who keeps it out of the queues that are popped.
+    /// The plugin that keeps it out of the queues that are popped.
     pub(super) gating: Option<Plugin>,
     /// When it was last woken by the passing of time alone.
     pub(super) flushed_at: Time,
@@ -102,7 +102,7 @@ impl QueuedPod {
     }
 
     /// Since when it has been left alone.
-    pub(super) fn left_alone_since(&self) -> Time {
+    pub(super) fn unschedulable_since(&self) -> Time {
         self.timestamp.max(self.flushed_at)
     }
 }

@@ -14,7 +14,7 @@ use super::queued_pod::{ActiveKey, QueuedPod, Rejectors};
 use super::sizes::{Incoming, QueueName, Sizes};
 use super::time::Time;
 use super::unschedulable::UnschedulablePods;
-use super::wake::{Strategy, worth};
+use super::wake::{Strategy, queueing_strategy};
 use crate::object::identity::{PodRef, PodUid};
 
 /// Labels of what brings pods into the queues.
@@ -23,7 +23,7 @@ const POD_UPDATE: &str = "UnschedulablePodUpdate";
 const ATTEMPT_FAILURE: &str = "ScheduleAttemptFailure";
 const POP_FROM_BACKOFF: &str = "PopFromBackoffQ";
 
-/// The times that people may set.
+/// The times that are configurable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Between attempts.
@@ -112,8 +112,8 @@ impl SchedulingQueue {
         }
     }
 
-    /// Takes note of a change of a pending pod. One that is unknown is added; one that is being
-    /// tried will be judged by the change if the attempt fails.
+    /// Updates a pending pod. One that is unknown is added; one that is being tried is updated when
+    /// the attempt fails.
     pub fn update(&mut self, old: &Arc<PodFacts>, new: &Arc<PodFacts>, now: Time) {
         let events = ClusterEvent::all_of(&Object::Pod(Change::Updated {
             old: Arc::clone(old),
@@ -143,7 +143,7 @@ impl SchedulingQueue {
     ) {
         for event in events {
             let (event, trigger) = (event.to_string(), Trigger::Cluster(event));
-            let strategy = worth(&queued, &trigger);
+            let strategy = queueing_strategy(&queued, &trigger);
             if strategy == Strategy::Skip {
                 continue;
             }
@@ -194,8 +194,8 @@ impl SchedulingQueue {
 
     /// Ends a failed attempt and takes the pod back, with its latest version in `queued.pod`.
     ///
-    /// It becomes unschedulable, unless something happened during the attempt that makes it worth
-    /// another one. Without rejectors the attempt ended in an error, which time alone may mend.
+    /// It becomes unschedulable, unless something happened during the attempt that requeues it.
+    /// Without rejectors the attempt ended in an error, which time alone may fix.
     pub fn add_unschedulable(
         &mut self,
         mut queued: QueuedPod,
@@ -222,7 +222,7 @@ impl SchedulingQueue {
         queued.was_flushed = false;
         queued.flushed_at = Time::default();
 
-        let strategy = self.worth_after_attempt(&queued);
+        let strategy = self.strategy_after_attempt(&queued);
         self.in_flight.done(&uid);
         let stays = if strategy == Strategy::Skip {
             Some(queued)

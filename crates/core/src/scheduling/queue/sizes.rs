@@ -1,4 +1,4 @@
-//! What metrics tell of the queue.
+//! The sizes of the queue, for metrics.
 
 use std::collections::BTreeMap;
 use std::fmt;

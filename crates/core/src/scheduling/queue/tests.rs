@@ -89,7 +89,7 @@ fn pops_follow_priority_then_waiting_time_then_arrival() {
 }
 
 #[test]
-fn a_rejected_pod_waits_for_an_event_that_its_rejector_registers_for() {
+fn rejected_pod_waits_for_an_event_of_its_rejector() {
     let mut queue = rejected(&[Plugin::NodeResourcesFit], secs(0));
     assert_eq!(where_is(&queue, "a"), Some(QueueName::Unschedulable));
     assert_eq!(pop(&mut queue), None);
@@ -102,7 +102,7 @@ fn a_rejected_pod_waits_for_an_event_that_its_rejector_registers_for() {
 }
 
 #[test]
-fn events_leave_pods_alone_whose_rejectors_do_not_register_for_them() {
+fn event_without_registered_rejector_wakes_no_pod() {
     let mut queue = rejected(&[Plugin::NodeAffinity], secs(0));
     queue.on_change(&assigned_deleted(), Affected::All, secs(5));
     assert_eq!(where_is(&queue, "a"), Some(QueueName::Unschedulable));
@@ -285,7 +285,7 @@ fn a_check_at_exactly_five_minutes_is_too_early() {
 }
 
 #[test]
-fn a_late_check_finds_what_the_last_one_due_would_have_found() {
+fn late_check_finds_same_pods_as_punctual_one() {
     let mut queue = queue();
     queue.add(pending("old"), secs(0));
     reject(&mut queue, &[Plugin::NodeName], secs(29));
@@ -355,7 +355,7 @@ fn a_preemptor_is_held_while_its_victims_are_being_deleted() {
     queue.add(Arc::clone(&preemptor), secs(0));
     let popped = queue.pop().unwrap();
     queue.hold(&preemptor.uid, Plugin::DefaultPreemption);
-    // The first of two victims goes during the attempt: worth another one, but for the hold.
+    // The first of two victims goes during the attempt: it would be requeued, but for the hold.
     queue.on_change(&assigned_deleted(), Affected::All, secs(0));
     let rejectors = Rejectors::unschedulable([Plugin::NodeResourcesFit]);
     queue.add_unschedulable(popped, rejectors, secs(0)).unwrap();
@@ -440,7 +440,7 @@ fn deletion_reaches_a_pod_wherever_it_waits() {
 }
 
 #[test]
-fn a_lost_nomination_wakes_only_pods_that_it_kept_out() {
+fn lost_nomination_wakes_only_pods_of_lower_priority() {
     let mut queue = queue();
     for (pod_name, priority) in [("low", 1), ("high", 3)] {
         queue.add(with(pod_name, |pod| pod.priority = priority), secs(0));

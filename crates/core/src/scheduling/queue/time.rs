@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A moment: nanoseconds since an epoch of the caller's choice.
 ///
-/// The epoch must fall on a whole second of the clock that people read, since backoff ends on
-/// whole seconds; the Unix epoch does.
+/// The epoch must fall on a whole second of the wall clock, since backoff ends on whole seconds;
+/// the Unix epoch does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 

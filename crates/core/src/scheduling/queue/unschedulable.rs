@@ -1,4 +1,5 @@
-//! Pods that are not to be tried for now, found by name, by who rejected them, and by age.
+//! Pods that are not to be tried for now, found by name, by the plugins that rejected them, and by
+//! age.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,8 @@ use crate::object::identity::PodRef;
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnschedulablePods {
     pods: BTreeMap<PodRef, QueuedPod>,
-    /// Whom an event of which plugin concerns. A gated pod is listed with the plugin that gates
-    /// it alone: while that one has no reason to let it go, no other can help it.
+    /// The pods that an event of each plugin concerns. A gated pod is listed only with the plugin
+    /// that gates it: while that one keeps it out, no other can help.
     by_plugin: BTreeMap<Plugin, BTreeSet<PodRef>>,
     /// Since when each has been left alone.
     by_age: BTreeSet<(Time, PodRef)>,
@@ -23,25 +24,25 @@ impl UnschedulablePods {
     /// Adds a pod; the caller has taken out an earlier version.
     pub(super) fn insert(&mut self, queued: QueuedPod) {
         let pod_ref = &queued.pod.pod_ref;
-        for plugin in wakers(&queued) {
+        for plugin in subscribed_plugins(&queued) {
             let pods = self.by_plugin.entry(plugin).or_default();
             pods.insert(pod_ref.clone());
         }
         self.by_age
-            .insert((queued.left_alone_since(), pod_ref.clone()));
+            .insert((queued.unschedulable_since(), pod_ref.clone()));
         self.gated += usize::from(queued.gating.is_some());
         self.pods.insert(pod_ref.clone(), queued);
     }
 
     pub(super) fn remove(&mut self, pod_ref: &PodRef) -> Option<QueuedPod> {
         let queued = self.pods.remove(pod_ref)?;
-        for plugin in wakers(&queued) {
+        for plugin in subscribed_plugins(&queued) {
             if let Some(pods) = self.by_plugin.get_mut(&plugin) {
                 pods.remove(pod_ref);
             }
         }
         self.by_age
-            .remove(&(queued.left_alone_since(), pod_ref.clone()));
+            .remove(&(queued.unschedulable_since(), pod_ref.clone()));
         self.gated -= usize::from(queued.gating.is_some());
         Some(queued)
     }
@@ -54,8 +55,8 @@ impl UnschedulablePods {
         self.pods.contains_key(pod_ref)
     }
 
-    /// Those whom an event that concerns one of the plugins may wake, each once.
-    pub(super) fn woken_by(&self, plugins: &[Plugin]) -> BTreeSet<PodRef> {
+    /// The pods that an event of one of these plugins may make schedulable, each once.
+    pub(super) fn subscribed_to(&self, plugins: &[Plugin]) -> BTreeSet<PodRef> {
         let pods = plugins
             .iter()
             .filter_map(|plugin| self.by_plugin.get(plugin));
@@ -63,7 +64,7 @@ impl UnschedulablePods {
     }
 
     /// The oldest, for as long as their age is enough.
-    pub(super) fn left_alone_while(&self, is_old: impl Fn(Time) -> bool) -> Vec<PodRef> {
+    pub(super) fn unschedulable_longer_than(&self, is_old: impl Fn(Time) -> bool) -> Vec<PodRef> {
         let old = self.by_age.iter().take_while(|(since, _)| is_old(*since));
         old.map(|(_, pod_ref)| pod_ref.clone()).collect()
     }
@@ -89,7 +90,7 @@ impl UnschedulablePods {
 }
 
 /// The plugins whose events may wake the pod.
-fn wakers(queued: &QueuedPod) -> Vec<Plugin> {
+fn subscribed_plugins(queued: &QueuedPod) -> Vec<Plugin> {
     match queued.gating {
         Some(plugin) => vec![plugin],
         None => queued.rejectors.iter().collect(),

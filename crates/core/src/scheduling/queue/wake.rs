@@ -1,4 +1,4 @@
-//! What makes a pod worth another attempt.
+//! Which events requeue a pod.
 
 use super::event::{ClusterEvent, Object};
 use super::facts::PodFacts;
@@ -31,7 +31,7 @@ impl Affected {
     }
 }
 
-/// What a trigger is worth to a pod, from nothing to much.
+/// How a pod is requeued, from not at all to at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strategy {
     Skip,
@@ -39,8 +39,8 @@ pub(super) enum Strategy {
     Immediately,
 }
 
-/// What a trigger is worth to a pod, in the eyes of the plugins that rejected it.
-pub(super) fn worth(queued: &QueuedPod, trigger: &Trigger) -> Strategy {
+/// How a trigger requeues a pod, by the hints of the plugins that rejected it.
+pub(super) fn queueing_strategy(queued: &QueuedPod, trigger: &Trigger) -> Strategy {
     let event = match trigger {
         _ if queued.rejectors.is_empty() => return Strategy::AfterBackoff,
         Trigger::UnschedulableTimeout => return Strategy::AfterBackoff,
@@ -60,8 +60,8 @@ pub(super) fn worth(queued: &QueuedPod, trigger: &Trigger) -> Strategy {
 }
 
 impl SchedulingQueue {
-    /// Takes note of a change of an object other than a pending pod, and wakes the unschedulable
-    /// pods for which it may matter.
+    /// Handles a change of an object other than a pending pod: requeues the unschedulable pods for
+    /// which it may matter.
     pub fn on_change(&mut self, object: &Object, affected: Affected, now: Time) {
         for event in ClusterEvent::all_of(object) {
             self.on_event(event, affected, now);
@@ -75,10 +75,11 @@ impl SchedulingQueue {
             return;
         }
         let (label, trigger) = (event.to_string(), Trigger::Cluster(event));
-        for pod_ref in self.unschedulable.woken_by(&plugins) {
+        for pod_ref in self.unschedulable.subscribed_to(&plugins) {
             let queued = self.unschedulable.get(&pod_ref);
             let queued = queued.filter(|queued| affected.includes(&queued.pod));
-            let strategy = queued.map_or(Strategy::Skip, |queued| worth(queued, &trigger));
+            let strategy =
+                queued.map_or(Strategy::Skip, |queued| queueing_strategy(queued, &trigger));
             self.wake(&pod_ref, strategy, &label, now);
         }
         self.in_flight.record(trigger);
@@ -94,13 +95,13 @@ impl SchedulingQueue {
         }
     }
 
-    /// What the events during its attempt are worth to a pod that failed.
-    pub(super) fn worth_after_attempt(&self, queued: &QueuedPod) -> Strategy {
+    /// How the events during its attempt requeue a pod that failed.
+    pub(super) fn strategy_after_attempt(&self, queued: &QueuedPod) -> Strategy {
         if queued.rejectors.is_empty() {
             return Strategy::AfterBackoff;
         }
         let Some(triggers) = self.in_flight.since_start(&queued.pod.uid) else {
-            // Nobody knows what the attempt has seen.
+            // Which events the attempt has seen is not known.
             return Strategy::AfterBackoff;
         };
         let best_possible = if queued.rejectors.pending.is_empty() {
@@ -110,7 +111,7 @@ impl SchedulingQueue {
         };
         let mut best = Strategy::Skip;
         for trigger in triggers {
-            best = best.max(worth(queued, trigger));
+            best = best.max(queueing_strategy(queued, trigger));
             if best == best_possible {
                 break;
             }
@@ -118,8 +119,8 @@ impl SchedulingQueue {
         best
     }
 
-    /// Makes a pod active that waits, whatever for, unless it is gated. If it is being tried, it
-    /// will be tried again should the attempt fail.
+    /// Makes a waiting pod active, whatever it waits for, unless it is gated. A pod that is being
+    /// tried is tried again if the attempt fails.
     pub fn activate(&mut self, pod: &PodFacts, now: Time) {
         if let Some(queued) = self.remove_backing_off(&pod.pod_ref) {
             self.insert_active(queued, FORCE_ACTIVATE, now);

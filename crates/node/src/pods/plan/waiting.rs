@@ -65,5 +65,5 @@ pub fn due(
 /// As Go prints durations: `10s`, `1m20s`, `5m0s`.
 pub(crate) fn go_duration(duration: std::time::Duration) -> String {
     let nanos = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
-    plimsoll_core::threshold::Duration::from_nanos(nanos).to_string()
+    plimsoll_core::duration::Duration::from_nanos(nanos).to_string()
 }

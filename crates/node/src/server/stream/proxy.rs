@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use plimsoll_client::splice::{Patience, splice};
+use plimsoll_client::splice::{Timeouts, splice};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -62,7 +62,7 @@ impl Server {
             return Ok(refusal(response).await);
         }
         let runtime = hyper::upgrade::on(&mut response);
-        let patience = Patience {
+        let patience = Timeouts {
             idle: self.options.idle,
             closing: CLOSING,
         };

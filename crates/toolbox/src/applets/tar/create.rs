@@ -158,7 +158,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Exactly as many bytes as the header says, whatever becomes of the file meanwhile.
+    /// Exactly as many bytes as in the header, even if the file changes meanwhile.
     fn data(
         &mut self,
         file: &Path,

@@ -46,7 +46,8 @@ fn skip(input: &mut impl Read, count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads what follows the end, so that whatever writes the archive is not stopped by a closed pipe.
+/// Reads what follows the end, so that the program that writes the archive is not stopped by a
+/// closed pipe.
 fn drain(input: &mut impl Read) {
     // The archive is complete; what fails now does not matter.
     let _ = io::copy(input, &mut io::sink());
@@ -137,7 +138,7 @@ struct Unpacker {
     kept: Kept,
     mask: u32,
     strip: usize,
-    /// Symbolic links that this archive has made, by device and inode, whatever name leads to them.
+    /// Symbolic links that this archive has created, by device and inode, under any name.
     links: BTreeSet<(u64, u64)>,
     /// They get their attributes at the end: one that may not be written to still has to be filled.
     directories: Vec<(PathBuf, Entry)>,

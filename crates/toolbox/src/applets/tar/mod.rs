@@ -103,7 +103,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// As GNU tar: root keeps owners and permissions unless told otherwise.
+    /// As GNU tar: root keeps owners and permissions unless an option disables that.
     fn new(options: &Options) -> Self {
         let is_root = sys::effective_user() == 0;
         Self {

@@ -26,7 +26,7 @@ fn apply(graph: &mut Graph, metadata: &ObjectMeta) -> Vec<Todo> {
 }
 
 #[test]
-fn an_owner_not_seen_yet_is_asked_about_once() {
+fn unseen_owner_is_looked_up_once() {
     let mut graph = Graph::default();
     let owned = |name| metadata(name, json!([reference("owner")]));
     let asked = [Todo::Delete(identity("owner"))];
@@ -41,7 +41,7 @@ fn an_owner_not_seen_yet_is_asked_about_once() {
 }
 
 #[test]
-fn an_owner_that_does_not_exist_leaves_its_dependents_to_be_looked_at() {
+fn missing_owner_queues_its_dependents() {
     let mut graph = Graph::default();
     apply(&mut graph, &metadata("x", json!([reference("owner")])));
     let todos = graph.delete_absent(&identity("owner"));
@@ -87,7 +87,7 @@ fn names_that_others_give_the_same_uid_are_tried_in_turn() {
 }
 
 #[test]
-fn a_reference_that_no_longer_blocks_lets_the_owner_be_looked_at() {
+fn unblocked_reference_queues_the_owner() {
     let mut graph = Graph::default();
     apply(&mut graph, &metadata("owner", json!([])));
     let mut blocking = reference("owner");

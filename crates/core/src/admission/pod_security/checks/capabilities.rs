@@ -1,10 +1,11 @@
 //! Linux capabilities.
 
 use super::super::subject::Subject;
-use super::Found;
-use super::wording::{Words, containers, quoted_list};
+use super::CheckFailure;
+use super::wording::{Names, containers, quoted_list};
 
-/// What containers have by default and may add. `NET_RAW` is a default that may not be added.
+/// Capabilities that containers have by default and may add. `NET_RAW` is a default that may not be
+/// added.
 const DEFAULT: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -25,9 +26,9 @@ const DEFAULT: [&str; 13] = [
 const NET_BIND_SERVICE: &str = "NET_BIND_SERVICE";
 
 /// Containers and the capabilities that they add and `may` not.
-fn adding<'a>(subject: &Subject<'a>, may: impl Fn(&str) -> bool) -> (Vec<&'a str>, Words<'a>) {
+fn adding<'a>(subject: &Subject<'a>, may: impl Fn(&str) -> bool) -> (Vec<&'a str>, Names<'a>) {
     let mut bad = Vec::new();
-    let mut forbidden = Words::new();
+    let mut forbidden = Names::new();
     for container in subject.containers() {
         let capabilities = container.security.and_then(|s| s.capabilities.as_ref());
         let added = capabilities
@@ -45,7 +46,7 @@ fn adding<'a>(subject: &Subject<'a>, may: impl Fn(&str) -> bool) -> (Vec<&'a str
     (bad, forbidden)
 }
 
-fn must_not_add(bad: &[&str], forbidden: &Words<'_>) -> String {
+fn must_not_add(bad: &[&str], forbidden: &Names<'_>) -> String {
     format!(
         "{} must not include {} in securityContext.capabilities.add",
         containers(bad),
@@ -54,16 +55,16 @@ fn must_not_add(bad: &[&str], forbidden: &Words<'_>) -> String {
 }
 
 /// Nothing beyond the default.
-pub(super) fn baseline(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn baseline(subject: &Subject<'_>) -> Option<CheckFailure> {
     let (bad, forbidden) = adding(subject, |name| DEFAULT.contains(&name));
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "non-default capabilities",
         detail: must_not_add(&bad, &forbidden),
     })
 }
 
 /// All dropped, at most one added.
-pub(super) fn restricted(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn restricted(subject: &Subject<'_>) -> Option<CheckFailure> {
     let keeping = subject.containers().filter(|container| {
         let capabilities = container.security.and_then(|s| s.capabilities.as_ref());
         let mut dropped = capabilities
@@ -83,14 +84,14 @@ pub(super) fn restricted(subject: &Subject<'_>) -> Option<Found> {
     if !bad.is_empty() {
         details.push(must_not_add(&bad, &forbidden));
     }
-    (!details.is_empty()).then(|| Found {
+    (!details.is_empty()).then(|| CheckFailure {
         reason: "unrestricted capabilities",
         detail: details.join("; "),
     })
 }
 
 /// Pods for Windows cannot set the field.
-pub(super) fn restricted_but_on_windows(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn restricted_but_on_windows(subject: &Subject<'_>) -> Option<CheckFailure> {
     match subject.is_for_windows() {
         true => None,
         false => restricted(subject),

@@ -1,15 +1,15 @@
-//! What belongs to the node: namespaces, ports, addresses.
+//! Checks of host resources: namespaces, ports, addresses.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{LifecycleHandler, Probe};
 
 use super::super::subject::Subject;
-use super::Found;
-use super::wording::{Words, containers, plural, quoted_list};
+use super::CheckFailure;
+use super::wording::{Names, containers, plural, quoted_list};
 
 /// hostNetwork, hostPID, hostIPC.
-pub(super) fn namespaces(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn namespaces(subject: &Subject<'_>) -> Option<CheckFailure> {
     let spec = subject.spec;
     let shared = [
         (spec.host_network, "hostNetwork=true"),
@@ -20,14 +20,14 @@ pub(super) fn namespaces(subject: &Subject<'_>) -> Option<Found> {
         .into_iter()
         .filter(|(is_set, _)| *is_set == Some(true));
     let shared: Vec<&str> = shared.map(|(_, text)| text).collect();
-    (!shared.is_empty()).then(|| Found {
+    (!shared.is_empty()).then(|| CheckFailure {
         reason: "host namespaces",
         detail: shared.join(", "),
     })
 }
 
 /// hostPort, in any container.
-pub(super) fn ports(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn ports(subject: &Subject<'_>) -> Option<CheckFailure> {
     let mut bad = Vec::new();
     // Sorted as texts, as upstream has them.
     let mut taken = BTreeSet::new();
@@ -39,7 +39,7 @@ pub(super) fn ports(subject: &Subject<'_>) -> Option<Found> {
             taken.extend(host_ports.iter().map(i32::to_string));
         }
     }
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "hostPort",
         detail: format!(
             "{} {} {} {}",
@@ -51,10 +51,11 @@ pub(super) fn ports(subject: &Subject<'_>) -> Option<Found> {
     })
 }
 
-/// A host in a probe or a lifecycle handler: the node would connect to wherever the pod says.
-pub(super) fn addresses(subject: &Subject<'_>) -> Option<Found> {
-    let mut bad = Words::new();
-    let mut hosts = Words::new();
+/// A host in a probe or a lifecycle handler: the node would connect to any address in the pod's
+/// spec.
+pub(super) fn addresses(subject: &Subject<'_>) -> Option<CheckFailure> {
+    let mut bad = Names::new();
+    let mut hosts = Names::new();
     for container in subject.containers() {
         let probes = container
             .probes
@@ -70,7 +71,7 @@ pub(super) fn addresses(subject: &Subject<'_>) -> Option<Found> {
         }
     }
     let bad: Vec<&str> = bad.into_iter().collect();
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "probe or lifecycle host",
         detail: format!(
             "{} {} {} {}",

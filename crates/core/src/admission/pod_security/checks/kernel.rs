@@ -1,10 +1,10 @@
 //! Kernel settings, and what of /proc a container sees.
 
 use super::super::subject::Subject;
-use super::Found;
-use super::wording::{Words, containers, quoted_list};
+use super::CheckFailure;
+use super::wording::{Names, containers, quoted_list};
 
-/// What is namespaced and harms no other pod, with the release that allowed it.
+/// Sysctls that are namespaced and harm no other pod, with the release that allowed them.
 const SAFE_SYSCTLS: [(u64, &str); 12] = [
     (0, "kernel.shm_rmid_forced"),
     (0, "net.ipv4.ip_local_port_range"),
@@ -20,24 +20,24 @@ const SAFE_SYSCTLS: [(u64, &str); 12] = [
     (32, "net.ipv4.tcp_wmem"),
 ];
 
-pub(super) fn sysctls_0(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn sysctls_0(subject: &Subject<'_>) -> Option<CheckFailure> {
     sysctls(subject, 0)
 }
 
-pub(super) fn sysctls_27(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn sysctls_27(subject: &Subject<'_>) -> Option<CheckFailure> {
     sysctls(subject, 27)
 }
 
-pub(super) fn sysctls_29(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn sysctls_29(subject: &Subject<'_>) -> Option<CheckFailure> {
     sysctls(subject, 29)
 }
 
-pub(super) fn sysctls_32(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn sysctls_32(subject: &Subject<'_>) -> Option<CheckFailure> {
     sysctls(subject, 32)
 }
 
 /// Only those that a release knew to be safe.
-fn sysctls(subject: &Subject<'_>, minor: u64) -> Option<Found> {
+fn sysctls(subject: &Subject<'_>, minor: u64) -> Option<CheckFailure> {
     let is_safe = |name: &str| {
         let mut safe = SAFE_SYSCTLS.iter();
         safe.any(|(since, safe)| *since <= minor && *safe == name)
@@ -46,16 +46,16 @@ fn sysctls(subject: &Subject<'_>, minor: u64) -> Option<Found> {
     let set = pod.into_iter().flat_map(|pod| pod.sysctls.iter().flatten());
     let names = set.map(|sysctl| sysctl.name.as_str());
     let bad: Vec<&str> = names.filter(|name| !is_safe(name)).collect();
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "forbidden sysctls",
         detail: bad.join(", "),
     })
 }
 
 /// procMount may be nothing but the default.
-pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<CheckFailure> {
     let mut bad = Vec::new();
-    let mut sorts = Words::new();
+    let mut sorts = Names::new();
     for container in subject.containers() {
         let security = container.security;
         let sort = security.and_then(|security| security.proc_mount.as_deref());
@@ -64,7 +64,7 @@ pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<Found> {
             sorts.insert(sort);
         }
     }
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "procMount",
         detail: format!(
             "{} must not set securityContext.procMount to {}",
@@ -75,7 +75,7 @@ pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<Found> {
 }
 
 /// Root of a user namespace cannot do harm through /proc.
-pub(super) fn proc_mount_outside_user_namespaces(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn proc_mount_outside_user_namespaces(subject: &Subject<'_>) -> Option<CheckFailure> {
     match subject.has_user_namespace() {
         true => None,
         false => proc_mount(subject),

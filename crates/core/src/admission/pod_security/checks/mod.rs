@@ -2,7 +2,7 @@
 //!
 //! Each rule is a function from a [`Subject`] to what is wrong with it. A rule may have been
 //! changed by a release; policies pinned to an older one keep the older form. A restricted rule
-//! that contains a baseline rule replaces it, so that a pod is not told the same twice.
+//! that contains a baseline rule replaces it, so that a violation is not reported twice.
 //!
 //! Reading order: this file (the table), `wording` (how a violation names containers), then
 //! the rules by what they protect: `host` (namespaces, ports, paths and addresses of the node),
@@ -23,7 +23,7 @@ mod wording;
 use super::policy::{Level, LevelVersion, Version};
 use super::subject::Subject;
 
-/// What one rule has against a pod.
+/// One rule that a pod breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule: `hostNamespaces`.
@@ -34,7 +34,7 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// Everything that a policy has against a pod; empty if it is fine.
+/// All rules of a policy that a pod breaks; empty if it complies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations(pub Vec<Violation>);
 
@@ -60,13 +60,13 @@ impl Violations {
     }
 }
 
-/// What is wrong, before the rule is named.
-struct Found {
+/// A violation before the rule is named.
+struct CheckFailure {
     reason: &'static str,
     detail: String,
 }
 
-type Rule = fn(&Subject<'_>) -> Option<Found>;
+type Rule = fn(&Subject<'_>) -> Option<CheckFailure>;
 
 /// A rule as of a release.
 struct Revision {
@@ -224,10 +224,10 @@ fn rules(of: LevelVersion) -> impl Iterator<Item = (&'static str, Rule)> {
     checks.filter_map(move |check| Some((check.id, check.rule(of.version)?)))
 }
 
-/// What a policy has against a pod.
+/// The rules of a policy that a pod breaks.
 pub fn violations(of: LevelVersion, subject: &Subject<'_>) -> Violations {
     let found = rules(of).filter_map(|(check, rule)| {
-        let Found { reason, detail } = rule(subject)?;
+        let CheckFailure { reason, detail } = rule(subject)?;
         Some(Violation {
             check,
             reason,

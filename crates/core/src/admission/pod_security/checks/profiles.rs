@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{SELinuxOptions, SeccompProfile};
 use crate::problem::quoted;
 
 use super::super::subject::Subject;
-use super::Found;
-use super::wording::{Setters, Words, containers, plural, quoted_list};
+use super::CheckFailure;
+use super::wording::{Names, Setters, containers, plural, quoted_list};
 
 const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD_ANNOTATION: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -18,9 +18,9 @@ fn confines(sort: &str) -> bool {
 }
 
 /// The AppArmor profile may not be switched off, by field or by annotation.
-pub(super) fn app_armor(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn app_armor(subject: &Subject<'_>) -> Option<CheckFailure> {
     let mut setters = Setters::default();
-    let mut values = Words::new();
+    let mut values = Names::new();
     let pod = subject.spec.security_context.as_ref();
     if let Some(profile) = pod.and_then(|security| security.app_armor_profile.as_ref())
         && !confines(&profile.type_)
@@ -54,7 +54,7 @@ pub(super) fn app_armor(subject: &Subject<'_>) -> Option<Found> {
         .into_iter()
         .chain(bad.iter().map(String::as_str))
         .collect();
-    Some(Found {
+    Some(CheckFailure {
         reason: plural(
             values.len(),
             "forbidden AppArmor profile",
@@ -80,17 +80,17 @@ const SE_LINUX_TYPES_31: &[&str] = &[
     "container_engine_t",
 ];
 
-pub(super) fn se_linux_0(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn se_linux_0(subject: &Subject<'_>) -> Option<CheckFailure> {
     se_linux(subject, SE_LINUX_TYPES_0)
 }
 
-pub(super) fn se_linux_31(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn se_linux_31(subject: &Subject<'_>) -> Option<CheckFailure> {
     se_linux(subject, SE_LINUX_TYPES_31)
 }
 
 /// SELinux options: only types for containers, no user, no role.
-fn se_linux(subject: &Subject<'_>, types: &[&str]) -> Option<Found> {
-    let mut bad_types = Words::new();
+fn se_linux(subject: &Subject<'_>, types: &[&str]) -> Option<CheckFailure> {
+    let mut bad_types = Names::new();
     let (mut sets_user, mut sets_role) = (false, false);
     let pod = subject.spec.security_context.as_ref();
     let pod = pod.and_then(|security| security.se_linux_options.as_ref());
@@ -132,7 +132,7 @@ fn se_linux(subject: &Subject<'_>, types: &[&str]) -> Option<Found> {
     if sets_role {
         data.push("role may not be set".to_owned());
     }
-    Some(Found {
+    Some(CheckFailure {
         reason: "seLinuxOptions",
         detail: format!(
             "{} set forbidden securityContext.seLinuxOptions: {}",
@@ -145,7 +145,7 @@ fn se_linux(subject: &Subject<'_>, types: &[&str]) -> Option<Found> {
 const SECCOMP: &str = "seccompProfile";
 
 /// Before 1.19 annotations named seccomp profiles.
-pub(super) fn seccomp_annotations(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn seccomp_annotations(subject: &Subject<'_>) -> Option<CheckFailure> {
     let is_allowed = |value: &str| {
         matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/")
     };
@@ -161,7 +161,7 @@ pub(super) fn seccomp_annotations(subject: &Subject<'_>) -> Option<Found> {
         .collect();
     bad.sort();
     bad.dedup();
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: SECCOMP,
         detail: format!(
             "forbidden {} {}",
@@ -171,10 +171,10 @@ pub(super) fn seccomp_annotations(subject: &Subject<'_>) -> Option<Found> {
     })
 }
 
-/// What the seccomp profiles of a pod and its containers come to.
+/// The seccomp profiles of a pod and its containers, summed up.
 struct Seccomp<'a> {
     setters: Setters<'a>,
-    values: Words<'a>,
+    values: Names<'a>,
     /// Containers that neither have a profile nor get one from the pod.
     silent: Vec<&'a str>,
 }
@@ -206,8 +206,8 @@ impl<'a> Seccomp<'a> {
         seen
     }
 
-    fn refuse_explicit(&self) -> Option<Found> {
-        (!self.setters.is_empty()).then(|| Found {
+    fn refuse_explicit(&self) -> Option<CheckFailure> {
+        (!self.setters.is_empty()).then(|| CheckFailure {
             reason: SECCOMP,
             detail: format!(
                 "{} must not set securityContext.seccompProfile.type to {}",
@@ -219,15 +219,15 @@ impl<'a> Seccomp<'a> {
 }
 
 /// The seccomp profile may not be switched off.
-pub(super) fn seccomp_baseline(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn seccomp_baseline(subject: &Subject<'_>) -> Option<CheckFailure> {
     Seccomp::of(subject).refuse_explicit()
 }
 
 /// There must be a seccomp profile.
-pub(super) fn seccomp_restricted(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn seccomp_restricted(subject: &Subject<'_>) -> Option<CheckFailure> {
     let seen = Seccomp::of(subject);
     seen.refuse_explicit().or_else(|| {
-        (!seen.silent.is_empty()).then(|| Found {
+        (!seen.silent.is_empty()).then(|| CheckFailure {
             reason: SECCOMP,
             detail: format!(
                 "pod or {} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
@@ -239,7 +239,7 @@ pub(super) fn seccomp_restricted(subject: &Subject<'_>) -> Option<Found> {
 }
 
 /// Pods for Windows cannot set the field.
-pub(super) fn seccomp_restricted_but_on_windows(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn seccomp_restricted_but_on_windows(subject: &Subject<'_>) -> Option<CheckFailure> {
     match subject.is_for_windows() {
         true => None,
         false => seccomp_restricted(subject),

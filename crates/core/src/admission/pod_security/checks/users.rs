@@ -1,13 +1,13 @@
 //! The user that processes run as.
 
 use super::super::subject::Subject;
-use super::Found;
+use super::CheckFailure;
 use super::wording::{Setters, containers};
 
 const NON_ROOT: &str = "runAsNonRoot != true";
 
 /// runAsNonRoot, which the pod sets for all of its containers or each for itself.
-pub(super) fn non_root(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn non_root(subject: &Subject<'_>) -> Option<CheckFailure> {
     let pod = subject.spec.security_context.as_ref();
     let pod = pod.and_then(|security| security.run_as_non_root);
     let mut setters = Setters {
@@ -24,7 +24,7 @@ pub(super) fn non_root(subject: &Subject<'_>) -> Option<Found> {
         }
     }
     if !setters.is_empty() {
-        return Some(Found {
+        return Some(CheckFailure {
             reason: NON_ROOT,
             detail: format!(
                 "{} must not set securityContext.runAsNonRoot=false",
@@ -32,7 +32,7 @@ pub(super) fn non_root(subject: &Subject<'_>) -> Option<Found> {
             ),
         });
     }
-    (!silent.is_empty()).then(|| Found {
+    (!silent.is_empty()).then(|| CheckFailure {
         reason: NON_ROOT,
         detail: format!(
             "pod or {} must set securityContext.runAsNonRoot=true",
@@ -41,8 +41,8 @@ pub(super) fn non_root(subject: &Subject<'_>) -> Option<Found> {
     })
 }
 
-/// Root of a user namespace is nobody on the node.
-pub(super) fn non_root_outside_user_namespaces(subject: &Subject<'_>) -> Option<Found> {
+/// Root of a user namespace is an unprivileged user on the node.
+pub(super) fn non_root_outside_user_namespaces(subject: &Subject<'_>) -> Option<CheckFailure> {
     match subject.has_user_namespace() {
         true => None,
         false => non_root(subject),
@@ -50,7 +50,7 @@ pub(super) fn non_root_outside_user_namespaces(subject: &Subject<'_>) -> Option<
 }
 
 /// runAsUser may not be root.
-pub(super) fn not_zero(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn not_zero(subject: &Subject<'_>) -> Option<CheckFailure> {
     let pod = subject.spec.security_context.as_ref();
     let bad = subject
         .containers()
@@ -59,14 +59,14 @@ pub(super) fn not_zero(subject: &Subject<'_>) -> Option<Found> {
         pod: pod.and_then(|security| security.run_as_user) == Some(0),
         containers: bad.map(|container| container.name).collect(),
     };
-    (!setters.is_empty()).then(|| Found {
+    (!setters.is_empty()).then(|| CheckFailure {
         reason: "runAsUser=0",
         detail: format!("{} must not set runAsUser=0", setters.named()),
     })
 }
 
-/// Root of a user namespace is nobody on the node.
-pub(super) fn not_zero_outside_user_namespaces(subject: &Subject<'_>) -> Option<Found> {
+/// Root of a user namespace is an unprivileged user on the node.
+pub(super) fn not_zero_outside_user_namespaces(subject: &Subject<'_>) -> Option<CheckFailure> {
     match subject.has_user_namespace() {
         true => None,
         false => not_zero(subject),

@@ -3,15 +3,15 @@
 use k8s_openapi::api::core::v1::Volume;
 
 use super::super::subject::Subject;
-use super::Found;
-use super::wording::{Words, plural, quoted_list};
+use super::CheckFailure;
+use super::wording::{Names, plural, quoted_list};
 
 /// hostPath.
-pub(super) fn host_path(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn host_path(subject: &Subject<'_>) -> Option<CheckFailure> {
     let volumes = subject.spec.volumes.iter().flatten();
     let bad = volumes.filter(|volume| volume.host_path.is_some());
     let bad: Vec<&str> = bad.map(|volume| volume.name.as_str()).collect();
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "hostPath volumes",
         detail: format!(
             "{} {}",
@@ -22,16 +22,16 @@ pub(super) fn host_path(subject: &Subject<'_>) -> Option<Found> {
 }
 
 /// Only what the cluster hands out.
-pub(super) fn restricted(subject: &Subject<'_>) -> Option<Found> {
+pub(super) fn restricted(subject: &Subject<'_>) -> Option<CheckFailure> {
     let mut bad = Vec::new();
-    let mut sources = Words::new();
+    let mut sources = Names::new();
     for volume in subject.spec.volumes.iter().flatten() {
         if !is_unrestricted(volume) {
             bad.push(volume.name.as_str());
             sources.insert(restricted_source(volume));
         }
     }
-    (!bad.is_empty()).then(|| Found {
+    (!bad.is_empty()).then(|| CheckFailure {
         reason: "restricted volume types",
         detail: format!(
             "{} {} {} {} {}",

@@ -21,7 +21,7 @@ pub(super) fn containers(names: &[&str]) -> String {
     format!("{noun} {}", quoted_list(names))
 }
 
-/// Who set something: the pod, containers, or both.
+/// Where a field was set: on the pod, on containers, or on both.
 #[derive(Default)]
 pub(super) struct Setters<'a> {
     pub(super) pod: bool,
@@ -49,5 +49,5 @@ impl Setters<'_> {
     }
 }
 
-/// Words, each once, sorted.
-pub(super) type Words<'a> = BTreeSet<&'a str>;
+/// Names, each once, sorted.
+pub(super) type Names<'a> = BTreeSet<&'a str>;

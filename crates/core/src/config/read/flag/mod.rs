@@ -3,14 +3,14 @@
 //! OKD's `kubeletArguments` and a command line share this table. It holds the flags of v1.36
 //! cmd/kubelet/app/options and those of v1.6 and v1.9 that are gone.
 //!
-//! Reading order: this file, `table` (flags that exist), `gone` (flags that do not), `value`
+//! Reading order: this file, `table` (flags that exist), `removed` (flags that do not), `value`
 //! (text to tree).
 
-mod gone;
+mod removed;
 mod table;
 mod value;
 
-pub(crate) use value::{Given, parse_values};
+pub(crate) use value::{FlagValue, parse_values};
 
 use crate::threshold::flag::Separator;
 
@@ -21,7 +21,7 @@ pub(crate) struct Flag {
     pub(crate) syntax: Syntax,
     pub(crate) target: Target,
     /// Why the flag cannot be given to a kubelet of today.
-    pub(crate) gone: Option<Gone>,
+    pub(crate) removed: Option<RemovedFlag>,
 }
 
 /// How the value of a flag is written.
@@ -59,12 +59,12 @@ pub(crate) enum Target {
     FlagOnly,
 }
 
-/// What became of a flag that no longer exists.
+/// A flag that no longer exists.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gone {
-    /// What it did.
+pub(crate) struct RemovedFlag {
+    /// Its purpose.
     pub(crate) meaning: &'static str,
-    /// What to do instead.
+    /// Its replacement.
     pub(crate) instead: &'static str,
 }
 
@@ -86,13 +86,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
 
 /// The flag that sets the field.
 pub(crate) fn for_field(path: &str) -> Option<&'static Flag> {
-    let mut flags = all().filter(|flag| flag.gone.is_none());
+    let mut flags = all().filter(|flag| flag.removed.is_none());
     flags.find(|flag| matches!(flag.target, Target::Field(target) if target == path))
 }
 
 /// Every flag, those of today first.
 pub(crate) fn all() -> impl Iterator<Item = &'static Flag> {
-    table::FLAGS.iter().chain(gone::FLAGS)
+    table::FLAGS.iter().chain(removed::FLAGS)
 }
 
 #[cfg(test)]

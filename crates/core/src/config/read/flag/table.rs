@@ -11,7 +11,7 @@ const fn field(name: &'static str, syntax: Syntax, path: &'static str) -> Flag {
         name,
         syntax,
         target: Target::Field(path),
-        gone: None,
+        removed: None,
     }
 }
 
@@ -20,7 +20,7 @@ const fn flag_only(name: &'static str, syntax: Syntax) -> Flag {
         name,
         syntax,
         target: Target::FlagOnly,
-        gone: None,
+        removed: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::duration::Duration;
 use crate::problem::{Position, Problem};
-use crate::threshold::Duration;
 use crate::threshold::flag::{Separator, parse_pairs};
 
 use super::super::super::document::{Content, Entry, Node, ScalarValue};
@@ -12,13 +12,13 @@ use super::{Flag, Syntax};
 
 /// One text given to a flag.
 #[derive(Clone, Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct FlagValue<'a> {
     pub(crate) text: &'a str,
     pub(crate) origin: Origin,
     pub(crate) position: Position,
 }
 
-impl Given<'_> {
+impl FlagValue<'_> {
     /// The kubelet's complaint about a flag's text.
     fn refuse(&self, flag: &Flag, reason: impl std::fmt::Display) -> Problem {
         let (text, name) = (self.text, flag.name);
@@ -38,7 +38,7 @@ impl Given<'_> {
 /// kubelet, later texts add to maps and lists and replace anything else.
 pub(crate) fn parse_values(
     flag: &Flag,
-    given: &[Given<'_>],
+    given: &[FlagValue<'_>],
     problems: &mut Vec<Problem>,
 ) -> Option<Node> {
     let last = given.last()?;
@@ -117,7 +117,7 @@ fn twice(origin: &Origin, key: &str, text: &str) -> Problem {
     problem.at(origin.position)
 }
 
-fn parse_scalar(flag: &Flag, given: &Given<'_>) -> Result<Node, Problem> {
+fn parse_scalar(flag: &Flag, given: &FlagValue<'_>) -> Result<Node, Problem> {
     let text = given.text;
     let value = match flag.syntax {
         Syntax::Bool => ScalarValue::Bool(parse_bool(text).ok_or_else(|| {
@@ -135,7 +135,7 @@ fn parse_scalar(flag: &Flag, given: &Given<'_>) -> Result<Node, Problem> {
     Ok(Node::scalar(text, value, given.position))
 }
 
-fn parse_int(flag: &Flag, given: &Given<'_>, max: i64) -> Result<i64, Problem> {
+fn parse_int(flag: &Flag, given: &FlagValue<'_>, max: i64) -> Result<i64, Problem> {
     let text = given.text;
     let refuse = |reason| {
         let reason = format!("strconv.ParseInt: parsing {text:?}: {reason}");
@@ -148,7 +148,7 @@ fn parse_int(flag: &Flag, given: &Given<'_>, max: i64) -> Result<i64, Problem> {
     }
 }
 
-/// The words of Go's `strconv.ParseBool`, which has no `yes`.
+/// The values of Go's `strconv.ParseBool`, which does not take `yes`.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -157,7 +157,7 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-fn add_items(flag: &Flag, given: &Given<'_>, items: &mut Vec<Node>) -> Result<(), Problem> {
+fn add_items(flag: &Flag, given: &FlagValue<'_>, items: &mut Vec<Node>) -> Result<(), Problem> {
     if given.text.is_empty() {
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn add_items(flag: &Flag, given: &Given<'_>, items: &mut Vec<Node>) -> Result<()
 
 fn add_pairs(
     flag: &Flag,
-    given: &Given<'_>,
+    given: &FlagValue<'_>,
     pairs: &mut Entries,
     problems: &mut Vec<Problem>,
 ) -> Result<(), Problem> {
@@ -216,7 +216,7 @@ fn add_pairs(
     Ok(())
 }
 
-fn split_pairs(flag: &Flag, given: &Given<'_>) -> Result<Vec<(String, String)>, Problem> {
+fn split_pairs(flag: &Flag, given: &FlagValue<'_>) -> Result<Vec<(String, String)>, Problem> {
     let text = given.text;
     let separator = match flag.syntax {
         Syntax::Pairs(separator) => separator,
@@ -241,7 +241,7 @@ fn split_pairs(flag: &Flag, given: &Given<'_>) -> Result<Vec<(String, String)>, 
 }
 
 /// Equal names add up: each header is a list.
-fn add_headers(flag: &Flag, given: &Given<'_>, headers: &mut Entries) -> Result<(), Problem> {
+fn add_headers(flag: &Flag, given: &FlagValue<'_>, headers: &mut Entries) -> Result<(), Problem> {
     for pair in given.text.split(',').filter(|pair| !pair.is_empty()) {
         let (key, text) = pair
             .split_once(':')
@@ -256,7 +256,7 @@ fn add_headers(flag: &Flag, given: &Given<'_>, headers: &mut Entries) -> Result<
 }
 
 /// `0:memory=1Gi,hugepages-2Mi=4Mi`. Matches v1.36 pkg/util/flag/flags.go.
-fn parse_reserved_memory(flag: &Flag, given: &Given<'_>, text: &str) -> Result<Node, Problem> {
+fn parse_reserved_memory(flag: &Flag, given: &FlagValue<'_>, text: &str) -> Result<Node, Problem> {
     let incorrect = || {
         let format = "expected numaNodeID:type=quantity[,type=quantity...]";
         let reason = format!("the reserved memory has incorrect format, {format}, got {text}");
@@ -301,7 +301,7 @@ fn parse_reserved_memory(flag: &Flag, given: &Given<'_>, text: &str) -> Result<N
 }
 
 fn text_entries<'a>(
-    given: &Given<'_>,
+    given: &FlagValue<'_>,
     pairs: impl IntoIterator<Item = (&'a str, String)>,
 ) -> Vec<Entry> {
     let entry = |(key, text): (&str, String)| Entry {

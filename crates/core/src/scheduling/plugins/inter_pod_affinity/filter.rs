@@ -13,7 +13,7 @@ const REASON_AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const REASON_ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
 const REASON_EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
-/// Where the pods are that required terms speak of.
+/// Where the pods are that required terms select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterState {
     affinity_terms: Vec<AffinityTerm>,
@@ -68,17 +68,17 @@ impl FromIterator<(String, String, i64)> for Counts {
     }
 }
 
-/// Nobody that the pod wants near is near.
+/// No pod that the affinity selects is in the domain.
 pub fn rejection_by_affinity() -> Rejection {
     Rejection::unresolvable(FilterPlugin::InterPodAffinity, REASON_AFFINITY)
 }
 
-/// Somebody is near that the pod does not want near.
+/// A pod that the anti-affinity forbids is in the domain.
 pub fn rejection_by_anti_affinity() -> Rejection {
     Rejection::resolvable(FilterPlugin::InterPodAffinity, REASON_ANTI_AFFINITY)
 }
 
-/// Somebody is near that does not want the pod near.
+/// A pod in the domain has anti-affinity against this pod.
 pub fn rejection_by_existing() -> Rejection {
     Rejection::resolvable(FilterPlugin::InterPodAffinity, REASON_EXISTING)
 }
@@ -103,7 +103,7 @@ impl FilterState {
     }
 
     /// The state with counts by label key and value that are known already; `None` if the pod has
-    /// no terms and no existing one minds it.
+    /// no terms and no term of an existing pod selects it.
     pub fn with_counts(
         pod: &SchedulingPod,
         cluster: &Cluster,
@@ -118,7 +118,8 @@ impl FilterState {
         (!state.is_needless()).then_some(state)
     }
 
-    /// Counts over all nodes; `None` if the pod has no terms and no existing one minds it.
+    /// Counts over all nodes; `None` if the pod has no terms and no term of an existing pod selects
+    /// it.
     pub fn scan<'a>(
         pod: &SchedulingPod,
         cluster: &Cluster,
@@ -192,8 +193,8 @@ impl FilterState {
         keys.any(is_minded).then(rejection_by_existing)
     }
 
-    /// The first of a group of pods that want each other near has nobody to be near to. It passes
-    /// if nobody counts anywhere and it matches its own terms.
+    /// The first of a group of pods with affinity to each other finds no other pod. It passes if no
+    /// pod counts anywhere and it matches its own terms.
     fn satisfies_affinity(&self, pod: &SchedulingPod, labels: &BTreeMap<String, String>) -> bool {
         let mut are_near = true;
         for term in &self.affinity_terms {

@@ -21,9 +21,9 @@ pub use score::{ScoreState, normalize};
 
 /// A term of the pod that looks for a node, as it is matched against existing pods.
 ///
-/// Upstream adds the names of the selected namespaces to the term, but goes on to ask the selector
-/// too, with no labels at all. So a selector that is content with no labels selects every
-/// namespace; an empty one did so anyway.
+/// Upstream adds the names of the selected namespaces to the term, but still evaluates the selector
+/// too, with no labels at all. So a selector that matches no labels selects every namespace; an
+/// empty one did so anyway.
 pub fn with_selected_namespaces(term: &AffinityTerm, cluster: &Cluster) -> AffinityTerm {
     let mut term = term.clone();
     if !term.namespace_selector.is_empty() {

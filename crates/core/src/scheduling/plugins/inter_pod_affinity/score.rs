@@ -10,14 +10,14 @@ use crate::scheduling::profile::InterPodAffinityArgs;
 
 use super::{incoming_term_matches, with_selected_namespaces};
 
-/// What each domain is worth to the pod.
+/// The score of each domain for the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScoreState {
     preferred: Vec<WeightedTerm>,
     preferred_anti: Vec<WeightedTerm>,
     namespace_labels: BTreeMap<String, String>,
     hard_pod_affinity_weight: i32,
-    /// Sums by label key and value. A sum of zero is kept: it means that somebody had a say.
+    /// Sums by label key and value. A sum of zero is kept: it means that some term applied.
     worth: BTreeMap<String, BTreeMap<String, i64>>,
 }
 
@@ -49,7 +49,7 @@ impl ScoreState {
         })
     }
 
-    /// Adds up over all nodes; `None` if nobody has a say.
+    /// Adds up over all nodes; `None` if no term applies.
     pub fn scan<'a>(
         pod: &SchedulingPod,
         args: InterPodAffinityArgs,
@@ -65,14 +65,14 @@ impl ScoreState {
         (!state.is_needless()).then_some(state)
     }
 
-    /// Whether nobody has a say.
+    /// Whether no term applies.
     pub fn is_needless(&self) -> bool {
         self.worth.is_empty()
     }
 
     /// Adds what an existing pod on a node means to the pod, and the pod to it.
     pub fn add(&mut self, pod: &SchedulingPod, existing: &SchedulingPod, node: &NodeView) {
-        let mut worth = Worth {
+        let mut worth = ScoreSums {
             sums: &mut self.worth,
             node,
         };
@@ -105,7 +105,7 @@ impl ScoreState {
         }
     }
 
-    /// What a node with these labels is worth.
+    /// The score of a node with these labels.
     pub fn score(&self, labels: &BTreeMap<String, String>) -> i64 {
         let worth = self.worth.iter();
         worth
@@ -115,12 +115,12 @@ impl ScoreState {
     }
 }
 
-struct Worth<'a> {
+struct ScoreSums<'a> {
     sums: &'a mut BTreeMap<String, BTreeMap<String, i64>>,
     node: &'a NodeView,
 }
 
-impl Worth<'_> {
+impl ScoreSums<'_> {
     fn add(&mut self, term: &AffinityTerm, weight: i64) {
         let key = &term.topology_key;
         if let Some(value) = self.node.labels.get(key) {

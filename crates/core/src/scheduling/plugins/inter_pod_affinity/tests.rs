@@ -51,7 +51,7 @@ fn codes(cluster: &Cluster, pod: &SchedulingPod) -> Vec<Option<Code>> {
 }
 
 #[test]
-fn a_pod_goes_where_its_friends_are() {
+fn affinity_places_pod_with_matching_pods() {
     let cluster = cluster(&[pod("web", on("n1", json!({})))]);
     let friend = pod("db", on("", required("podAffinity", "web")));
     let beyond_help = Some(Code::UnschedulableAndUnresolvable);
@@ -59,7 +59,7 @@ fn a_pod_goes_where_its_friends_are() {
 }
 
 #[test]
-fn the_first_of_a_group_goes_anywhere() {
+fn first_pod_of_an_affinity_group_goes_anywhere() {
     let cluster = cluster(&[]);
     let first = pod("web", on("", required("podAffinity", "web")));
     assert_eq!(codes(&cluster, &first), [None, None]);
@@ -69,7 +69,7 @@ fn the_first_of_a_group_goes_anywhere() {
 }
 
 #[test]
-fn enmity_counts_in_both_directions() {
+fn anti_affinity_counts_in_both_directions() {
     let enemy = on("n1", required("podAntiAffinity", "web"));
     let cluster = cluster(&[pod("db", enemy)]);
     let minded = pod("web", on("", json!({})));
@@ -79,7 +79,7 @@ fn enmity_counts_in_both_directions() {
 }
 
 #[test]
-fn a_namespace_selector_that_is_content_without_labels_selects_all_namespaces() {
+fn namespace_selector_that_matches_no_labels_selects_all_namespaces() {
     let mut cluster = cluster(&[pod("web", on("n1", json!({})))]);
     let labels = [("team".to_owned(), "x".to_owned())];
     cluster.set_namespace("default", labels.into_iter().collect());
@@ -98,7 +98,7 @@ fn a_namespace_selector_that_is_content_without_labels_selects_all_namespaces() 
 }
 
 #[test]
-fn required_terms_of_others_are_worth_something_too() {
+fn required_terms_of_other_pods_score() {
     let fan = on("n2", required("podAffinity", "web"));
     let cluster = cluster(&[pod("db", fan)]);
     let web = pod("web", on("", json!({})));

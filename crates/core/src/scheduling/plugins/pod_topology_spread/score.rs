@@ -97,7 +97,7 @@ impl ScoreState {
         &self.constraints
     }
 
-    /// The counts to be filled in, by constraint and domain, for those who do not [`scan`].
+    /// The counts to be filled in, by constraint and domain, for callers that do not [`scan`].
     ///
     /// [`scan`]: ScoreState::scan
     pub fn counts_mut(&mut self) -> &mut [BTreeMap<String, i64>] {
@@ -136,7 +136,7 @@ pub fn domain_weight(domains: usize) -> f64 {
     (count(domains + 2) as f64).ln()
 }
 
-/// What so many pods in a node's domain are worth.
+/// The score for so many pods in a node's domain.
 pub fn domain_score(existing: i64, weight: f64, constraint: &SpreadConstraint) -> f64 {
     existing as f64 * weight + f64::from(constraint.max_skew.wrapping_sub(1))
 }

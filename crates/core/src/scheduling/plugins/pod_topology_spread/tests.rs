@@ -57,7 +57,7 @@ fn code(pod: &SchedulingPod, state: &FilterState, node: &NodeState) -> Option<Co
 }
 
 #[test]
-fn the_fuller_domain_is_refused_and_a_missing_label_is_beyond_help() {
+fn rejects_fuller_domain_and_node_without_label_unresolvably() {
     let existing = pod(json!({"uid": "1"}), Value::Null);
     let nodes = [
         node("n1", Some("a"), &[&existing]),

@@ -49,14 +49,14 @@ impl ResourceClaims {
         self.names.iter().any(|own| own == name)
     }
 
-    /// Whether the pod's status says the same of claims that were generated for it.
+    /// Whether the statuses of both pods have the same claims generated for them.
     pub fn have_status_of(&self, other: &ResourceClaims) -> bool {
         self.generated == other.generated
             && self.for_extended_resources == other.for_extended_resources
     }
 }
 
-/// What is known of the name of a claim.
+/// The known state of the name of a claim.
 enum Name<'a> {
     Known(&'a str),
     /// It was found that none is needed.
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_turned_out_not_to_be_needed_is_not_waited_for() {
+    fn unneeded_claim_is_not_waited_for() {
         let claims = claims(from_template(), generated(json!(null)));
         assert!(claims.are_all_there());
     }
 
     #[test]
-    fn a_claim_stated_in_neither_way_is_never_there() {
+    fn claim_without_name_or_template_is_missing() {
         assert!(!claims(json!([{"name": "gpu"}]), generated(json!("x"))).are_all_there());
         let stated = claims(
             json!([{"name": "gpu", "resourceClaimName": "x"}]),

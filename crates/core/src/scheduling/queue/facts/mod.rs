@@ -1,4 +1,4 @@
-//! What the queue and its hints read of the objects that events are about.
+//! The fields of objects that the queue and its hints read.
 //!
 //! Pods and nodes are the views that all decisions read, with what only hints ask about. Of other
 //! objects there is what some hint reads and nothing more. All of them are shared between the log

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// The view of a node, and what only hints ask about. It can be used as the view.
 #[derive(Clone, Debug, Default)]
 pub struct NodeFacts {
-    /// What all decisions read.
+    /// The fields that all decisions read.
     pub view: Arc<NodeView>,
     /// The features it declares, in order.
     pub declared_features: Vec<String>,

@@ -16,7 +16,7 @@ use crate::scheduling::pod::{SchedulingPod, SpreadConstraint};
 /// used as the view.
 #[derive(Clone, Debug)]
 pub struct PodFacts {
-    /// What all decisions read.
+    /// The fields that all decisions read.
     pub view: Arc<SchedulingPod>,
     /// Its volumes.
     pub volumes: Vec<Volume>,
@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn all_that_hints_ask_about_is_read() {
+    fn reads_all_facts_that_hints_use() {
         let mut api = pod("a").build();
         api.spec = serde_json::from_value(json!({
             "containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}],

@@ -27,7 +27,7 @@ pub struct StorageClassFacts {
     pub allowed_topologies: Vec<Vec<(String, Vec<String>)>>,
 }
 
-/// What a node's storage drivers can do.
+/// The capabilities of a node's storage drivers.
 #[derive(Clone, Debug, Default)]
 pub struct CsiNodeFacts {
     /// How many volumes each driver can attach; none stated is 0.
@@ -41,7 +41,7 @@ pub struct CsiNodeFacts {
 pub struct CsiDriverFacts {
     /// Its name.
     pub name: String,
-    /// Whether free space is asked for before a volume is made.
+    /// Whether free space is checked before a volume is created.
     pub tracks_capacity: bool,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{PodSpec, Volume as ApiVolume};
 
-/// Where a volume of a pod comes from; kinds that no hint asks about are left out.
+/// Where a volume of a pod comes from; kinds that no hint depends on are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Volume {
     /// A claim.
@@ -60,7 +60,7 @@ pub enum Volume {
 }
 
 impl Volume {
-    /// The volumes of a pod of that name that some hint asks about.
+    /// The volumes of a pod of that name that some hint depends on.
     pub(super) fn of_pod(pod_name: &str, spec: &PodSpec) -> Vec<Volume> {
         let volumes = spec.volumes.iter().flatten();
         volumes
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_over_the_network_keeps_its_identity() {
+    fn network_volumes_keep_their_identity() {
         let read = volumes(json!([
             {"name": "a", "iscsi": {"targetPortal": "p", "iqn": "iqn", "lun": 0, "readOnly": true}},
             {"name": "b", "rbd": {"monitors": ["m"], "image": "i", "pool": "p"}},

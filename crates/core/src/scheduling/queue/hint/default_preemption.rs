@@ -2,8 +2,8 @@
 
 use super::{Action, Hint, Object, PodFacts, Registration, Resource};
 
-/// Registered so that a deletion makes the queue look at the pod at all; what is worth another
-/// attempt is for the plugins to say that rejected it before the preemption.
+/// Registered so that a deletion makes the queue look at the pod at all; the plugins that rejected
+/// it before the preemption decide whether to requeue it.
 pub(super) const EVENTS: &[Registration] = &[(Resource::Pod, Action::DELETE)];
 
 pub(super) fn hint(_pod: &PodFacts, _object: &Object) -> Hint {
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plugin_itself_never_asks_for_another_attempt() {
+    fn default_preemption_never_requeues_by_itself() {
         let object = Object::Pod(deleted(assigned("victim", |_| ())));
         assert_eq!(hint(&pod_named("a"), &object), Hint::Skip);
     }

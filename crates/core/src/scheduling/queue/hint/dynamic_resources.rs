@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn own_claims_count_when_made_or_changed_and_others_when_they_give_back() {
+    fn own_claims_count_when_changed_and_others_when_deallocated() {
         let pod = claiming(&[Some("mine")]);
         let object = |change| Object::ResourceClaim(change);
         for (change, expected) in [

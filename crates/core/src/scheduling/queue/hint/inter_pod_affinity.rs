@@ -21,10 +21,10 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     })
 }
 
-/// Affinity asks for one pod that all terms speak of, hence all of them. Anti-affinity is treated
-/// alike here, although a single term is enough to repel: upstream does. Unlike the filter, upstream
-/// does not look up here which namespaces a selector means, so that one which asks for labels means
-/// none.
+/// Affinity requires one pod that all terms select, hence all of them. Anti-affinity is treated
+/// alike here, although a single term is enough to reject: upstream does. Unlike the filter,
+/// upstream does not look up here which namespaces a selector selects, so that one which requires
+/// labels selects none.
 fn all_match(terms: &[AffinityTerm], pod: &PodFacts) -> bool {
     let mut each = terms.iter();
     !terms.is_empty() && each.all(|term| incoming_term_matches(term, pod))
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn affinity_waits_for_a_pod_that_appears_or_begins_to_match() {
+    fn affinity_requeues_for_pod_that_appears_or_starts_to_match() {
         assert_eq!(asks(&attracted(), added(db())), Hint::Queue);
         assert_eq!(asks(&attracted(), added(other())), Hint::Skip);
         assert_eq!(asks(&attracted(), updated(other(), db())), Hint::Queue);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn all_terms_of_affinity_must_speak_of_one_pod() {
+    fn all_affinity_terms_must_select_the_same_pod() {
         let pod = but(attracted(), |pod| {
             let another = term("zone", &[("tier", "1")]);
             pod.affinity.required.push(another);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anti_affinity_waits_for_a_pod_that_goes_or_ceases_to_match() {
+    fn anti_affinity_requeues_for_pod_that_goes_or_stops_matching() {
         assert_eq!(asks(&repelled(), deleted(db())), Hint::Queue);
         assert_eq!(asks(&repelled(), deleted(other())), Hint::Skip);
         assert_eq!(asks(&repelled(), updated(db(), other())), Hint::Queue);
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_s_own_labels_are_worth_an_attempt() {
+    fn change_of_own_labels_requeues_pod() {
         let own = updated(pod_named("a"), pod_named("a"));
         assert_eq!(asks(&pod_named("a"), own), Hint::Queue);
     }
 
     #[test]
-    fn a_namespace_selector_that_matches_all_is_heeded() {
+    fn namespace_selector_that_matches_all_applies() {
         let selecting = |namespace_selector: LabelSelector| {
             but(attracted(), |pod| {
                 let term = &mut pod.affinity.required[0];

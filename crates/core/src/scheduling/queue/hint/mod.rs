@@ -1,9 +1,9 @@
-//! Whether an event is worth another attempt at a pod, plugin by plugin.
+//! Queueing hints: whether an event may make a pod schedulable, plugin by plugin.
 //!
 //! Each plugin has a file with the events it registers for and a function `hint(pod, object)`,
-//! which is asked only about those. A hint answers for a pod that this plugin rejected: could the
-//! change have altered that? Where it cannot tell, it says [`Hint::Queue`], because a pod that is
-//! tried in vain costs less than one that waits for the flush.
+//! which is called only for those. A hint answers for a pod that this plugin rejected: could the
+//! change have altered that? If it cannot decide, it returns [`Hint::Queue`], because a needless
+//! attempt costs less than a pod that waits for the flush.
 //!
 //! Matches v1.36 pkg/scheduler/framework/plugins/*, `EventsToRegister` and `isSchedulableAfter*`,
 //! with queueing hints enabled.
@@ -33,7 +33,7 @@ use super::plugin::Plugin;
 #[cfg(test)]
 mod tests;
 
-/// What a plugin thinks of an event.
+/// A plugin's queueing hint for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// The pod may be schedulable now.
@@ -58,7 +58,7 @@ impl Plugin {
         self.registers_for(resource, event.action()) || self.takes_taints_for_nodes(event)
     }
 
-    /// What the plugin thinks of an event that it registers for.
+    /// The plugin's hint for an event that it registers for.
     pub fn hint(self, pod: &PodFacts, event: &ClusterEvent) -> Hint {
         if self.takes_taints_for_nodes(event) {
             return Hint::Queue;

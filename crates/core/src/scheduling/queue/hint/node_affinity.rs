@@ -6,8 +6,8 @@ use super::{Action, Hint, Object, PodFacts, Registration, Resource};
 pub(super) const EVENTS: &[Registration] =
     &[(Resource::Node, Action::ADD.or(Action::UPDATE_NODE_LABEL))];
 
-/// Unlike to the filter, an affinity that cannot be read is no mismatch here: it is worth an
-/// attempt, so that its problem is told.
+/// Unlike to the filter, an affinity that cannot be read is no mismatch here: the pod is requeued,
+/// so that its problem is reported.
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     let Object::Node(change) = object else {
         return Hint::Queue;
@@ -27,7 +27,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_node_that_begins_to_match_is_worth_an_attempt() {
+    fn node_that_starts_to_match_requeues_pod() {
         let zone_a = labels(&[("zone", "a")]);
         let pod = pod_with("a", json!({"nodeSelector": zone_a}));
         let gets = |node: &mut crate::object::node::NodeView| node.labels = zone_a.clone();
@@ -40,14 +40,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_content_with_any_node_gains_nothing_by_labels() {
+    fn pod_without_affinity_is_not_requeued_for_labels() {
         let pod = pod_named("a");
         assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
         assert_eq!(hint(&pod, &node_update(|_| (), |_| ())), Hint::Skip);
     }
 
     #[test]
-    fn an_affinity_that_cannot_be_read_is_worth_an_attempt() {
+    fn invalid_affinity_requeues_pod() {
         let malformed = json!({"matchExpressions": [{"key": "zone", "operator": "Near"}]});
         let required = json!({"nodeSelectorTerms": [malformed]});
         let affinity = json!({"nodeAffinity": {

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_declares_others_or_a_pod_that_needs_others_is_worth_an_attempt() {
+    fn changed_declared_features_requeue_pod() {
         let node = |features: &[&str]| NodeFacts {
             declared_features: features.iter().map(|f| (*f).to_owned()).collect(),
             ..NodeFacts::default()

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_new_node_is_worth_an_attempt() {
+    fn new_node_requeues_pod() {
         assert_eq!(hint(&pod_named("a"), &node_added(|_| ())), Hint::Queue);
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_pod_that_held_the_port_is_worth_an_attempt() {
+    fn deletion_of_pod_with_the_port_requeues_pod() {
         let pod = with_port("a", "", "", 80);
         let pending = with_port("b", "10.0.0.1", "TCP", 80);
         assert_eq!(asks(&pod, placed(pending.clone())), Hint::Queue);

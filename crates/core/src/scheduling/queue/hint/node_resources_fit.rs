@@ -28,7 +28,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     Hint::queue_if(match object {
         Object::Pod(Change::Deleted(deleted)) => deleted.is_on_a_node(),
         Object::Pod(Change::Updated { old, new }) => {
-            new.uid == pod.uid || new.node_name.is_some() && frees_what_is_wanted(pod, old, new)
+            new.uid == pod.uid || new.node_name.is_some() && frees_requested(pod, old, new)
         }
         Object::Node(change) => offers_more(pod, change),
         Object::DeviceClass(change) => offers_requested_devices(pod, change),
@@ -36,14 +36,15 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     })
 }
 
-/// Unlike the filter, upstream counts what the status says of a resize here, of the pending pod too.
-fn frees_what_is_wanted(pod: &PodFacts, old: &PodFacts, new: &PodFacts) -> bool {
+/// Unlike the filter, upstream counts the resources in the status during a resize here, of the
+/// pending pod too.
+fn frees_requested(pod: &PodFacts, old: &PodFacts, new: &PodFacts) -> bool {
     let (before, after) = (&old.requests.on_node, &new.requests.on_node);
-    grew_where_wanted(&pod.requests.on_node, after, before)
+    has_more_of_requested(&pod.requests.on_node, after, before)
 }
 
-/// Whether there is more of something that is wanted.
-fn grew_where_wanted(wanted: &Request, before: &Request, after: &Request) -> bool {
+/// Whether there is more of a requested resource.
+fn has_more_of_requested(wanted: &Request, before: &Request, after: &Request) -> bool {
     wanted.any(|name, _| after.get(name) > before.get(name))
 }
 
@@ -55,12 +56,12 @@ fn offers_more(pod: &PodFacts, change: &Change<NodeFacts>) -> bool {
             && change.before().map(empty).is_none_or(|old| {
                 let wanted = &pod.requests.incoming;
                 new.allowed_pods > old.allowed_pods
-                    || grew_where_wanted(wanted, &old.allocatable, &new.allocatable)
+                    || has_more_of_requested(wanted, &old.allocatable, &new.allocatable)
             })
     })
 }
 
-/// Unlike the filter, upstream asks here for resources that the profile ignores, too.
+/// Unlike the filter, upstream checks resources here that the profile ignores, too.
 fn fits_when_empty(pod: &PodFacts, node: &NodeState) -> bool {
     rejection(pod, node, |_| false).is_none()
 }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_pod_is_worth_an_attempt_if_it_had_a_node() {
+    fn deletion_of_assigned_pod_requeues_pod() {
         let delete = |pod| Object::Pod(deleted(pod));
         assert_eq!(
             hint(&wanting(), &delete(assigned("b", |_| ()))),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_down_counts_in_what_the_pod_wants_or_for_itself() {
+    fn scale_down_counts_for_requested_resources_or_own_pod() {
         let scaled = |name: &str, before: (&str, &str), after: (&str, &str), node: bool| {
             let asking = |(resource, amount): (&str, &str)| {
                 let pending = facts(pod(name).request(resource, amount));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_updated_node_must_fit_the_pod_and_have_more_of_what_it_wants() {
+    fn updated_node_must_fit_and_have_more_of_requested_resource() {
         let update = |from: (i64, i64, i64), to: (i64, i64, i64)| {
             node_update(node(from.0, from.1, from.2), node(to.0, to.1, to.2))
         };
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_class_counts_if_the_pod_asks_for_its_resource() {
+    fn device_class_counts_if_pod_requests_its_resource() {
         let class = |name: &str, resource: Option<&str>| DeviceClassFacts {
             name: name.to_owned(),
             extended_resource_name: resource.map(ToOwned::to_owned),

@@ -13,8 +13,8 @@ pub(super) const EVENTS: &[Registration] = &[
 pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
     match object {
         Object::Node(change) => Hint::queue_if(is_open_to_pods(change)),
-        // The pod was rejected for want of this toleration, so that what it had before need not
-        // be asked.
+        // The pod was rejected because it lacked this toleration, so that its old tolerations need
+        // not be compared.
         Object::Pod(change) => {
             let tolerates = |new: &PodFacts| tolerates_cordon(new, ComparisonOperators::Disabled);
             Hint::queue_if(is_own_update(pod, change) && change.after().is_some_and(tolerates))
@@ -37,7 +37,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_open_node_or_an_uncordoned_one_is_worth_an_attempt() {
+    fn schedulable_or_uncordoned_node_requeues_pod() {
         let pod = pod_named("a");
         assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
         assert_eq!(
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_s_own_toleration_of_cordoning_is_worth_an_attempt() {
+    fn toleration_of_unschedulable_taint_requeues_pod() {
         let tolerant = |name, key: &str| {
             let toleration = json!({"key": key, "operator": "Exists"});
             let pod = pod_with(name, json!({"tolerations": [toleration]}));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn new_drivers_and_raised_limits_are_worth_an_attempt() {
+    fn new_drivers_and_raised_limits_requeue_pod() {
         let node = |limit| CsiNodeFacts {
             limits: [("driver".to_owned(), limit)].into(),
             ..CsiNodeFacts::default()
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_pod_counts_if_its_volumes_took_room_on_a_node() {
+    fn deletion_of_pod_with_volumes_on_a_node_counts() {
         let pod = pod_named("a");
         let delete = |pod| Object::Pod(deleted(pod));
         let holder = with(ephemeral());

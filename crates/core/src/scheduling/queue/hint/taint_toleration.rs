@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_becomes_tolerable_is_worth_an_attempt() {
+    fn node_that_becomes_tolerated_requeues_pod() {
         let pod = pod_named("a");
         assert_eq!(hint(&pod, &node_added(|_| ())), Hint::Queue);
         assert_eq!(
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pod_s_own_tolerations_are_worth_an_attempt() {
+    fn new_toleration_requeues_pod() {
         let update = |name| Object::Pod(updated(pod_named(name), pod_named(name)));
         assert_eq!(hint(&pod_named("a"), &update("a")), Hint::Queue);
         assert_eq!(hint(&pod_named("a"), &update("b")), Hint::Skip);

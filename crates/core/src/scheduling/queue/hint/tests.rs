@@ -92,7 +92,7 @@ pub(super) fn node_update(
 }
 
 #[test]
-fn taint_events_wake_those_who_register_for_new_nodes_unasked() {
+fn taint_event_wakes_plugins_registered_for_new_nodes_without_hint() {
     let event = node_update(
         |_| (),
         |node| {

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_new_is_worth_an_attempt() {
+    fn new_object_requeues_pod() {
         for object in [
             Object::StorageClass(added(StorageClassFacts::default())),
             Object::PersistentVolume(added(PersistentVolumeFacts::default())),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_counts_when_kinds_of_volumes_are_given_to_drivers() {
+    fn driver_counts_with_migrated_volume_kinds() {
         let node = |plugins: Option<&str>| CsiNodeFacts {
             migrated_plugins: plugins.map(ToOwned::to_owned),
             ..CsiNodeFacts::default()
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_counts_when_it_ceases_to_track_capacity() {
+    fn driver_that_stops_tracking_capacity_requeues_pod() {
         let driver = |tracks_capacity| CsiDriverFacts {
             name: "driver".to_owned(),
             tracks_capacity,

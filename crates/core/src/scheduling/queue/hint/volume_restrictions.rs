@@ -30,8 +30,8 @@ fn frees_volume(deleted: &PodFacts, pod: &PodFacts) -> bool {
     volumes.any(|wanted| deleted.volumes.iter().any(|held| excludes(held, wanted)))
 }
 
-/// Whether two pods cannot have these volumes on one node. A claim counts whatever its access
-/// mode: it may be one for a single pod.
+/// Whether two pods cannot have these volumes on one node. A claim counts with any access mode: it
+/// may be one for a single pod.
 fn excludes(held: &Volume, wanted: &Volume) -> bool {
     match (held, wanted) {
         (Volume::Claim { name }, Volume::Claim { name: other }) => name == other,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_the_pod_that_is_made_counts() {
+    fn creation_of_own_claim_requeues_pod() {
         let mut pod = pod_named("a");
         pod.volumes.push(claim("c"));
         let made = |namespace: &str, name: &str| {

@@ -39,7 +39,7 @@ pub(super) fn hint(pod: &PodFacts, object: &Object) -> Hint {
 }
 
 /// The zones and regions that the labels of a volume name. A label that lists several separates
-/// them by `__`; one with an empty part is not a list and says nothing.
+/// them by `__`; one with an empty part is not a list and is ignored.
 fn zones(volume: &PersistentVolumeFacts) -> Vec<(&'static str, BTreeSet<&str>)> {
     let zones = |label| {
         let value = volume.labels.get(label)?;

@@ -1,19 +1,19 @@
-//! A memory of what was used last, of bounded size.
+//! A cache of bounded size that drops the least recently used entry.
 
 use std::collections::BTreeMap;
 
-/// Values by key; beyond the capacity the one that was not used for the longest time is forgotten.
+/// Values by key; beyond the capacity the least recently used one is dropped.
 #[derive(Clone, Debug)]
-pub(super) struct Recent<K, V> {
+pub(super) struct LruCache<K, V> {
     capacity: usize,
     values: BTreeMap<K, (u64, V)>,
     by_use: BTreeMap<u64, K>,
     uses: u64,
 }
 
-impl<K: Ord + Clone, V> Recent<K, V> {
-    pub(super) fn new(capacity: usize) -> Recent<K, V> {
-        Recent {
+impl<K: Ord + Clone, V> LruCache<K, V> {
+    pub(super) fn new(capacity: usize) -> LruCache<K, V> {
+        LruCache {
             capacity,
             values: BTreeMap::new(),
             by_use: BTreeMap::new(),
@@ -31,7 +31,7 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         Some(value)
     }
 
-    /// Sets a value, and returns one that is forgotten for it.
+    /// Sets a value, and returns the one that was dropped for it.
     pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.remove(&key);
         let forgotten = if self.values.len() >= self.capacity {
@@ -64,13 +64,16 @@ mod tests {
 
     #[test]
     fn what_was_not_used_for_the_longest_time_is_forgotten() {
-        let mut recent = Recent::new(2);
-        assert_eq!(recent.insert("a", 1), None);
-        assert_eq!(recent.insert("b", 2), None);
-        assert_eq!(recent.get_mut(&"a"), Some(&mut 1));
-        assert_eq!(recent.insert("c", 3), Some(2));
-        assert_eq!(recent.insert("a", 4), None);
-        assert_eq!(recent.iter().collect::<Vec<_>>(), [(&"a", &4), (&"c", &3)]);
-        assert_eq!(recent.by_use.len(), 2);
+        let mut lru_cache = LruCache::new(2);
+        assert_eq!(lru_cache.insert("a", 1), None);
+        assert_eq!(lru_cache.insert("b", 2), None);
+        assert_eq!(lru_cache.get_mut(&"a"), Some(&mut 1));
+        assert_eq!(lru_cache.insert("c", 3), Some(2));
+        assert_eq!(lru_cache.insert("a", 4), None);
+        assert_eq!(
+            lru_cache.iter().collect::<Vec<_>>(),
+            [(&"a", &4), (&"c", &3)]
+        );
+        assert_eq!(lru_cache.by_use.len(), 2);
     }
 }

@@ -15,12 +15,12 @@ use crate::resources::ResourceName;
 use crate::scheduling::pod::SpreadConstraints;
 use crate::scheduling::registry;
 
-use super::{Profile, ScoringStrategy, ShapePoint, SpreadDefaults, args_fields, checks};
+use super::{Profile, ScoringStrategy, ShapePoint, SpreadDefaults, checks, plugin_args_fields};
 
-/// The place of what stands in no file.
-const NOWHERE: Position = Position { line: 1, column: 1 };
+/// The position of values that are not in a file.
+const NO_POSITION: Position = Position { line: 1, column: 1 };
 
-/// Unknown fields are told from the tree, so they are passed over here.
+/// Unknown fields are reported from the tree, so they are ignored here.
 macro_rules! arguments {
     ($(struct $name:ident { $($field:ident: $type:ty,)* })*) => {$(
         #[derive(Default, Deserialize)]
@@ -96,9 +96,9 @@ struct PointJson {
 impl Profile {
     /// The same profile with the arguments of a `pluginConfig` list; all problems are reported.
     ///
-    /// What a plugin's arguments leave out takes upstream's default.
+    /// Omitted arguments of a plugin take upstream's defaults.
     pub fn with_plugin_config(mut self, list: &[Value]) -> Result<Profile, Vec<Problem>> {
-        let list = Node::from_json(&list.into(), NOWHERE);
+        let list = Node::from_json(&list.into(), NO_POSITION);
         let mut problems = Vec::new();
         self.apply_plugin_config(&list, "pluginConfig", &mut problems);
         if problems.is_empty() {
@@ -116,7 +116,7 @@ impl Profile {
         path: &str,
         problems: &mut Vec<Problem>,
     ) {
-        Shape::Records(args_fields::PLUGIN_CONFIG).check(list, path, problems);
+        Shape::Records(plugin_args_fields::PLUGIN_CONFIG).check(list, path, problems);
         let mut seen = BTreeSet::new();
         for (index, entry) in list.as_sequence().unwrap_or_default().iter().enumerate() {
             let path = item_path(path, index);
@@ -130,7 +130,7 @@ impl Profile {
             } else if registry::find(name).is_none() {
                 let path = format!("{path}.name");
                 problems.push(registry::no_such(&path, name, "plugin"));
-            } else if let Some(fields) = args_fields::of(name) {
+            } else if let Some(fields) = plugin_args_fields::of(name) {
                 let path = format!("{path}.args");
                 self.apply_args(name, entry.get("args"), fields, path, problems);
             }
@@ -145,7 +145,7 @@ impl Profile {
         path: String,
         problems: &mut Vec<Problem>,
     ) {
-        let nothing = Node::from_json(&Value::Null, NOWHERE);
+        let nothing = Node::from_json(&Value::Null, NO_POSITION);
         let args = args.unwrap_or(&nothing);
         let before = problems.len();
         Shape::Record(fields).check(args, &path, problems);
@@ -155,7 +155,7 @@ impl Profile {
         if found.any(|problem| problem.kind == Kind::TypeInvalid) {
             return;
         }
-        // What the tree has twice has been told.
+        // Duplicate keys of the tree have been reported.
         let json = args.to_json(&path, &mut Vec::new());
         let args = Arguments {
             path,
@@ -186,7 +186,7 @@ fn read<T: DeserializeOwned>(path: &str, json: &Value, problems: &mut Vec<Proble
     }
 }
 
-/// The arguments of one plugin, on their way into the profile.
+/// The arguments of one plugin while they are applied to the profile.
 struct Arguments<'a> {
     path: String,
     json: &'a Value,

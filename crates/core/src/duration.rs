@@ -13,7 +13,7 @@ use crate::object::timestamp::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(i64);
 
-/// Why a text is no duration. The words are Go's.
+/// Why a text is not a duration. The messages are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Malformed, or too long to be kept in 64 bits.
@@ -25,7 +25,7 @@ pub enum ParseError {
     /// There is no such unit.
     #[error("time: unknown unit {} in duration {}", quoted(.unit), quoted(.text))]
     UnknownUnit {
-        /// What stands after the number.
+        /// The text after the number.
         unit: String,
         /// The whole text.
         text: String,
@@ -174,7 +174,7 @@ fn parse_whole(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|whole| *whole <= MAX_MAGNITUDE)
 }
 
-/// Digits that no longer fit are dropped; they are worth less than a nanosecond.
+/// Digits that no longer fit are dropped; they are less than a nanosecond.
 fn nanos_of_fraction(digits: &str, unit: u64) -> u64 {
     let (mut fraction, mut scale) = (0u64, 1f64);
     for digit in digits.bytes().map(|byte| u64::from(byte - b'0')) {

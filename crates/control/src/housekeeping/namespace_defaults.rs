@@ -1,9 +1,9 @@
-//! Every namespace gets its default service account, and the certificate by which its pods know
-//! the API server.
+//! Creates in every namespace its default service account, and the certificate by which its pods
+//! trust the API server.
 //!
 //! Matches v1.36 pkg/controller/serviceaccount (serviceaccounts_controller) and
-//! pkg/controller/certificates/rootcacertpublisher. Plimsoll's own API server furnishes its
-//! namespaces itself, before their makers are answered; with it this loop finds nothing to do.
+//! pkg/controller/certificates/rootcacertpublisher. Plimsoll's own API server creates these objects
+//! together with a namespace, before it answers the request; with it this loop finds nothing to do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Client, Resource};
-use plimsoll_core::lifecycle::namespace_furniture::{
+use plimsoll_core::lifecycle::namespace_defaults::{
     DEFAULT_SERVICE_ACCOUNT, DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP, ROOT_CA_DESCRIPTION,
     ROOT_CA_KEY,
 };
@@ -50,7 +50,7 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
             changes.add(change.key().namespace);
         }
     });
-    // Config maps may be many and large: nobody watches them for nothing.
+    // Config maps may be many and large: they are watched only if needed.
     let trusted = options.root_ca.is_some().then(|| informers.of());
     let _trusted = trusted.as_ref().map(|maps: &Arc<Informer<ConfigMap>>| {
         let changes = Arc::clone(&queue);
@@ -64,15 +64,15 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     if let Some(trusted) = &trusted {
         trusted.synced().await;
     }
-    let furnisher = Arc::new(Furnisher {
+    let defaults = Arc::new(NamespaceDefaults {
         client: informers.client().clone(),
         namespaces,
         accounts,
         trusted: options.root_ca.zip(trusted),
     });
     let work = queue.work(WORKERS, move |namespace: String| {
-        let furnisher = Arc::clone(&furnisher);
-        async move { furnisher.furnish(&namespace).await.map(|()| None) }
+        let defaults = Arc::clone(&defaults);
+        async move { defaults.sync(&namespace).await.map(|()| None) }
     });
     tokio::select! {
         () = stop.cancelled() => {}
@@ -80,15 +80,15 @@ pub async fn run(informers: Arc<Informers>, options: Options, stop: Cancellation
     }
 }
 
-struct Furnisher {
+struct NamespaceDefaults {
     client: Client,
     namespaces: Arc<Informer<Namespace>>,
     accounts: Arc<Informer<ServiceAccount>>,
     trusted: Option<(String, Arc<Informer<ConfigMap>>)>,
 }
 
-impl Furnisher {
-    async fn furnish(&self, namespace: &str) -> Result<(), kube::Error> {
+impl NamespaceDefaults {
+    async fn sync(&self, namespace: &str) -> Result<(), kube::Error> {
         let known = self.namespaces.get(&Key::new("", namespace));
         let is_leaving = |known: &Namespace| known.metadata.deletion_timestamp.is_some();
         if known.is_none_or(|known| is_leaving(&known)) {
@@ -105,7 +105,7 @@ impl Furnisher {
         let Some((certificate, trusted)) = &self.trusted else {
             return Ok(());
         };
-        let wanted = trust(certificate);
+        let wanted = root_ca_config_map(certificate);
         match trusted.get(&Key::new(namespace, ROOT_CA_CONFIG_MAP)) {
             None => self.create(namespace, &wanted).await,
             Some(found) if found.data == wanted.data => Ok(()),
@@ -123,7 +123,7 @@ impl Furnisher {
         }
     }
 
-    /// Somebody else may be quicker, and the namespace may go meanwhile: both are fine.
+    /// Another client may be quicker, and the namespace may go meanwhile: both are fine.
     async fn create<K>(&self, namespace: &str, object: &K) -> Result<(), kube::Error>
     where
         K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
@@ -153,7 +153,7 @@ fn named(name: &str) -> ObjectMeta {
     }
 }
 
-fn trust(certificate: &str) -> ConfigMap {
+fn root_ca_config_map(certificate: &str) -> ConfigMap {
     let description = (
         DESCRIPTION_ANNOTATION.to_owned(),
         ROOT_CA_DESCRIPTION.to_owned(),

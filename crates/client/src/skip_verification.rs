@@ -1,8 +1,8 @@
-//! TLS without looking at who is on the other side.
+//! TLS without verifying the server's certificate.
 //!
-//! For the two places where that is meant: a probe asks whether somebody answers, not who; and
-//! whoever asks for a log with `insecureSkipTLSVerifyBackend` has said that a forged one is better
-//! than none.
+//! For the two places where that is meant: an HTTPS probe, which only checks that the container
+//! answers; and a log request with `insecureSkipTLSVerifyBackend`, by which the caller accepts a
+//! forged log.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
@@ -13,20 +13,20 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// Takes any certificate, though its owner must have the key to it.
 #[derive(Debug)]
-pub struct AnyServer {
+pub struct SkipVerification {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl AnyServer {
+impl SkipVerification {
     /// With the signatures that the provider can check.
-    pub fn new(provider: &CryptoProvider) -> AnyServer {
-        AnyServer {
+    pub fn new(provider: &CryptoProvider) -> SkipVerification {
+        SkipVerification {
             algorithms: provider.signature_verification_algorithms,
         }
     }
 }
 
-impl ServerCertVerifier for AnyServer {
+impl ServerCertVerifier for SkipVerification {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

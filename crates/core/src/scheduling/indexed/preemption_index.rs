@@ -1,14 +1,14 @@
-//! What making room on each node would cost a class, found out once.
+//! The cost of making room on each node for a class, computed once.
 //!
-//! Who would have to go on a node depends on the node, its pods, the nominations there and the
-//! disruption budgets, so the answer stays until one of them changes. Kept is not who, but how much
-//! it would cost: that tells which node is best, and there it is asked again. Nodes go by their
+//! The victims on a node depend on the node, its pods, the nominations there and the disruption
+//! budgets, so the answer stays until one of them changes. Only the cost is kept, not the victims:
+//! the cost shows which node is best, and there the victims are computed again. Nodes go by their
 //! rank in the node order, as that is how upstream searches.
 //!
 //! This is for classes to which nothing but the node itself matters. For others, taking a pod away
 //! changes counts on which verdicts elsewhere rest, and nothing is kept.
 
-use crate::scheduling::filters::Seeker;
+use crate::scheduling::filters::Cycle;
 use crate::scheduling::plugin::Rejection;
 use crate::scheduling::preemption::{
     Candidate, Cost, Preemption, candidates_wanted, most_in_one_budget, try_node,
@@ -20,20 +20,20 @@ use super::class::NO_FILTER_STATE;
 use super::order::Order;
 use super::reasons::{ReasonId, Reasons};
 
-/// What is known about making room, by rank.
+/// The known costs of making room, by rank.
 #[derive(Debug, Default)]
-pub(super) struct Rooms {
+pub(super) struct PreemptionIndex {
     /// Nodes where removing pods could help.
     resolvable: Bits,
     /// Of these, nodes where it is known not to.
     hopeless: Bits,
     /// Of these, nodes where it is known to.
     priced: Bits,
-    /// Empty until somebody asks.
+    /// Empty until the index is used.
     nodes: Vec<Known>,
     /// By block of ranks: the least price, unless it has to be found out again.
     least: Vec<Option<Cost>>,
-    /// What is in the way on hopeless nodes.
+    /// The reasons on hopeless nodes.
     obstacles: Reasons,
     budget_version: u64,
     /// The highest `in_one_budget` that any node ever had.
@@ -61,26 +61,26 @@ struct Search {
     best: Option<(Cost, Vec<(usize, u64)>)>,
 }
 
-impl Rooms {
-    /// Bytes per node, once somebody has asked.
+impl PreemptionIndex {
+    /// Bytes per node, once the index is used.
     pub(super) const BYTES_PER_NODE: usize = size_of::<Known>() + 1;
 
     /// Nothing known about so many nodes.
-    pub(super) fn new(nodes: usize) -> Rooms {
-        Rooms {
+    pub(super) fn new(nodes: usize) -> PreemptionIndex {
+        PreemptionIndex {
             resolvable: Bits::new(nodes),
             hopeless: Bits::new(nodes),
             priced: Bits::new(nodes),
-            ..Rooms::default()
+            ..PreemptionIndex::default()
         }
     }
 
-    /// Whether anybody has asked.
+    /// Whether the index was ever used.
     pub(super) fn is_in_use(&self) -> bool {
         !self.nodes.is_empty()
     }
 
-    /// Says whether removing pods from the node could help; what was known about it is void.
+    /// Sets whether removing pods from the node could help; what was known about it is void.
     pub(super) fn reset(&mut self, rank: usize, is_resolvable: bool) {
         self.forget(rank);
         if is_resolvable {
@@ -101,42 +101,43 @@ impl Rooms {
         }
     }
 
-    /// What is in the way, with on how many nodes. All are known after a search in vain.
+    /// Why preemption fails, with on how many nodes. All reasons are known after an unsuccessful
+    /// search.
     pub(super) fn obstacles(&self) -> impl Iterator<Item = (&Rejection, usize)> {
         self.obstacles.in_force()
     }
 
-    /// The node on which making room costs least, and who has to go there.
+    /// The node on which making room costs least, and the victims there.
     ///
     /// Matches `preemption::preempt` and `Preemption::room`.
     pub(super) fn cheapest(
         &mut self,
-        seeker: &Seeker<'_>,
+        cycle: &Cycle<'_>,
         order: &Order,
         offsets: PreemptionOffsets,
     ) -> Option<Candidate> {
-        let slot_count = seeker.cluster.slot_count();
-        let (cost, blocks) = self.search(seeker, order, offsets.start)?.best?;
+        let slot_count = cycle.cluster.slot_count();
+        let (cost, blocks) = self.search(cycle, order, offsets.start)?.best?;
         let blocks = blocks.into_iter();
         let ranks = blocks.flat_map(|(block, ranks)| numbers(block, ranks));
         let equals = ranks.filter(|rank| self.known_price(*rank) == Some(cost));
         let slots = equals.map(|rank| order.slots()[rank]);
         let slot = choose(slots, offsets.choice, slot_count)?;
-        let candidate = try_node(seeker, slot, &NO_FILTER_STATE)?.ok()?;
+        let candidate = try_node(cycle, slot, &NO_FILTER_STATE)?.ok()?;
         debug_assert_eq!(cost, Cost::of(&candidate), "the price is out of date");
         Some(candidate)
     }
 
-    /// All that the search finds, with who would have to go on each node.
+    /// All that the search finds, with the victims on each node.
     pub(super) fn search_in_full(
         &mut self,
-        seeker: &Seeker<'_>,
+        cycle: &Cycle<'_>,
         order: &Order,
         start: u32,
     ) -> Preemption {
         let (mut harmless, mut violating) = (Vec::new(), Vec::new());
         let mut rejected = Vec::new();
-        let search = self.search(seeker, order, start);
+        let search = self.search(cycle, order, start);
         let ranks = search.map_or(Vec::new(), |search| search.ranks(order.len()));
         for rank in ranks {
             let slot = order.slots()[rank];
@@ -145,7 +146,7 @@ impl Rooms {
                     rejected.push((slot, self.obstacles.get(id).clone()));
                 }
                 Known::Price { cost, .. } if self.priced.contains(rank) => {
-                    let Some(Ok(candidate)) = try_node(seeker, slot, &NO_FILTER_STATE) else {
+                    let Some(Ok(candidate)) = try_node(cycle, slot, &NO_FILTER_STATE) else {
                         continue;
                     };
                     debug_assert_eq!(cost, Cost::of(&candidate), "the price is out of date");
@@ -169,14 +170,14 @@ impl Rooms {
     /// into question.
     ///
     /// It goes by blocks, and looks into one only where it begins and ends.
-    fn search(&mut self, seeker: &Seeker<'_>, order: &Order, start: u32) -> Option<Search> {
+    fn search(&mut self, cycle: &Cycle<'_>, order: &Order, start: u32) -> Option<Search> {
         self.nodes.resize(order.len(), Known::Nothing);
         self.least.resize(blocks_in(order.len()), None);
-        self.heed_budgets(seeker);
+        self.apply_budget_changes(cycle);
         let count = self.resolvable.len();
         let start = usize::try_from(start).unwrap_or(0).checked_rem(count)?;
         let first = self.resolvable.nth(start)?;
-        let enough = candidates_wanted(seeker.profile.preemption, count);
+        let enough = candidates_wanted(cycle.profile.preemption, count);
         let mut search = Search {
             first,
             last: None,
@@ -184,7 +185,7 @@ impl Rooms {
         };
         let mut candidates = 0;
         for (block, bits) in blocks_from(first, order.len()) {
-            self.price_block(seeker, order, block);
+            self.price_block(cycle, order, block);
             let ranks = self.priced.block(block) & bits;
             let Some(least) = self.least_in(block, ranks) else {
                 continue;
@@ -245,15 +246,15 @@ impl Rooms {
         }
     }
 
-    /// Finds out about the nodes of a block that nothing is known about.
-    fn price_block(&mut self, seeker: &Seeker<'_>, order: &Order, block: usize) {
+    /// Computes the cost of the nodes of a block for which it is not known.
+    fn price_block(&mut self, cycle: &Cycle<'_>, order: &Order, block: usize) {
         let known = self.hopeless.block(block) | self.priced.block(block);
         for rank in numbers(block, self.resolvable.block(block) & !known) {
             let slot = order.slots()[rank];
-            match try_node(seeker, slot, &NO_FILTER_STATE) {
+            match try_node(cycle, slot, &NO_FILTER_STATE) {
                 Some(Ok(candidate)) => {
-                    let node = seeker.cluster.node(slot);
-                    let in_one_budget = node.map_or(0, |node| most_in_one_budget(seeker, node));
+                    let node = cycle.cluster.node(slot);
+                    let in_one_budget = node.map_or(0, |node| most_in_one_budget(cycle, node));
                     let in_one_budget = u32::try_from(in_one_budget).unwrap_or(u32::MAX);
                     self.most_in_one_budget = self.most_in_one_budget.max(in_one_budget);
                     self.nodes[rank] = Known::Price {
@@ -278,12 +279,12 @@ impl Rooms {
     ///
     /// That a node is hopeless does not. That a budget allows more or less than before does not
     /// matter to a node if both are enough for all its pods.
-    fn heed_budgets(&mut self, seeker: &Seeker<'_>) {
-        let version = seeker.cluster.budget_version();
+    fn apply_budget_changes(&mut self, cycle: &Cycle<'_>) {
+        let version = cycle.cluster.budget_version();
         if version == self.budget_version {
             return;
         }
-        let least = seeker.cluster.least_allowed_since(self.budget_version);
+        let least = cycle.cluster.least_allowed_since(self.budget_version);
         self.budget_version = version;
         let is_untouched = |in_one_budget: u32| {
             let enough = |least: i32| u32::try_from(least).is_ok_and(|n| in_one_budget <= n);

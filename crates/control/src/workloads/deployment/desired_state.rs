@@ -1,4 +1,4 @@
-//! What the spec of a deployment asks for, with percentages resolved.
+//! The desired state in the spec of a deployment, with percentages resolved.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -16,7 +16,7 @@ pub(super) enum Strategy {
 
 /// The spec in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct DesiredState {
     /// How many pods.
     pub(super) replicas: i32,
     /// The way of change.
@@ -27,7 +27,7 @@ pub(super) struct Wanted {
     pub(super) max_unavailable: i32,
     /// How long an available pod must have been ready.
     pub(super) min_ready_seconds: Option<i32>,
-    /// How long without progress is too long; `None` where nobody asks.
+    /// How long without progress is too long; `None` without a deadline.
     pub(super) progress_deadline_seconds: Option<i32>,
     /// How many old sets are kept; `None` for all.
     pub(super) revision_history_limit: Option<i32>,
@@ -35,15 +35,15 @@ pub(super) struct Wanted {
     pub(super) is_paused: bool,
 }
 
-impl Wanted {
+impl DesiredState {
     /// Reads the spec. Numbers that the server would refuse count as zero.
-    pub(super) fn from_deployment(deployment: &Deployment) -> Wanted {
+    pub(super) fn from_deployment(deployment: &Deployment) -> DesiredState {
         let spec = deployment.spec.clone().unwrap_or_default();
         let replicas = spec.replicas.unwrap_or(1);
         let strategy = spec.strategy.unwrap_or_default();
         let rolling = strategy.rolling_update.unwrap_or_default();
         let is_limit = |limit: &i32| *limit != i32::MAX;
-        let mut wanted = Wanted {
+        let mut wanted = DesiredState {
             replicas,
             strategy: Strategy::RollingUpdate,
             max_surge: 0,
@@ -105,14 +105,14 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn wanted(replicas: i32, surge: Value, unavailable: Value) -> Wanted {
+    fn wanted(replicas: i32, surge: Value, unavailable: Value) -> DesiredState {
         let rolling = json!({"maxSurge": surge, "maxUnavailable": unavailable});
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
         let deployment = json!({"spec": {
             "replicas": replicas, "strategy": strategy, "selector": {}, "template": {},
             "progressDeadlineSeconds": i32::MAX, "revisionHistoryLimit": 3,
         }});
-        Wanted::from_deployment(&serde_json::from_value(deployment).unwrap())
+        DesiredState::from_deployment(&serde_json::from_value(deployment).unwrap())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a running scheduler shows of itself.
+//! The HTTP endpoints of a running scheduler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_core::object::identity::PodRef;
 use serde_json::Value;
 
-use crate::serving::{Check, Site};
+use crate::serving::{Check, Handlers};
 
 use super::metrics::Metrics;
 use super::records::{Record, Records};
@@ -14,14 +14,14 @@ use super::records::{Record, Records};
 /// The pages of a scheduler. Beside those that every loop has there is
 /// `/decisions?namespace=NAMESPACE&name=NAME`: what was decided about a pod lately.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct SchedulerHandlers {
     pub(super) metrics: Arc<Metrics>,
     pub(super) records: Arc<Records>,
     pub(super) configuration: Value,
     pub(super) is_synced: Arc<AtomicBool>,
 }
 
-impl Site for Shown {
+impl Handlers for SchedulerHandlers {
     fn readiness(&self) -> Vec<Check> {
         vec![Check {
             name: "sched-handler-sync",

@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How long a server that can accept nobody waits before it tries again.
-const BREATH: Duration = Duration::from_millis(50);
+/// How long the server waits after a failed accept before it tries again.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Takes connections until `stop` is done, never more than `max` at once. Then those that are there
 /// have `grace` to end.
@@ -36,13 +36,13 @@ pub async fn accept<F, C>(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: others have to close first.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BREATH).await;
+                tracing::warn!(%error, "failed to accept connection");
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!(%address, "too many connections");
+            tracing::warn!(%address, "too many connections, closed connection");
             continue;
         };
         // Small answers must not wait for more to come.
@@ -66,7 +66,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio_util::sync::CancellationToken;
 
-    /// Greets and waits for a word. Answers where, and how to stop it.
+    /// Greets and waits for a line. Returns its address, and how to stop it.
     async fn greeter(
         max: usize,
         grace: Duration,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_begun_may_end_but_not_for_ever() {
+    async fn open_requests_may_finish_within_the_grace_period() {
         let (address, stop, serving) = greeter(9, Duration::from_secs(60)).await;
         let mut first = greeted(address).await.unwrap();
         stop.cancel();

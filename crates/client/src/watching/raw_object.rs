@@ -1,7 +1,7 @@
 //! Objects as the server wrote them.
 //!
-//! Lists and watches are followed with this one type, whatever the kind, and each object is read on
-//! its own afterwards. An object that cannot be read therefore hides no other, and the machinery
+//! Lists and watches are followed with this one type for all kinds, and each object is parsed on
+//! its own afterwards. An object that cannot be parsed therefore hides no other, and the machinery
 //! of a watch is compiled once and not for every kind.
 
 use std::borrow::Cow;
@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 
 use super::unmanaged::Unmanaged;
 
-/// An object's text, and the version at which a watch that has shown it goes on.
+/// An object's text, and the version at which a watch that has reported it continues.
 ///
-/// `METADATA` asks the server for the metadata of objects alone.
+/// With `METADATA`, only the metadata of objects is requested.
 #[derive(Clone, Debug)]
-pub(super) struct Unread<const METADATA: bool> {
+pub(super) struct RawObject<const METADATA: bool> {
     /// The resource version and nothing else.
     metadata: ObjectMeta,
     pub(super) text: Text,
@@ -35,7 +35,7 @@ pub(super) struct Text(Box<RawValue>);
 #[derive(Clone, Debug)]
 pub(super) struct Collection(pub(super) String);
 
-impl<const METADATA: bool> Resource for Unread<METADATA> {
+impl<const METADATA: bool> Resource for RawObject<METADATA> {
     type DynamicType = Collection;
     type Scope = kube::core::DynamicResourceScope;
 
@@ -72,7 +72,7 @@ impl<const METADATA: bool> Resource for Unread<METADATA> {
     }
 }
 
-impl<'de, const METADATA: bool> Deserialize<'de> for Unread<METADATA> {
+impl<'de, const METADATA: bool> Deserialize<'de> for RawObject<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let metadata = ObjectMeta {
@@ -80,7 +80,7 @@ impl<'de, const METADATA: bool> Deserialize<'de> for Unread<METADATA> {
             ..ObjectMeta::default()
         };
         let text = Text(text);
-        Ok(Unread { metadata, text })
+        Ok(RawObject { metadata, text })
     }
 }
 
@@ -89,7 +89,7 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// If it is no object of that kind.
+    /// If it is not an object of that kind.
     pub(super) fn read<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
         serde_json::from_str(self.0.get()).map(|Unmanaged(object)| object)
     }
@@ -98,7 +98,7 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// If that is no object of the kind.
+    /// If it is not an object of the kind.
     pub(super) fn read_identity<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
         serde_json::from_value(serde_json::to_value(self.head())?)
     }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use k8s_openapi::api::core::v1::ConfigMap;
 
-    fn unread(text: &str) -> Unread<false> {
+    fn raw_object(text: &str) -> RawObject<false> {
         serde_json::from_str(text).unwrap()
     }
 
@@ -223,7 +223,10 @@ mod tests {
             ("[]", None),
             ("null", None),
         ] {
-            assert_eq!(unread(text).metadata.resource_version.as_deref(), version);
+            assert_eq!(
+                raw_object(text).metadata.resource_version.as_deref(),
+                version
+            );
         }
     }
 
@@ -235,15 +238,15 @@ mod tests {
             "[".repeat(depth),
             "]".repeat(depth)
         );
-        let unread = unread(&deep);
-        assert_eq!(unread.text.name(), "b/a");
-        assert!(unread.text.read::<serde_json::Value>().is_err());
+        let raw_object = raw_object(&deep);
+        assert_eq!(raw_object.text.name(), "b/a");
+        assert!(raw_object.text.read::<serde_json::Value>().is_err());
     }
 
     #[test]
     fn malformed_object_is_named() {
-        let unread = unread(r#"{"metadata":{"name":"a"},"data":1}"#);
-        assert!(unread.text.read::<ConfigMap>().is_err());
-        assert_eq!(unread.text.name(), "a");
+        let raw_object = raw_object(r#"{"metadata":{"name":"a"},"data":1}"#);
+        assert!(raw_object.text.read::<ConfigMap>().is_err());
+        assert_eq!(raw_object.text.name(), "a");
     }
 }

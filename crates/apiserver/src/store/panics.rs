@@ -27,7 +27,7 @@ pub(super) fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// Runs something of which a panic is a fault of this program: the panic hook reports it.
-pub(super) fn survived(run: impl FnOnce()) -> Result<(), String> {
+pub(super) fn survive_panic(run: impl FnOnce()) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| message(payload.as_ref()))
 }
 

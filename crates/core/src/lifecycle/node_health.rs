@@ -76,7 +76,7 @@ impl Heartbeats {
         Heartbeats {
             created: created.map(Timestamp::from_api).unwrap_or_default(),
             ready: status.and_then(ready_of),
-            lease: lease.map(Signs::renewal_of),
+            lease: lease.map(Heartbeats::renewal_of),
         }
     }
 

@@ -15,7 +15,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{EventType, Occurrence, Recorder};
-use plimsoll_core::lifecycle::node_health::Signs;
+use plimsoll_core::lifecycle::node_health::Heartbeats;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -130,7 +130,9 @@ impl Heartbeat {
             Some(clock) => clock,
             None => {
                 let known = leases.get_opt(name).await?;
-                let last = known.as_ref().and_then(|lease| Signs::renewal_of(lease).0);
+                let last = known
+                    .as_ref()
+                    .and_then(|lease| Heartbeats::renewal_of(lease).0);
                 let later = last.unwrap_or_default().saturating_add(TICK);
                 clock.insert(self.clock.advancing_from(later))
             }

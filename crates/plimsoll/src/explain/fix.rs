@@ -98,7 +98,7 @@ impl<'a> Way<'a> {
             FilterPlugin::TaintToleration => self.taints(case),
             FilterPlugin::NodeUnschedulable => format!("kubectl uncordon {name}"),
             FilterPlugin::NodeAffinity => {
-                let unmet = case.seeker.pod.node_rules.unmet(&self.node.view);
+                let unmet = case.cycle.pod.node_rules.unmet(&self.node.view);
                 match labels_to_add(&unmet, self.node) {
                     Some(labels) => format!("kubectl label node {name} {}", labels.join(" ")),
                     None => "change the pod's nodeSelector or required node affinity".to_owned(),

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
+use plimsoll_core::eviction::Settings;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::ranking::{RankingRecord, Standing};
-use plimsoll_core::eviction::Settings;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::{Effect, Taint};
 use plimsoll_core::threshold::Signal;

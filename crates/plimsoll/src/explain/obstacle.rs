@@ -18,7 +18,7 @@ const PODS_NAMED: usize = 3;
 
 /// The numbers and names behind a rejection.
 pub(super) fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -> Vec<String> {
-    let pod = case.seeker.pod;
+    let pod = case.cycle.pod;
     match plugin {
         FilterPlugin::NodeResourcesFit => {
             let lacks = shortages(case, node).into_iter();
@@ -43,9 +43,9 @@ pub(super) fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -
                 .collect()
         }
         FilterPlugin::NodeAffinity => affinity_details(&pod.node_rules.unmet(&node.view), node),
-        FilterPlugin::InterPodAffinity => match case.seeker.cluster.node_count() {
+        FilterPlugin::InterPodAffinity => match case.cycle.cluster.node_count() {
             0..=NODES_SEARCHED => {
-                let found = conflicts(pod, case.seeker.cluster, node).into_iter();
+                let found = conflicts(pod, case.cycle.cluster, node).into_iter();
                 found.map(conflict_sentence).collect()
             }
             _ => Vec::new(),
@@ -214,7 +214,7 @@ impl Shortage {
 
 /// What the node lacks for the pod.
 pub(super) fn shortages(case: &Case<'_>, node: &NodeState) -> Vec<Shortage> {
-    let request = &case.seeker.pod.requests.incoming;
+    let request = &case.cycle.pod.requests.incoming;
     let scalars = request.scalars.keys().cloned();
     let names = [
         ResourceName::CPU,

@@ -174,7 +174,9 @@ fn preemption(case: &Case<'_>, why: &Unschedulable, nodes: &[NodeVerdict]) -> St
         PreemptionResult::None if !nodes.iter().any(is_resolvable) => {
             "Evicting pods would not help.".to_owned()
         }
-        PreemptionResult::None => "Evicting pods of lower priority would not make enough room.".to_owned(),
+        PreemptionResult::None => {
+            "Evicting pods of lower priority would not make enough room.".to_owned()
+        }
         PreemptionResult::NotTried => "Evicting pods would not help.".to_owned(),
         PreemptionResult::NotEligible(reason) => format!("Not tried: {reason}"),
         PreemptionResult::SwitchedOff(_) => "The scheduler's profile does not preempt.".to_owned(),

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use plimsoll_client::supervision::{BackOff, STEADY};
 use tokio::sync::oneshot;
 
-use super::super::caught::survived;
 use super::super::error::TaskFailed;
+use super::super::panics::survive_panic;
 use super::super::{Change, Error, Revision, Txn};
 use super::RedbOptions;
 use super::batch::{Batch, Reply, Staged};
@@ -106,7 +106,7 @@ impl Writer {
         let mut back_off = BackOff::default();
         loop {
             let begun = Instant::now();
-            match survived(|| self.work()) {
+            match survive_panic(|| self.work()) {
                 Ok(()) => break,
                 Err(problem) => self.start_again(problem, back_off.after(begun.elapsed())),
             }

@@ -26,7 +26,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Profile;
-use crate::duration;
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
 use crate::threshold::{Signal, StarvedResource};

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::duration;
 use crate::object::identity::PodUid;
 use crate::object::timestamp::Timestamp;
 use crate::quantity;
-use crate::threshold::duration;
 
 use super::super::candidate::ActivePod;
 use super::super::decision::KillOutcome;

@@ -247,12 +247,7 @@ async fn repeat<Task>(
             return;
         }
         let pause = back_off.after(begun.elapsed());
-        tracing::error!(
-            task = name,
-            reason,
-            ?pause,
-            "task failed, starting it again"
-        );
+        tracing::error!(task = name, reason, ?pause, "task failed, restarting");
         restarts::count(name);
         failed(&reason);
         let paused = tokio::time::sleep(pause);

@@ -31,10 +31,7 @@ pub(super) fn walker(options: &Options) -> Walker {
                 confined.map_err(|error| chain(&error))
             });
         if let Err(error) = confined {
-            tracing::warn!(
-                error,
-                "disk walker has no memory limit of its own; what it takes is the agent's"
-            );
+            tracing::warn!(error, "disk walker shares the memory limit of the agent");
         }
     };
     Walker::apart(options.walker.clone(), Arc::new(account))

@@ -100,7 +100,7 @@ fn a_snapshot_of_a_stopped_server_is_shown_checked_and_restored() {
     let mut content = std::fs::read(&file).expect("a snapshot");
     content.truncate(content.len() - 10);
     std::fs::write(&file, &content).expect("the file is ours");
-    let cut_off = "the snapshot is cut off";
+    let cut_off = "the snapshot is truncated";
     fails(&["status", &file], 1, &[cut_off]);
     fails(
         &["restore", &file, "--data-dir", &path(&folder, "other")],

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::event::Event;
 use super::extract::SelectorPaths;
-use super::object::{Object, Unreadable};
+use super::object::{Encoder, Object, Unreadable};
 use super::unreadable::Findings;
 use super::{ROOT, watcher::Watcher};
 use crate::kinds::Kind;
@@ -99,10 +99,22 @@ impl Collection {
     /// Reads what the store has under a key of this kind. What cannot be read is named in the log
     /// and counted, every time that it is met, and noted down to be made known.
     pub(crate) fn read(&self, key: Arc<str>, entry: &Entry) -> Result<Object, Unreadable> {
+        self.read_from(Encoder::Unknown, key, entry)
+    }
+
+    fn read_from(
+        &self,
+        encoder: Encoder,
+        key: Arc<str>,
+        entry: &Entry,
+    ) -> Result<Object, Unreadable> {
         let revision = entry.mod_revision;
         let object = match &entry.unreadable {
             Some(problem) => Err(Unreadable::Stored(Arc::clone(problem))),
-            None => Object::read(Arc::clone(&key), revision, &entry.value, &self.wanted),
+            None => {
+                let key = Arc::clone(&key);
+                Object::read(key, revision, &entry.value, &self.wanted, encoder)
+            }
         };
         if let Err(error) = &object {
             self.decode_errors.fetch_add(1, Ordering::Relaxed);
@@ -192,12 +204,12 @@ impl Collection {
 
     /// Applies changes in order. An object that can no longer be decoded counts as deleted: this is
     /// the state that a new server would load, and a role that cannot be decoded grants nothing.
-    pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant) {
+    pub(super) fn apply(&self, changes: Vec<(Arc<str>, Change)>, now: Instant, encoder: Encoder) {
         let changes = changes.into_iter().map(|(key, change)| {
             let revision = change.revision;
             let read = match change.entry {
                 Some(entry) => self
-                    .read(Arc::clone(&key), &entry)
+                    .read_from(encoder, Arc::clone(&key), &entry)
                     .map(|object| Some(Arc::new(object))),
                 None => Ok(None),
             };
@@ -405,10 +417,11 @@ mod tests {
         pods.apply(
             vec![changed("d/p", 2, good), changed("d/q", 3, good)],
             Instant::now(),
+            Encoder::Unknown,
         );
         let mut watcher = pods.watch_after(3).unwrap();
         let changes = vec![changed("d/p", 4, "{"), changed("d/r", 5, good)];
-        pods.apply(changes, Instant::now());
+        pods.apply(changes, Instant::now(), Encoder::Unknown);
         let seen: Vec<_> = watcher.poll().unwrap();
         let seen = seen.iter().filter_map(|event| event.seen(|_| true));
         let seen: Vec<_> = seen
@@ -417,15 +430,16 @@ mod tests {
         assert_eq!(seen, [("DELETED", "d/p"), ("ADDED", "d/r")]);
         assert_eq!(pods.unreadable("d/p"), Some(4));
         assert_eq!((pods.len(), pods.decode_errors()), (2, 1));
-        pods.apply(vec![changed("d/p", 6, good)], Instant::now());
+        let changes = vec![changed("d/p", 6, good)];
+        pods.apply(changes, Instant::now(), Encoder::Unknown);
         assert_eq!((pods.unreadable("d/p"), pods.len()), (None, 3));
     }
 
     #[test]
     fn old_changes_expire_except_the_latest() {
         let (pods, begun) = (Arc::new(pods()), Instant::now());
-        pods.apply(changes(2..=1001), begun);
-        pods.apply(changes(1002..=1011), begun + KEPT_FOR);
+        pods.apply(changes(2..=1001), begun, Encoder::Unknown);
+        pods.apply(changes(1002..=1011), begun + KEPT_FOR, Encoder::Unknown);
         pods.forget_old(begun + KEPT_FOR);
         assert!(pods.watch_after(1).is_ok(), "nobody has been away for long");
         pods.forget_old(begun + KEPT_FOR + Duration::from_secs(1));

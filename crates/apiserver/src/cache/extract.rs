@@ -1,10 +1,11 @@
 //! The parts of an object that selectors use, extracted without building the rest.
 //!
 //! Every change of every object passes here, and selectors use little of an object: the other parts
-//! are not built. They are parsed all the same, since clients will have to parse what is accepted
-//! here.
+//! are not built. If another program may have encoded them, they are parsed all the same, since
+//! clients will have to parse what is accepted here.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 use plimsoll_core::object::selector::Lookup;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -59,9 +60,13 @@ impl SelectorPaths {
         SelectorPaths { tree, selectables }
     }
 
-    pub(super) fn extract(&self, encoded: &[u8]) -> Result<SelectorFields, serde_json::Error> {
+    /// Reads the parts that are not used as `Rest`.
+    pub(super) fn extract<Rest>(&self, encoded: &[u8]) -> Result<SelectorFields, serde_json::Error>
+    where
+        Rest: for<'de> Deserialize<'de>,
+    {
         let mut deserializer = serde_json::Deserializer::from_slice(encoded);
-        let pruned = self.tree.deserialize(&mut deserializer)?;
+        let pruned = Reader::<Rest>::of(&self.tree).deserialize(&mut deserializer)?;
         deserializer.end()?;
         let labels = at(&pruned, "/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
@@ -104,18 +109,26 @@ impl Tree {
 }
 
 /// Reads the wanted parts; a leaf is read whole.
-impl<'de> DeserializeSeed<'de> for &Tree {
+struct Reader<'t, Rest>(&'t Tree, PhantomData<Rest>);
+
+impl<'t, Rest> Reader<'t, Rest> {
+    fn of(tree: &'t Tree) -> Self {
+        Reader(tree, PhantomData)
+    }
+}
+
+impl<'de, Rest: Deserialize<'de>> DeserializeSeed<'de> for Reader<'_, Rest> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.children.is_empty() {
+        if self.0.children.is_empty() {
             return serde::Deserialize::deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for &Tree {
+impl<'de, Rest: Deserialize<'de>> Visitor<'de> for Reader<'_, Rest> {
     type Value = Value;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -125,13 +138,13 @@ impl<'de> Visitor<'de> for &Tree {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut found = Map::new();
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            match self.children.get(&*key) {
+            match self.0.children.get(&*key) {
                 Some(tree) => {
-                    let value = map.next_value_seed(tree)?;
+                    let value = map.next_value_seed(Reader::<Rest>::of(tree))?;
                     found.insert(key.into_owned(), value);
                 }
                 None => {
-                    map.next_value::<Ignored>()?;
+                    map.next_value::<Rest>()?;
                 }
             }
         }
@@ -142,9 +155,9 @@ impl<'de> Visitor<'de> for &Tree {
         let mut found = Vec::new();
         for at in 0_usize.. {
             // Positions before a selected one keep their place.
-            let next = match self.children.get(at.to_string().as_str()) {
-                Some(tree) => seq.next_element_seed(tree)?,
-                None => seq.next_element::<Ignored>()?.map(|_| Value::Null),
+            let next = match self.0.children.get(at.to_string().as_str()) {
+                Some(tree) => seq.next_element_seed(Reader::<Rest>::of(tree))?,
+                None => seq.next_element::<Rest>()?.map(|_| Value::Null),
             };
             match next {
                 Some(value) => found.push(value),
@@ -184,7 +197,7 @@ impl<'de> Visitor<'de> for &Tree {
 }
 
 /// A value that is parsed and dropped. `serde`'s own `IgnoredAny` does not check texts and numbers.
-struct Ignored;
+pub(super) struct Ignored;
 
 impl<'de> Deserialize<'de> for Ignored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ignored, D::Error> {
@@ -243,7 +256,9 @@ mod tests {
         let pod = br#"{"metadata":{"labels":{"b":"2","a":"1"},"name":"x"},
             "spec":{"nodeName":"n","hostNetwork":true,"containers":[{"name":"nodeName"}]},
             "status":{"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}"#;
-        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
+        let facets = SelectorPaths::of_storage("pods")
+            .extract::<Ignored>(pod)
+            .unwrap();
         assert_eq!(facets.lookup("a"), Some("1"));
         assert_eq!(facets.lookup("b"), Some("2"));
         assert_eq!(facets.lookup("c"), None);
@@ -256,7 +271,9 @@ mod tests {
     #[test]
     fn event_is_selected_by_field_labels_of_both_encodings() {
         let event = br#"{"involvedObject":{"kind":"Pod"},"reason":"Killing"}"#;
-        let facets = SelectorPaths::of_storage("events").extract(event).unwrap();
+        let facets = SelectorPaths::of_storage("events")
+            .extract::<Ignored>(event)
+            .unwrap();
         assert_eq!(facets.field("involvedObject.kind"), Some("Pod"));
         assert_eq!(facets.field("regarding.kind"), Some("Pod"));
     }
@@ -264,7 +281,9 @@ mod tests {
     #[test]
     fn parts_of_an_unexpected_type_have_no_value() {
         let pod = br#"{"metadata":{"labels":["a"]},"spec":"none","status":null}"#;
-        let facets = SelectorPaths::of_storage("pods").extract(pod).unwrap();
+        let facets = SelectorPaths::of_storage("pods")
+            .extract::<Ignored>(pod)
+            .unwrap();
         assert_eq!(facets.lookup("a"), None);
         assert_eq!(facets.field("spec.nodeName"), None);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::collection::{Collection, Loaded};
+use super::object::Encoder;
 use super::{Cache, ROOT};
 use crate::store::{Change, Error, RangeRequest, Revision, Store, Watch, WatchRequest};
 use plimsoll_client::supervision::survive_panics;
@@ -43,6 +44,10 @@ pub(super) async fn start(cache: &Arc<Cache>, store: Arc<dyn Store>) -> Result<(
 }
 
 async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
+    let encoder = match store.has_one_writer() {
+        true => Encoder::ThisProcess,
+        false => Encoder::Unknown,
+    };
     let mut tidied_at = Instant::now();
     loop {
         let error = loop {
@@ -56,7 +61,7 @@ async fn follow(cache: Weak<Cache>, store: Arc<dyn Store>, mut watch: Watch) {
             match tokio::time::timeout(PROGRESS, watch.next_changes()).await {
                 Ok(Ok((changes, revision))) => {
                     let Some(cache) = cache.upgrade() else { return };
-                    apply(&cache, changes);
+                    apply(&cache, changes, encoder);
                     cache.publish(revision);
                 }
                 Ok(Err(error)) => break error,
@@ -99,7 +104,7 @@ async fn reload(cache: &Weak<Cache>, store: &dyn Store) -> Option<Watch> {
 }
 
 /// Applies changes, each kind's at once.
-fn apply(cache: &Cache, changes: Vec<Change>) {
+fn apply(cache: &Cache, changes: Vec<Change>, encoder: Encoder) {
     type Changes<'a> = (&'a Arc<Collection>, Vec<(Arc<str>, Change)>);
     let mut by_kind: BTreeMap<&str, Changes<'_>> = BTreeMap::new();
     for change in changes {
@@ -111,7 +116,7 @@ fn apply(cache: &Cache, changes: Vec<Change>) {
     }
     let now = Instant::now();
     for (collection, changes) in by_kind.into_values() {
-        collection.apply(changes, now);
+        collection.apply(changes, now, encoder);
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plimsoll_core::object::selector::{FieldSelector, LabelSelector, Lookup};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::encoding::{encode, encode_with_revision, is_laid_out, metadata_offset};
-use super::extract::{SelectorFields, SelectorPaths};
+use super::extract::{Ignored, SelectorFields, SelectorPaths};
 use crate::bounds::{self, TooDeep};
 use crate::store::Revision;
 
@@ -21,6 +22,15 @@ pub struct Object {
     /// As clients get it, with its revision.
     json: Bytes,
     facets: Arc<SelectorFields>,
+}
+
+/// Which program has encoded a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoder {
+    /// This one, from an object in memory: its texts and numbers are valid.
+    ThisProcess,
+    /// Another server, an earlier version, or one with a bug.
+    Unknown,
 }
 
 /// A stored value is not an object that clients could decode.
@@ -47,9 +57,13 @@ impl Object {
         revision: Revision,
         stored: &[u8],
         wanted: &SelectorPaths,
+        encoder: Encoder,
     ) -> Result<Object, Unreadable> {
         bounds::check(stored)?;
-        let facets = wanted.extract(stored)?;
+        let facets = match encoder {
+            Encoder::ThisProcess => wanted.extract::<IgnoredAny>(stored)?,
+            Encoder::Unknown => wanted.extract::<Ignored>(stored)?,
+        };
         let json = if is_laid_out(stored) {
             encode_with_revision(stored, revision)
         } else {
@@ -166,7 +180,13 @@ mod tests {
 
     fn read(stored: &str) -> Result<Object, Unreadable> {
         let wanted = SelectorPaths::of_storage("configmaps");
-        Object::read("d/a".into(), 7, stored.as_bytes(), &wanted)
+        Object::read(
+            "d/a".into(),
+            7,
+            stored.as_bytes(),
+            &wanted,
+            Encoder::Unknown,
+        )
     }
 
     #[test]
@@ -197,7 +217,7 @@ mod tests {
         }
         let wanted = SelectorPaths::of_storage("configmaps");
         let text = b"{\"metadata\":{},\"x\":\"\xff\"}";
-        assert!(Object::read("d/a".into(), 7, text, &wanted).is_err());
+        assert!(Object::read("d/a".into(), 7, text, &wanted, Encoder::Unknown).is_err());
     }
 
     #[test]

@@ -88,6 +88,10 @@ impl Store for EncryptedStore {
         Ok(watch.mapped(move |entry| current(&keys).open(entry)))
     }
 
+    fn has_one_writer(&self) -> bool {
+        self.inner.has_one_writer()
+    }
+
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         self.inner.compact(revision).await
     }

@@ -53,6 +53,10 @@ impl Store for Bounded {
         self.0.watch(request).await
     }
 
+    fn has_one_writer(&self) -> bool {
+        self.0.has_one_writer()
+    }
+
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         self.0.compact(revision).await
     }

@@ -62,6 +62,10 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Follows the changes of a prefix: in order, without gaps, none twice.
     async fn watch(&self, request: WatchRequest) -> Result<Watch, Error>;
 
+    /// Whether no other process can write to the store: what a watch reports is then what this one has
+    /// encoded.
+    fn has_one_writer(&self) -> bool;
+
     /// Compacts changes superseded at or before `revision`; reads and watches below it fail with
     /// [`Error::Compacted`] from then on. A revision already compacted is not an error.
     async fn compact(&self, revision: Revision) -> Result<(), Error>;

@@ -233,6 +233,10 @@ impl Store for EtcdStore {
         Ok(Watch::new(after, Some(Box::new(history)), subscription))
     }
 
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         match self.client()?.compact(signed(revision)).await {
             Err(Error::Compacted { .. }) => Ok(()),

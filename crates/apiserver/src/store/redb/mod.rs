@@ -275,6 +275,10 @@ impl Store for RedbStore {
         Ok(Watch::new(after, Some(Box::new(history)), subscription))
     }
 
+    fn has_one_writer(&self) -> bool {
+        true
+    }
+
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         self.shared
             .read()

@@ -36,7 +36,7 @@ impl Watch {
     pub(crate) fn new(folder: &Path, changes: Changes) -> Watch {
         let watch = open(folder, changes).inspect_err(|error| {
             let folder = folder.display();
-            tracing::debug!(%folder, %error, "no inotify, polling instead");
+            tracing::debug!(%folder, %error, "inotify unavailable; polling instead");
         });
         Watch(watch.ok())
     }

@@ -57,7 +57,7 @@ pub(super) struct NodeHost {
     pub(super) confinement: Confinement,
     /// Whether the machine is about to be switched off.
     pub(super) shutting_down: watch::Sender<bool>,
-    /// Tells that the QoS cgroups have to be looked at.
+    /// Requests an update of the QoS cgroups.
     pub(super) pods_changed: Arc<Notify>,
 }
 
@@ -244,7 +244,7 @@ impl Host for NodeHost {
         let cgroups = self.with_cgroups(move |cgroups| cgroups.cgroups().empty_pods(is_known));
         match cgroups.await {
             Ok(found) => left.extend(found.iter().map(|uid| uid.as_str().to_owned())),
-            Err(error) => tracing::warn!(%error, "cannot tell which cgroups are left of pods"),
+            Err(error) => tracing::warn!(%error, "failed to list cgroups of pods"),
         }
         left
     }
@@ -291,13 +291,13 @@ impl Host for NodeHost {
         for name in names.into_iter().flatten() {
             match self.sources.secret(namespace, &name.name).await {
                 Ok(secret) => secrets.push(secret),
-                // A pull without it may still work; upstream says so in an event and goes on.
+                // A pull without it may still work; upstream records an event and continues.
                 Err(error) => {
                     let message = format!(
                         "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
                         name.name
                     );
-                    tracing::debug!(pod = %spec::display_pod(pod), %error, "pull secret missing");
+                    tracing::debug!(pod = %spec::display_pod(pod), %error, "image pull secret not found");
                     self.tell(
                         pod,
                         &Note::warning("FailedToRetrieveImagePullSecret", message),

@@ -15,7 +15,7 @@ use crate::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_P
 use crate::pods::Pods;
 use crate::runtime::Runtime;
 
-/// How often the runtime is asked how it is.
+/// How often the runtime's status is read.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// How often images are listed for the node's status, as upstream.
 const IMAGE_PERIOD: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub(super) async fn keep_tiers(
         let cgroups = Arc::clone(&cgroups);
         let done = tokio::task::spawn_blocking(move || cgroups.update_tiers(&active)).await;
         if let Ok(Err(error)) = done {
-            tracing::warn!(%error, "QoS cgroups not updated");
+            tracing::warn!(%error, "failed to update QoS cgroups");
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -73,7 +73,7 @@ pub(super) async fn enforce_limit(
     }
 }
 
-/// Has a cgroup event written.
+/// Records a cgroup event of the node.
 pub(super) fn tell(heartbeat: &Heartbeat, event: NodeEvent) {
     let event_type = match event.kind {
         EventKind::Normal => EventType::Normal,
@@ -82,7 +82,7 @@ pub(super) fn tell(heartbeat: &Heartbeat, event: NodeEvent) {
     heartbeat.tell(event_type, event.reason, event.message);
 }
 
-/// How the runtime is.
+/// The health of the container runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RuntimeHealth {
     /// Why it cannot run containers, if so.

@@ -33,7 +33,7 @@ pub(super) fn walker(options: &Options) -> Walker {
         if let Err(error) = confined {
             tracing::warn!(
                 error,
-                "disk walker has no memory limit of its own; what it takes is the agent's"
+                "disk walker has no memory limit of its own; its memory counts as the agent's"
             );
         }
     };

@@ -1,7 +1,7 @@
 //! The agent's code: in memory as far as it is used, and there to stay.
 //!
 //! Without swap, code is all that a node under pressure takes from a process, to be read again from
-//! a disk that everybody else waits for too. So what is used is locked. What was used once, by the
+//! a disk that all other processes wait for too. So what is used is locked. What was used once, by the
 //! start of the agent or of pods, is most of what would be locked then, and is let go again.
 //!
 //! Which pages are used is more than the kernel wants to know: around each that is, it maps (and

@@ -43,7 +43,7 @@ struct Current {
 enum Silence {
     #[error("the API server has not answered within {} s", ANSWER_WITHIN.as_secs())]
     NoAnswer,
-    #[error("the connection was given up: the API server does not answer")]
+    #[error("closed the connection: the API server does not answer")]
     GivenUp,
 }
 
@@ -108,10 +108,10 @@ impl ClientExchange {
         }
         match Current::new(Arc::clone(&current.make)) {
             Ok(next) => {
-                tracing::warn!("the API server does not answer, connecting anew");
+                tracing::warn!("API server does not answer; opening new connection");
                 *current = next;
             }
-            Err(error) => tracing::warn!(%error, "cannot connect anew"),
+            Err(error) => tracing::warn!(%error, "failed to open new connection to API server"),
         }
         given_up.cancel();
     }

@@ -26,7 +26,7 @@ pub struct Invitation {
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The server does not tell about itself.
-    #[error("cannot read the cluster's information from {server}")]
+    #[error("cannot read cluster information from {server}")]
     Discover {
         /// Which server.
         server: Uri,
@@ -35,7 +35,7 @@ pub enum JoinError {
         source: Box<kube::Error>,
     },
     /// What it tells is of no use.
-    #[error("the cluster's information at {server} names no certificate authority")]
+    #[error("cluster information at {server} has no certificate authority")]
     NoAuthority {
         /// Which server.
         server: Uri,
@@ -54,7 +54,7 @@ pub enum JoinError {
         found: String,
     },
     /// No client can be made of it.
-    #[error("cannot talk to {server}")]
+    #[error("cannot connect to {server}")]
     Connect {
         /// Which server.
         server: Uri,

@@ -15,7 +15,7 @@ pub fn user_of_node(node: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// A name is none.
-    #[error("{name:?} cannot stand in a certificate")]
+    #[error("invalid name {name:?} for a certificate")]
     Name {
         /// Which.
         name: String,
@@ -24,7 +24,7 @@ pub enum RequestError {
         source: rcgen::Error,
     },
     /// The rest.
-    #[error("cannot make a key and a signing request")]
+    #[error("cannot create a key and a certificate signing request")]
     Make(#[from] rcgen::Error),
 }
 

@@ -24,10 +24,10 @@ pub enum SigningError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The API server does not take it, or cannot be asked.
-    #[error("cannot ask for a certificate")]
+    #[error("cannot request a certificate")]
     Api(#[from] kube::Error),
     /// Somebody said no.
-    #[error("signing request {name} was refused: {message}")]
+    #[error("certificate signing request {name} was denied: {message}")]
     Refused {
         /// The request.
         name: String,
@@ -35,7 +35,7 @@ pub enum SigningError {
         message: String,
     },
     /// Nobody said anything.
-    #[error("signing request {name} was not approved within {}s; approve it with `kubectl certificate approve {name}`", PATIENCE.as_secs())]
+    #[error("certificate signing request {name} was not approved within {}s; approve it with `kubectl certificate approve {name}`", PATIENCE.as_secs())]
     Ignored {
         /// The request.
         name: String,

@@ -21,7 +21,7 @@ use super::back_off::{BackOff, MAX};
 use super::note::{Note, reason};
 use super::plan::go_duration;
 use super::status::StartFailure;
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 /// The images of the node, shared by all workers.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Images {
     ) -> Result<ImageSpec, StartFailure> {
         let asked = container.image.as_deref().unwrap_or_default();
         let tell = |note: Note| self.host.record(pod, note.about(pod, container, None));
-        let key = format!("{}_{asked}", anatomy::uid(pod));
+        let key = format!("{}_{asked}", pod_fields::uid(pod));
         if let Some(last_error) = self.waiting(&key) {
             let message = format!("Back-off pulling image {asked:?}");
             tell(Note::normal(reason::BACK_OFF, &message));
@@ -224,7 +224,7 @@ impl Images {
     /// Until when the image of a container has to wait, if it has to.
     pub fn waits_until(&self, pod: &Pod, container: &Container) -> Option<Timestamp> {
         let image = container.image.as_deref().unwrap_or_default();
-        let key = format!("{}_{image}", anatomy::uid(pod));
+        let key = format!("{}_{image}", pod_fields::uid(pod));
         let wait = self
             .memory()
             .back_off

@@ -10,7 +10,7 @@ use kube::Resource;
 use plimsoll_core::admission::node_admit;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::anatomy::{self, Kind};
+use super::pod_fields::{self, Kind};
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Note {
         if let Some(id) = id.filter(|id| !id.is_empty()) {
             self.message = self.message.replace(id, &container.name);
         }
-        self.field_path = anatomy::part(pod, &container.name).map(|part| {
+        self.field_path = pod_fields::part(pod, &container.name).map(|part| {
             let list = match part.kind {
                 Kind::Init | Kind::Sidecar => "initContainers",
                 Kind::App => "containers",

@@ -12,7 +12,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
 use serde_json::json;
 
-use super::anatomy;
+use super::pod_fields;
 
 /// The condition of a pod whose resources are being changed.
 pub const IN_PROGRESS: &str = "PodResizeInProgress";
@@ -37,7 +37,7 @@ impl Allocation {
             containers: containers(pod)
                 .map(|container| (container.name.clone(), container.resources.clone()))
                 .collect(),
-            pod: anatomy::spec(pod).and_then(|spec| spec.resources.clone()),
+            pod: pod_fields::spec(pod).and_then(|spec| spec.resources.clone()),
         }
     }
 
@@ -79,7 +79,7 @@ impl Allocation {
             let allocated = self.containers.get(&container.name);
             allocated.is_some_and(|own| !is_same(own.as_ref(), container.resources.as_ref()))
         };
-        let stated = anatomy::spec(pod).and_then(|spec| spec.resources.as_ref());
+        let stated = pod_fields::spec(pod).and_then(|spec| spec.resources.as_ref());
         let differs_as_pod = !is_same(self.pod.as_ref(), stated);
         if !differs_as_pod && !containers(pod).any(differs) {
             return None;
@@ -100,8 +100,8 @@ impl Allocation {
 }
 
 fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
-    let init = anatomy::init_containers(pod).iter();
-    init.chain(anatomy::app_containers(pod))
+    let init = pod_fields::init_containers(pod).iter();
+    init.chain(pod_fields::app_containers(pod))
 }
 
 /// Whether two statements mean the same amounts.
@@ -198,8 +198,8 @@ pub fn message(prefix: &str, pod: &Pod, generation: i64, error: &str) -> String 
     };
     let mut summary = serde_json::Map::new();
     for (key, containers) in [
-        ("initContainers", anatomy::init_containers(pod)),
-        ("containers", anatomy::app_containers(pod)),
+        ("initContainers", pod_fields::init_containers(pod)),
+        ("containers", pod_fields::app_containers(pod)),
     ] {
         if !containers.is_empty() {
             summary.insert(key.to_owned(), list(containers).into());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn cpu_of(pod: &Pod) -> String {
-        let resources = anatomy::app_containers(pod)[0].resources.clone();
+        let resources = pod_fields::app_containers(pod)[0].resources.clone();
         resources.unwrap().requests.unwrap()["cpu"].0.clone()
     }
 

@@ -72,7 +72,7 @@ impl Server {
             stop.cancelled().await;
             let ended = tokio::time::timeout(GRACE, self.streams.end()).await;
             if ended.is_err() {
-                tracing::warn!("streams did not end in time");
+                tracing::warn!("streams did not end before shutdown deadline");
             }
         };
         tokio::join!(accepting, ending);

@@ -103,7 +103,7 @@ impl Server {
         let method = request.method().clone();
         let shown = self.show(route, request).await;
         let shown = shown.unwrap_or_else(|refusal| *refusal);
-        tracing::debug!(%method, path, status = shown.status().as_u16(), "answered");
+        tracing::debug!(%method, path, status = shown.status().as_u16(), "handled request");
         shown
     }
 

@@ -20,7 +20,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureS
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file is damaged.
-    #[error("the {what} cannot be read")]
+    #[error("cannot read the {what}")]
     Pem {
         /// Which.
         what: &'static str,
@@ -29,13 +29,13 @@ pub enum TlsError {
         source: rustls::pki_types::pem::Error,
     },
     /// There is nothing in it.
-    #[error("there is no certificate in the {what}")]
+    #[error("the {what} contains no certificate")]
     Empty {
         /// Which.
         what: &'static str,
     },
     /// It is no certificate, or not of this key.
-    #[error("the {what} cannot be used")]
+    #[error("cannot use the {what}")]
     Unusable {
         /// Which.
         what: &'static str,

@@ -43,11 +43,13 @@ trait Systemd {
 /// Shutdowns of this machine cannot be heard of.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LogindError {
-    #[error("cannot talk to logind")]
+    #[error("cannot connect to logind")]
     Bus(#[from] zbus::Error),
     #[error("cannot write {SETTINGS}/{OVERRIDE}")]
     Override(#[source] io::Error),
-    #[error("logind waits for {granted:?} at most, and not for {wanted:?}")]
+    #[error(
+        "logind delays shutdown by at most {granted:?}, which is less than the required {wanted:?}"
+    )]
     TooShort { granted: Duration, wanted: Duration },
 }
 

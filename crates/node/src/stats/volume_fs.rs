@@ -96,7 +96,7 @@ impl VolumeFileSystems {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
-                tracing::warn!(path = %path.display(), "file system of volume does not answer");
+                tracing::warn!(path = %path.display(), "volume file system not responding");
                 self.waiting.insert(path.to_owned(), receiver);
                 None
             }

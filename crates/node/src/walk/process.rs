@@ -142,7 +142,7 @@ impl Process {
                 match is_waiting {
                     true => Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "its file system does not answer",
+                        "file system not responding",
                     )),
                     false => Err(error),
                 }

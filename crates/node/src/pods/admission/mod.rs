@@ -28,7 +28,7 @@ use plimsoll_core::scheduling::plugins::{
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
-use super::anatomy;
+use super::pod_fields;
 pub use confinement::{Confinement, Support};
 use preemption::{Running, Shortage};
 
@@ -143,7 +143,7 @@ fn judge<'a>(
     let taints = (&node.taints, &view.tolerations);
     let untolerated =
         first_untolerated(taints.0, taints.1, TaintFilter::NoExecute, facts.comparison);
-    if !anatomy::is_static(pod) && untolerated.is_some() {
+    if !pod_fields::is_static(pod) && untolerated.is_some() {
         return predicate(
             "TaintToleration",
             "node(s) had taints that the pod didn't tolerate",
@@ -192,7 +192,7 @@ fn admit_platform(pod: &Pod, facts: &Facts) -> Result<(), Rejection> {
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         );
     }
-    let spec = anatomy::spec(pod);
+    let spec = pod_fields::spec(pod);
     let os = spec.and_then(|spec| spec.os.as_ref());
     if os.is_some_and(|os| os.name != "linux") {
         return reject(

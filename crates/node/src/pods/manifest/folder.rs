@@ -29,7 +29,9 @@ pub async fn watch(
         let mut changes = Watch::new(path, Changes::Finished);
         match read(path, node_name).await {
             Ok(found) => pods.replace(Source::Files, found),
-            Err(error) => tracing::warn!(path = %path.display(), %error, "cannot read manifests"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "failed to read static pod manifests")
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -64,7 +66,9 @@ async fn read(path: &Path, node_name: &str) -> io::Result<Vec<Pod>> {
         let name = file.display().to_string();
         match read_file(&file, &name, node_name).await {
             Ok(pod) => pods.push(pod),
-            Err(error) => tracing::warn!(path = name, error, "cannot process a manifest"),
+            Err(error) => {
+                tracing::warn!(path = name, error, "failed to process static pod manifest")
+            }
         }
     }
     Ok(pods)
@@ -87,7 +91,7 @@ async fn read_file(file: &Path, name: &str, node_name: &str) -> Result<Pod, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pods::anatomy;
+    use crate::pods::pod_fields;
 
     fn manifest(name: &str) -> String {
         format!(
@@ -105,7 +109,7 @@ mod tests {
         std::fs::write(path.join(".hidden.yaml"), manifest("h")).unwrap();
         std::fs::create_dir(path.join("folder")).unwrap();
         let pods = read(path, "n").await.unwrap();
-        let names: Vec<&str> = pods.iter().map(anatomy::name).collect();
+        let names: Vec<&str> = pods.iter().map(pod_fields::name).collect();
         assert_eq!(names, ["a-n", "b-n"]);
         let one = read(&path.join("b.yaml"), "n").await.unwrap();
         assert_eq!(one.len(), 1);

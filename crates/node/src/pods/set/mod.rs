@@ -32,7 +32,7 @@ use super::note::{Note, reason};
 use super::reports::Reports;
 use super::status::Forced;
 use super::worker::{Shared, grace};
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 use entry::{Entry, Kill};
 use table::Table;
@@ -119,7 +119,7 @@ impl Pods {
     /// Takes everything that a source has; what it had before and has no more is stopped.
     pub fn replace(&self, source: Source, mut pods: Vec<Pod>) {
         pods.sort_by_key(|pod| pod.metadata.creation_timestamp.clone());
-        let kept: Vec<String> = pods.iter().map(|p| anatomy::uid(p).to_owned()).collect();
+        let kept: Vec<String> = pods.iter().map(|p| pod_fields::uid(p).to_owned()).collect();
         let gone = self.table().replaced(source, &kept);
         for uid in gone {
             self.remove(&uid);
@@ -138,7 +138,7 @@ impl Pods {
     /// Takes a pod that a source has, new or changed.
     pub fn apply(&self, source: Source, pod: Pod) {
         let pod = Arc::new(pod);
-        if anatomy::mirror_hash(&pod).is_some() {
+        if pod_fields::mirror_hash(&pod).is_some() {
             let mut table = self.table();
             table.mirrors.insert(table::full_name(&pod), pod);
             drop(table);
@@ -147,7 +147,7 @@ impl Pods {
             return;
         }
         let mut table = self.table();
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         // The same pod or another of its name may still be ending.
         if table.has_to_wait(&pod) {
             table.waiting.insert(table::full_name(&pod), (source, pod));
@@ -165,7 +165,7 @@ impl Pods {
 
     /// Takes that a source has a pod no more, and how it was at last.
     pub fn removed(&self, pod: Pod) {
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         if let Some(entry) = self.table().entries.get_mut(&uid) {
             entry.take(Arc::new(pod));
         }
@@ -175,8 +175,10 @@ impl Pods {
     /// Takes that a source has a pod no more: it is stopped, cleaned up and forgotten.
     pub fn remove(&self, uid: &str) {
         let mut table = self.table();
-        table.waiting.retain(|_, (_, pod)| anatomy::uid(pod) != uid);
-        let is_mirror = |pod: &Arc<Pod>| anatomy::uid(pod) == uid;
+        table
+            .waiting
+            .retain(|_, (_, pod)| pod_fields::uid(pod) != uid);
+        let is_mirror = |pod: &Arc<Pod>| pod_fields::uid(pod) == uid;
         if let Some(name) = table
             .mirrors
             .iter()
@@ -251,7 +253,7 @@ impl Pods {
         let note = Note::warning(reason::EXCEEDED_GRACE_PERIOD, message);
         self.0.shared.host.record(&pod, note);
         Err(KillTimeout {
-            pod: anatomy::described(&pod),
+            pod: pod_fields::described(&pod),
         })
     }
 
@@ -277,7 +279,7 @@ impl Pods {
     /// Admits a pod and starts its worker. One that is not admitted has failed; its worker only
     /// makes sure that nothing of it is there.
     fn start(&self, table: &mut Table, source: Source, pod: Arc<Pod>) {
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         let others = table.active_pods();
         // A static pod is the same when it is started anew, and may be.
         let begun = match source {

@@ -57,7 +57,7 @@ impl Pods {
                     self.stop_orphans(&seen, &leftovers);
                     known = seen;
                 }
-                Err(error) => tracing::warn!(%error, "cannot list what runs"),
+                Err(error) => tracing::warn!(%error, "failed to list pods of container runtime"),
             }
             self.note_relist();
             if Instant::now() >= resize_due {
@@ -136,10 +136,10 @@ impl Pods {
                 match tokio::spawn(stopping).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
-                        tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
+                        tracing::warn!(uid, %error, "failed to stop orphaned pod");
                     }
                     // It is found again by the next look at what is left.
-                    Err(error) => tracing::error!(uid, %error, "stopping a pod failed"),
+                    Err(error) => tracing::error!(uid, %error, "task that stops pod failed"),
                 }
                 pods.table().stopping.remove(&uid);
             });
@@ -152,7 +152,7 @@ impl Pods {
         if observed.is_idle() && !is_left {
             return Ok(());
         }
-        tracing::info!(uid, "stopping a pod that nobody wants");
+        tracing::info!(uid, "stopping orphaned pod");
         let grace = Duration::from_secs(u64::try_from(ORPHAN_GRACE_SECS).unwrap_or_default());
         for container in observed.running() {
             let grace = grace.max(crate::pods::worker::MIN_STOP);
@@ -169,7 +169,7 @@ impl Pods {
             ..Pod::default()
         };
         if let Err(error) = self.0.shared.host.clean_up(&pod).await {
-            tracing::warn!(uid, %error, "cannot clean up after a pod that nobody wants");
+            tracing::warn!(uid, %error, "failed to clean up orphaned pod");
         }
         Ok(())
     }

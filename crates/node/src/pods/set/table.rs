@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::entry::Entry;
-use crate::pods::anatomy;
 use crate::pods::note::Note;
+use crate::pods::pod_fields;
 use crate::pods::status::Forced;
 
 /// Where pods come from.
@@ -49,7 +49,7 @@ pub(super) struct Table {
 
 /// Namespace and name.
 pub(super) fn full_name(pod: &Pod) -> String {
-    format!("{}/{}", anatomy::namespace(pod), anatomy::name(pod))
+    format!("{}/{}", pod_fields::namespace(pod), pod_fields::name(pod))
 }
 
 impl Table {
@@ -62,11 +62,11 @@ impl Table {
             .map(|(uid, _)| uid.clone());
         let waiting = self.waiting.values();
         let waiting = waiting
-            .filter(|(own, pod)| *own == source && !is_kept(&anatomy::uid(pod).to_owned()))
-            .map(|(_, pod)| anatomy::uid(pod).to_owned());
+            .filter(|(own, pod)| *own == source && !is_kept(&pod_fields::uid(pod).to_owned()))
+            .map(|(_, pod)| pod_fields::uid(pod).to_owned());
         let mirrors = self.mirrors.values().filter(|_| source == Source::Api);
         let mirrors = mirrors
-            .map(|pod| anatomy::uid(pod).to_owned())
+            .map(|pod| pod_fields::uid(pod).to_owned())
             .filter(|uid| !is_kept(uid));
         entries.chain(waiting).chain(mirrors).collect()
     }
@@ -83,13 +83,13 @@ impl Table {
 
     /// Whether the same pod, removed before, has not ended yet; or another static pod of its name.
     pub(super) fn has_to_wait(&self, pod: &Pod) -> bool {
-        let uid = anatomy::uid(pod);
+        let uid = pod_fields::uid(pod);
         if let Some(entry) = self.entries.get(uid) {
             return entry.is_orphan;
         }
         let name = full_name(pod);
         let mut others = self.entries.values();
-        anatomy::is_static(pod)
+        pod_fields::is_static(pod)
             && others.any(|entry| !entry.is_finished() && full_name(&entry.pod()) == name)
     }
 

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::pods::anatomy;
 use crate::pods::plan::KillReason;
+use crate::pods::pod_fields;
 
 /// What the API gives pods that do not say.
 const DEFAULT_SECS: i64 = 30;
@@ -21,7 +21,7 @@ pub(crate) const MIN_STOP: Duration = Duration::from_secs(2);
 
 /// What the pod says itself.
 pub(crate) fn of_pod(pod: &Pod) -> i64 {
-    let own = anatomy::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
+    let own = pod_fields::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
     own.unwrap_or(DEFAULT_SECS)
 }
 

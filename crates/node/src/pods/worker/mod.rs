@@ -33,7 +33,7 @@ use super::note::{Note, reason};
 use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 pub(crate) use grace::MIN_STOP;
 pub(crate) use record::Record;
@@ -111,7 +111,7 @@ enum Next {
 /// Has a worker work until nothing of its pod is left; `stopped` is set once nothing of the pod runs
 /// any more. If the worker panics, another takes over after a while: what is known of the pod is in
 /// its record, and what there is of it in the runtime.
-#[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&record.pod())))]
+#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::described(&record.pod())))]
 pub(crate) async fn keep(
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,
@@ -224,10 +224,10 @@ impl Worker {
     async fn clean_up(&mut self) {
         let pod = self.record.pod();
         while let Err(error) = self.shared().host.clean_up(&pod).await {
-            tracing::warn!(%error, "cannot clean up");
+            tracing::warn!(%error, "failed to clean up pod");
             tokio::time::sleep(RETRY).await;
         }
-        self.shared().images.forget(anatomy::uid(&pod));
+        self.shared().images.forget(pod_fields::uid(&pod));
         self.shared().host.pods_changed();
         self.record.state().pod = Arc::clone(&self.desired.borrow().pod);
         self.record.close();

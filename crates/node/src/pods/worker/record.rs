@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
 use crate::pods::KillNotice;
-use crate::pods::anatomy;
 use crate::pods::back_off::BackOff;
 use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
+use crate::pods::pod_fields;
 use crate::pods::status::{self, Forced, Stage, StartFailure};
 
 use super::{End, Shared};
@@ -64,7 +64,7 @@ impl State {
         let init = self.status.init_container_statuses.iter().flatten();
         let app = self.status.container_statuses.iter().flatten();
         for own in init.chain(app).filter(|own| own.started == Some(true)) {
-            let has_probe = anatomy::part(&self.pod, &own.name)
+            let has_probe = pod_fields::part(&self.pod, &own.name)
                 .is_some_and(|part| part.container.startup_probe.is_some());
             let id = own.container_id.as_deref().unwrap_or_default();
             let seen = self.observed.latest(&own.name);

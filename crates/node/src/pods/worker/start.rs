@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::pods::anatomy::{self, Part};
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
 use crate::pods::note::{Note, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
+use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
 use crate::runtime::wire::PodSandboxConfig;
 
@@ -57,7 +57,7 @@ impl Worker {
                 let note = format!(
                     "Back-off restarting failed container {} in pod {}",
                     container.name,
-                    anatomy::described(pod)
+                    pod_fields::described(pod)
                 );
                 self.tell(pod, container, Note::warning(reason::BACK_OFF, note), None);
                 self.remember_failure(container, "CrashLoopBackOff", message);
@@ -171,7 +171,7 @@ impl Worker {
         if tokio::fs::metadata(log).await.is_ok()
             && let Err(error) = tokio::fs::symlink(log, &link).await
         {
-            tracing::warn!(link = %link.display(), %error, "cannot link a log");
+            tracing::warn!(link = %link.display(), %error, "failed to create log symlink");
         }
     }
 
@@ -212,7 +212,7 @@ impl Worker {
             reason: KillReason::Other,
         };
         if let Err(error) = self.stop_one(pod, &kill).await {
-            tracing::warn!(container = container.name, %error, "cannot stop");
+            tracing::warn!(container = container.name, %error, "failed to kill container after postStart hook failed");
         }
         Err(StartFailure {
             reason: "PostStartHookError",
@@ -262,7 +262,7 @@ impl Worker {
 pub(crate) fn link_name(pod: &Pod, container: &str, id: &str) -> String {
     const SUFFIX: &str = ".log";
     const MAX_BYTES: usize = 255;
-    let (namespace, pod) = (anatomy::namespace(pod), anatomy::name(pod));
+    let (namespace, pod) = (pod_fields::namespace(pod), pod_fields::name(pod));
     let mut name = format!("{pod}_{namespace}_{container}-{id}");
     name.truncate(name.floor_char_boundary(MAX_BYTES - SUFFIX.len()));
     name + SUFFIX

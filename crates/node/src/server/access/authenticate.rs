@@ -70,7 +70,7 @@ impl Authenticator {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a client certificate was not accepted");
+                    tracing::debug!(%error, "unable to authenticate client certificate");
                     has_failed = true;
                 }
             }
@@ -121,7 +121,7 @@ impl TokenReviews {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a token could not be reviewed"
+                    "failed to review token"
                 );
                 return None;
             }

@@ -99,7 +99,7 @@ impl Reviews {
             Ok(answered) => answered.status.unwrap_or_default(),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, user = user.name, "access could not be reviewed");
+                tracing::warn!(error, user = user.name, "failed to review access");
                 return None;
             }
         };

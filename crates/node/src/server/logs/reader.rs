@@ -85,7 +85,11 @@ impl LogReader {
         let container = id.split_once("://").map_or(id, |(_, id)| id);
         let status = runtime.container_status(container).await;
         let status = status.map_err(|error| {
-            tracing::debug!(id, error = error.chain(), "a log's container is not there");
+            tracing::debug!(
+                id,
+                error = error.chain(),
+                "container of followed log not found"
+            );
             ReadError::NoContainer { id: id.to_owned() }
         })?;
         let path = PathBuf::from(status.log_path);

@@ -180,7 +180,7 @@ async fn forward(dial: &Dial, target: &Target, port: u16, data: Stream, error: S
     if let Some(failure) = failure {
         let Target { name, uid } = target;
         let text = format!("error forwarding port {port} to pod {name}, uid {uid}: {failure}");
-        tracing::debug!(text, "a port was not forwarded");
+        tracing::debug!(text, "failed to forward port");
         let _ = error.output.send(text.into()).await;
         data.output.reset().await;
     }

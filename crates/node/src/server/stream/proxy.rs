@@ -42,7 +42,7 @@ pub(super) enum PassError {
 
 impl From<PassError> for Refusal {
     fn from(error: PassError) -> Refusal {
-        tracing::warn!(%error, "the runtime's streams cannot be had");
+        tracing::warn!(%error, "failed to connect to streaming server of container runtime");
         let text = error.to_string();
         Box::new(answer::error(StatusCode::INTERNAL_SERVER_ERROR, &text))
     }

@@ -82,7 +82,7 @@ impl Streams {
             let serve = async {
                 match upgraded.await {
                     Ok(upgraded) => serve(upgraded).await,
-                    Err(error) => tracing::debug!(%error, "a connection was not upgraded"),
+                    Err(error) => tracing::debug!(%error, "failed to upgrade connection"),
                 }
             };
             tokio::select! {
@@ -121,7 +121,7 @@ impl Server {
                             session::serve(process, client, &kind, idle).await;
                             connection.close(idle).await;
                         }
-                        Err(error) => tracing::debug!(%error, "a command was not begun"),
+                        Err(error) => tracing::debug!(%error, "failed to start streaming request"),
                     }
                 };
                 self.streams.spawn(&mut request, serve)?;

@@ -3,8 +3,8 @@
 mod access;
 mod elsewhere;
 mod exec;
-mod face;
 mod kubectl;
+mod kubelet_api;
 mod logs;
 mod pages;
 pub(super) mod runtime;

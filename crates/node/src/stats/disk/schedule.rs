@@ -239,7 +239,7 @@ impl Tracked {
             Progress::Silent(error) => {
                 tracing::warn!(
                     path = %path.display(), %error,
-                    "directory not measured; its use is that of its last walk, if any"
+                    "failed to measure directory; keeping result of last walk"
                 );
                 self.due = Some(step.now.saturating_add(SILENT_PERIOD));
                 return;
@@ -305,7 +305,7 @@ impl Tracked {
         }
         tracing::warn!(
             path = %path.display(), found = ?walked,
-            "a directory does not hold what its project does; it is walked over from now on"
+            "directory and project quota usage differ; switching to directory walks"
         );
         self.counting = Counting::Walks;
         false

@@ -64,7 +64,7 @@ impl<I: AsyncRead> Reader<I> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "the other side does not keep to the protocol");
+                    tracing::debug!(%error, "SPDY protocol violation by client");
                     break;
                 }
             }

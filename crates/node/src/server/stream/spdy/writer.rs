@@ -46,7 +46,7 @@ impl<I: AsyncWrite> Writer<I> {
                 }
                 let is_last = matches!(frame, Frame::GoAway { .. });
                 if let Err(error) = self.encoder.encode(&frame, &mut burst) {
-                    tracing::debug!(%error, "a frame could not be written");
+                    tracing::debug!(%error, "failed to write SPDY frame");
                     self.link.gone.cancel();
                     return;
                 }

@@ -232,9 +232,9 @@ fn settings(statements: &Statements) -> eviction::Settings {
     }
 }
 
-/// The machine: a cgroup with a limit, pods below it, and somebody who watches.
+/// The machine: a cgroup with a limit, pods below it, and an eviction shell.
 struct Trial {
-    // Dropped in this order: who watches, who runs, where.
+    // Dropped in this order: the shell, the pods, the cgroup.
     shell: EvictionShell,
     tenants: Vec<Tenant>,
     rest: Arc<Rest>,
@@ -399,7 +399,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         assert!(pressure < Duration::from_millis(200), "{pressure:?}");
         assert!(took < Duration::from_secs(5), "{took:?}");
         assert!(lowest >= 90, "{lowest} MiB");
-        // Nobody else has to go for it, however long one waits.
+        // No other pod is evicted for it, however long the test waits.
         let still = Instant::now() + Duration::from_secs(2);
         eventually("two seconds pass", || Instant::now() > still);
         assert_eq!(trial.evicted(), ["hog"]);

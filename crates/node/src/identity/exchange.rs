@@ -26,8 +26,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 type Make = Arc<dyn Fn() -> kube::Result<Client> + Send + Sync>;
 
 /// Hands each request to the client of the moment. Connections of one that was replaced are closed
-/// when what goes on over them ends; watches do within minutes. Those of one that was given up because
-/// the server was silent end at once.
+/// when the requests over them end; watches do within minutes. The connections of a client that was given
+/// up because the server was silent are closed at once.
 #[derive(Clone)]
 pub struct ClientExchange(Arc<RwLock<Current>>);
 
@@ -99,7 +99,7 @@ impl ClientExchange {
         }
     }
 
-    /// Ends what goes on with the client that belongs to this token, and uses a new one.
+    /// Cancels the requests of the client that belongs to this token, and uses a new client.
     fn give_up(&self, given_up: &CancellationToken) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if given_up.is_cancelled() {

@@ -104,8 +104,8 @@ enum RenewalError {
     Write(#[from] WriteError),
 }
 
-/// Keeps the certificate in a node's kubeconfig from ending, until told to stop. Who uses the
-/// exchange's client goes on with the new one.
+/// Renews the certificate in a node's kubeconfig before it expires, until `stop` is cancelled. Users of the
+/// exchange's client continue with the new one.
 pub async fn keep_client_certificate(
     path: PathBuf,
     node: String,

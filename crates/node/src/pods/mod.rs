@@ -5,10 +5,10 @@
 //!
 //! Reading order: [`pod_fields`] (the parts of a pod object), [`observed`] (what the runtime has of
 //! it), [`admission`] (whether the node takes it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
-//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`spec`] (what the
-//! runtime is told), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
+//! do next), [`status`] (the status in the API), [`note`] (events), [`spec`] (the
+//! configuration for the runtime), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
 //! [`resize`],
-//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them),
+//! [`worker`] (one task per pod), [`reports`] (what workers report), [`set`] (all of them),
 //! [`api`] and [`manifest`] (where they come from).
 
 pub mod admission;

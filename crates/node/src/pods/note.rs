@@ -1,4 +1,4 @@
-//! What is told to people about a pod, in the words of the kubelet.
+//! Events about a pod, in the words of the kubelet.
 //!
 //! Reasons match v1.36 pkg/kubelet/events/event.go byte for byte.
 
@@ -12,12 +12,12 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::pod_fields::{self, Kind};
 
-/// How good the news is.
+/// The type of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// As expected.
     Normal,
-    /// Something somebody may have to look after.
+    /// A user may have to act on it.
     Warning,
 }
 
@@ -34,7 +34,7 @@ impl Level {
 /// Something that happened to a pod or a container of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// How good the news is.
+    /// The type of the event.
     pub level: Level,
     /// Why, in one word.
     pub reason: Cow<'static, str>,
@@ -42,10 +42,10 @@ pub struct Note {
     pub message: String,
     /// Where in the pod, such as `spec.containers{web}`.
     pub field_path: Option<String>,
-    /// What is told to machines, by name.
+    /// Annotations of the event, for programs, by name.
     pub annotations: BTreeMap<String, String>,
-    /// When it happened, if it is known better than by when it is told. Told again, even by the next
-    /// agent, it is the same event then.
+    /// When it happened, if that is known better than by when it is recorded. Recorded again, even by the
+    /// next agent, it is the same event then.
     pub at: Option<Timestamp>,
 }
 

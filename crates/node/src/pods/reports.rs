@@ -69,7 +69,7 @@ impl Reports {
         self.poke();
     }
 
-    /// Has whoever waits for news look again.
+    /// Wakes the task that waits for changes.
     pub fn poke(&self) {
         self.0.changed.notify_one();
     }

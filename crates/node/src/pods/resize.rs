@@ -41,7 +41,7 @@ impl Allocation {
         }
     }
 
-    /// What a pod was given before the agent was restarted, as far as its status tells.
+    /// What a pod was given before the agent was restarted, as far as its status shows.
     pub fn recovered(pod: &Pod) -> Allocation {
         let mut allocation = Allocation::of(pod);
         let Some(status) = &pod.status else {
@@ -110,8 +110,8 @@ fn is_same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequiremen
     parse(one) == parse(other)
 }
 
-/// Sorts by who may have the room first: who asks for no more, higher priority, `Guaranteed`, who
-/// has waited longest.
+/// Sorts the pods that wait for resources: first those that request no more, then by higher priority,
+/// `Guaranteed`, longest wait.
 pub fn rank(wanted: &Pod, allocated: &Pod, conditions: &[PodCondition]) -> impl Ord + use<> {
     let requests = |pod: &Pod| {
         let view = PodView::from_api(pod).unwrap_or_default();
@@ -188,7 +188,7 @@ pub fn clear_condition(conditions: &mut Vec<PodCondition>, kind: &str) -> Option
     Some(known.observed_generation.unwrap_or_default())
 }
 
-/// What people are told about a resize: what happened and the resources it is about.
+/// The event message about a resize: what happened and the resources it is about.
 pub fn message(prefix: &str, pod: &Pod, generation: i64, error: &str) -> String {
     let list = |containers: &[Container]| {
         let listed = containers.iter().map(|container| {

@@ -62,7 +62,7 @@ pub(super) struct Logind<'a> {
 }
 
 impl Logind<'_> {
-    /// Has logind wait that long with a shutdown, and tell of it.
+    /// Has logind delay a shutdown for that long, and announce it.
     pub(super) async fn open(wanted: Duration) -> Result<Logind<'static>, LogindError> {
         let bus = Connection::system().await?;
         Logind::on(&bus, wanted, Path::new(SETTINGS)).await
@@ -102,12 +102,12 @@ impl Logind<'_> {
     }
 
     /// The next announcement: `true` of a shutdown, `false` that there is none after all. `None` if
-    /// there is nobody left to hear from.
+    /// the connection to logind is closed.
     pub(super) async fn next(&mut self) -> Option<bool> {
         loop {
             let announcement = self.announcements.next().await?;
-            if let Ok(told) = announcement.args() {
-                return Some(told.start);
+            if let Ok(args) = announcement.args() {
+                return Some(args.start);
             }
         }
     }
@@ -237,8 +237,8 @@ mod tests {
             .await
             .unwrap();
         for start in [true, false] {
-            let told = FakeManager::prepare_for_shutdown(manager.signal_emitter(), start);
-            told.await.unwrap();
+            let announced = FakeManager::prepare_for_shutdown(manager.signal_emitter(), start);
+            announced.await.unwrap();
             assert_eq!(logind.next().await, Some(start));
         }
         // The lock is given back when it is let go of.

@@ -20,13 +20,13 @@ const SIGPWR: i32 = 30;
 /// How long to wait before logind is looked for again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Who has to know.
+/// Receives the announcement of a shutdown.
 pub trait Announce: Send + Sync {
     /// The machine is about to be switched off, or not after all.
     fn shutting_down(&self, is_shutting_down: bool);
 }
 
-/// Watches until told to stop. Nothing happens without periods.
+/// Watches until `stop` is cancelled. Nothing happens without periods.
 pub async fn watch(
     periods: Vec<Period>,
     pods: Pods,

@@ -30,7 +30,7 @@ pub struct Settings {
     pub node_name: String,
     /// What `/proc` and `/sys` are below; `/` but in tests.
     pub mount_root: PathBuf,
-    /// The kubelet's directory, which tells the nodefs.
+    /// The kubelet's directory, which is on the nodefs.
     pub root_dir: PathBuf,
     /// The cgroup of all pods.
     pub kubepods: CgroupPath,
@@ -105,7 +105,7 @@ pub(super) struct NodeSample {
     pub(super) filling: Filling,
 }
 
-/// What somebody may fill within seconds; measured more often than the rest.
+/// What a pod may fill within seconds; measured more often than the rest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filling {
     pub(super) time: Option<Timestamp>,
@@ -228,8 +228,8 @@ impl Collector {
     }
 
     /// Measures what may be full within seconds: file systems, process ids, and the directories of
-    /// pods that are held to a limit. To be called every second between measurements. Answers
-    /// whether something fills so fast that it is worth knowing who does it.
+    /// pods that have a limit. To be called every second between measurements. Returns
+    /// whether something fills so fast that all pods should be measured.
     pub fn sample_filling(&mut self, now: Timestamp) -> bool {
         let filling = self.filling(now);
         let before = std::mem::replace(&mut self.node.filling, filling);

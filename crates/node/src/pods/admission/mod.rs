@@ -1,9 +1,9 @@
 //! Whether the node takes a pod.
 //!
-//! The scheduler has decided already, but it may have been wrong by now, or somebody may have bound
+//! The scheduler has decided already, but its decision may be outdated, or a user may have bound
 //! the pod by hand. A pod that is not taken has failed for good: nothing is tried again. Checks
 //! come in upstream's order and the first that fails gives the reason. Matches v1.36
-//! pkg/kubelet/lifecycle/predicate.go. Critical pods drive others away, see `preemption`.
+//! pkg/kubelet/lifecycle/predicate.go. Critical pods preempt others, see `preemption`.
 
 mod confinement;
 mod preemption;
@@ -39,7 +39,7 @@ pub struct Facts {
     pub node: Option<Arc<NodeView>>,
     /// What the node is short of at the moment.
     pub pressure: BTreeSet<NodeCondition>,
-    /// Who is kept out by that.
+    /// Which pods are rejected because of it.
     pub pressure_rule: PressureRule,
     /// Whether tolerations may compare numbers.
     pub comparison: ComparisonOperators,
@@ -159,7 +159,7 @@ fn judge<'a>(
     make_room(view, &running, &shortages)
 }
 
-/// Whom a critical pod drives away.
+/// The pods that a critical pod preempts.
 fn make_room(
     critical: &PodView,
     running: &[Running],

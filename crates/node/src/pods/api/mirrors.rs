@@ -1,7 +1,7 @@
-//! Images of static pods in the API, so that others can see them.
+//! Mirror pods: the images of static pods in the API, so that clients can see them.
 //!
-//! An image carries the hash of its pod. One that does not match, or that somebody deletes, goes
-//! and is made anew; one whose pod is gone goes for good. Matches v1.36 pkg/kubelet/pod and
+//! An image carries the hash of its pod. One that does not match, or that a client deletes, is
+//! removed and created anew; one whose pod is gone is removed for good. Matches v1.36 pkg/kubelet/pod and
 //! pkg/kubelet/kubelet.go, `tryReconcileMirrorPods`.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::pods::set::{MirrorWork, Source};
 /// How long to wait before what failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Keeps images of static pods until told to stop.
+/// Keeps mirror pods of static pods until `stop` is cancelled.
 pub async fn keep_mirrors(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
     loop {
         let mut has_failed = false;

@@ -1,7 +1,7 @@
-//! Telling the API server how pods are.
+//! Writes the status of pods to the API server.
 //!
 //! Reports are written as they come, one write per pod at a time; whatever comes meanwhile is
-//! written together afterwards. What fails is tried again. A pod that somebody deleted goes from
+//! written together afterwards. What fails is tried again. A deleted pod is removed from
 //! the API when nothing of it is left. Matches v1.36 pkg/kubelet/status/status_manager.go, without
 //! the read before each write: the patch carries the uid, and merging is up to the server.
 
@@ -62,7 +62,7 @@ enum Outcome {
     Failed,
 }
 
-/// Writes reports until told to stop.
+/// Writes reports until `stop` is cancelled.
 pub async fn write_statuses(client: Client, pods: &Pods, stop: CancellationToken) {
     let mut written: BTreeMap<String, Written> = BTreeMap::new();
     let mut writes = FuturesUnordered::new();
@@ -126,7 +126,7 @@ impl Written {
         if report.version > self.version {
             return true;
         }
-        // Somebody else has changed what only the node may say, or the object may go now.
+        // Another client has changed fields that only the node may set, or the object may be removed now.
         let is_newer = match &self.answer {
             Some(answer) => answer.metadata.resource_version != object.metadata.resource_version,
             None => false,
@@ -181,7 +181,7 @@ fn patch_of(report: &Report, object: &Pod, clock: &Clock) -> Option<serde_json::
     status::patch(pod_fields::uid(object), &known, &shown)
 }
 
-/// Whether nothing is left of a pod that somebody deleted.
+/// Whether nothing is left of a deleted pod.
 fn may_go(report: &Report, object: &Pod) -> bool {
     let is_image = pod_fields::mirror_hash(object).is_some();
     report.is_finished

@@ -17,7 +17,7 @@ pub const PERIOD: Duration = Duration::from_secs(20);
 /// Changes that come together are read together.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Has `pods` know what stands in the folder, or in the single file, until told to stop.
+/// Passes the pods in the folder, or in the single file, to `pods` until `stop` is cancelled.
 pub async fn watch(
     path: &Path,
     node_name: &str,

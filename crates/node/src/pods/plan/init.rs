@@ -14,7 +14,7 @@ use crate::pods::restart;
 enum Step {
     /// Nothing: it is busy, or done with and others decide.
     Leave,
-    /// It has done its part; whoever comes after it may start.
+    /// It has done its part; the next one may start.
     Done,
     /// Start it (again).
     Start,

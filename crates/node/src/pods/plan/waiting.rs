@@ -10,7 +10,7 @@ use crate::pods::pod_fields;
 /// When a container may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Now. If it has run before, that is its latest end, which the back-off has to be told.
+    /// Now. If it has run before, that is its latest end, which the back-off needs.
     Now {
         /// When it ended last.
         last_end: Option<Timestamp>,

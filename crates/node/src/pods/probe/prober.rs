@@ -134,7 +134,7 @@ fn ask(record: &Arc<Record>, key: Key, id: String, asking: &mut JoinSet<Answer>)
     });
 }
 
-/// Tells people what was found, and the worker if that changes anything.
+/// Records an event for the result, and wakes the worker if the result changes anything.
 fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
     let (name, kind) = &answer.key;
     let probe = kind.as_str();
@@ -179,7 +179,7 @@ fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
     };
     if is_news {
         record.publish();
-        // Readiness is only told; the others may start or stop something.
+        // Readiness is only reported; the other kinds may start or stop containers.
         if *kind != Kind::Readiness {
             record.wake();
         }

@@ -80,7 +80,8 @@ impl Entry {
         }
         let mut end = (begun.is_some() || is_over(&wanted)).then(|| End {
             grace_secs: grace::shorten(None, &wanted, left),
-            // What has ended meanwhile, or ends in what is left of its time, was told to.
+            // A container that has ended meanwhile, or ends in what is left of its time, was stopped by the
+            // earlier agent.
             is_killed: begun.is_some(),
             forced: begun.map(|begun| begun.forced),
         });
@@ -135,7 +136,7 @@ impl Entry {
         *self.finished.borrow()
     }
 
-    /// To be told when nothing is left of the pod.
+    /// Set to true when nothing is left of the pod.
     pub(super) fn finished_sender(&self) -> watch::Sender<bool> {
         self.finished.clone()
     }

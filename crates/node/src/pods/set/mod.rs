@@ -1,11 +1,11 @@
 //! All pods of the node.
 //!
-//! [`Pods`] is told of pods by their sources and keeps a worker for each. What a source says of a
-//! pod is a wish; whether it is granted, and how far it has come, is in the [`Reports`].
+//! [`Pods`] receives pods from their sources and keeps a worker for each. A source gives the desired
+//! state of a pod; the observed state is in the [`Reports`].
 //!
-//! Reading order: this file, `entry` (one pod), `table` (all of them, and who waits for whom),
-//! `resizes` (who gets more), `preemption` (who makes room), `relist` (what the runtime has), `mirrors` (images of static pods),
-//! `reading` (what others ask).
+//! Reading order: this file, `entry` (one pod), `table` (all of them, and which pod waits for which),
+//! `resizes` (changed resources), `preemption` (room for critical pods), `relist` (what the runtime has), `mirrors` (mirror pods of static pods),
+//! `reading` (read access for others).
 
 mod entry;
 mod mirrors;
@@ -49,7 +49,7 @@ struct Inner {
     shared: Arc<Shared>,
     table: Mutex<Table>,
     tasks: TaskTracker,
-    /// Told when static pods or their images in the API change.
+    /// Notified when static pods or their mirror pods change.
     mirrors_changed: Notify,
     /// When the runtime was last looked at.
     relisted: Mutex<Instant>,
@@ -207,8 +207,8 @@ impl Pods {
         Some(Arc::clone(entry.record.kill_notice()))
     }
 
-    /// Takes whom an earlier agent has begun to end, by uid: it may have been gone before it could
-    /// tell. To be told before the pods are.
+    /// Takes over pods that an earlier agent has begun to end, by uid: that agent may have ended before it
+    /// could report them. To be called before the pods are added.
     pub fn remember_begun(&self, begun: BTreeMap<String, Begun>) {
         self.table().begun = begun;
     }
@@ -264,8 +264,8 @@ impl Pods {
         }
     }
 
-    /// Watches the runtime, and tries again what had to wait, until told to stop. Then workers
-    /// are let go; what runs goes on running.
+    /// Watches the runtime, and retries what had to wait, until `stop` is cancelled. Then workers
+    /// are dropped; containers keep running.
     pub async fn run(&self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -310,7 +310,7 @@ impl Pods {
         self.0.mirrors_changed.notify_one();
     }
 
-    /// Forgets a pod, and starts whoever waited for its end.
+    /// Forgets a pod, and starts the pod that waited for its end.
     fn forget(&self, table: &mut Table, uid: &str) {
         let Some(entry) = table.entries.remove(uid) else {
             return;

@@ -13,7 +13,7 @@ use crate::pods::pod_fields;
 use crate::pods::resize::{self, DEFERRED, IN_PROGRESS, PENDING};
 
 impl Pods {
-    /// Gives pods what they want as far as there is room. Who cannot have it now waits.
+    /// Allocates the requested resources to pods as far as there is room. A pod that does not fit waits.
     pub(super) fn retry_resizes(&self, table: &mut Table) {
         let mut pending: Vec<(_, String)> = table
             .entries

@@ -1,4 +1,4 @@
-//! Who is there, and who waits for whom.
+//! The pods of the node, and which of them waits for another to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub enum Source {
     Files,
 }
 
-/// That an earlier agent has begun to end a pod, and has killed its processes or told them to end.
+/// That an earlier agent has begun to end a pod, and has killed its processes or signalled them to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// What its status says.
     pub forced: Forced,
     /// How long it may take.
     pub until: Timestamp,
-    /// What people are told, if the earlier agent was gone before it could tell them.
+    /// The event to record, in case the earlier agent ended before it could record it.
     pub note: Note,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Table {
     pub(super) waiting: BTreeMap<String, (Source, Arc<Pod>)>,
     /// Images of static pods in the API, by full name.
     pub(super) mirrors: BTreeMap<String, Arc<Pod>>,
-    /// Uids of pods that nobody wants and that are being stopped.
+    /// Uids of orphaned pods that are being stopped.
     pub(super) stopping: BTreeSet<String>,
     /// Pods that an earlier agent has begun to end, by uid.
     pub(super) begun: BTreeMap<String, Begun>,
@@ -76,7 +76,7 @@ impl Table {
         self.ready.insert(source);
     }
 
-    /// Whether all pods of both sources are known, so that whatever else there is is nobody's.
+    /// Whether all pods of both sources are known, so that any other pod on the node is orphaned.
     pub(super) fn is_ready(&self) -> bool {
         self.ready.len() == 2
     }

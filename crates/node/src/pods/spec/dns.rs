@@ -71,7 +71,7 @@ pub fn pod_dns(
         Some("None") => Kind::None,
         Some("Default") => Kind::Host,
         Some("ClusterFirst") | None if is_host_network => Kind::Host,
-        // Policies nobody knows fall back to this one too.
+        // Unknown policies fall back to this one too.
         _ => Kind::Cluster,
     };
     if kind == Kind::Cluster && node.cluster_dns.is_empty() {

@@ -19,7 +19,7 @@ use crate::pods::restart;
 
 /// The reason in the status of containers that were removed so that all start over.
 pub(super) const RESTARTING_ALL: &str = "RestartingAllContainers";
-/// The reason of an end nobody saw.
+/// The reason of an end that was not observed.
 pub(super) const UNKNOWN_END: &str = "ContainerStatusUnknown";
 const CREATING: &str = "ContainerCreating";
 const INITIALIZING: &str = "PodInitializing";

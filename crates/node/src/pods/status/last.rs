@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{
 use super::containers::UNKNOWN_END;
 use crate::pods::pod_fields;
 
-/// Gives every container that may have run an end, and the pod a terminal phase: what nobody saw
-/// the end of counts as failed. Static pods keep their phase.
+/// Gives every container that may have run an end, and the pod a terminal phase: a container whose end
+/// was not observed counts as failed. Static pods keep their phase.
 pub fn close(pod: &Pod, status: &mut PodStatus) {
     if has_initialized(pod, status) {
         for own in status.container_statuses.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! What the API is told about a pod.
+//! The status of a pod in the API.
 //!
 //! [`compute`] turns what the runtime has, what probes found and why starts failed into a
 //! [`PodStatus`]. It is a function of its input: reading files and writing to the API are for

@@ -105,7 +105,7 @@ fn keep(list: &mut List, known: Option<&List>, name: &str) {
     }
 }
 
-/// Cpu and memory as cgroup values tell them; zero for what they do not.
+/// Cpu and memory from cgroup values; zero for those without.
 fn amounts_of(linux: &LinuxContainerResources) -> Amounts {
     let period = u64::try_from(linux.cpu_period).unwrap_or_default();
     let cpu_limit = match linux.cpu_quota {

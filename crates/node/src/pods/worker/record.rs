@@ -1,4 +1,4 @@
-//! What is known of one pod, shared by its worker, its probes and whoever asks.
+//! What is known of one pod, shared by its worker, its probes and its readers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) struct Record {
     kill_notice: Arc<KillNotice>,
 }
 
-/// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
+/// The knowledge itself. After a change the caller calls [`Record::publish`].
 #[derive(Debug)]
 pub(crate) struct State {
     /// The pod, with the resources allocated to it.
@@ -77,7 +77,7 @@ impl State {
     }
 
     /// Takes over why the pod's processes are killed, in the very moment in which they are seen to
-    /// be dead: until its worker stops the pod, somebody else may report it. `before` is what was
+    /// be dead: until its worker stops the pod, another task may report it. `before` is what was
     /// seen last; what the kernel has killed since, for want of memory, was not killed by us.
     pub(super) fn adopt_kill(&mut self, end: &End, before: &Observed) {
         let had_ended = |id: &str| {

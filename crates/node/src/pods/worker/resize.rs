@@ -201,7 +201,7 @@ impl Worker {
     }
 
     /// Finds out what running containers were given before the agent was restarted. Shares are too
-    /// coarse to be compared, so limits tell.
+    /// coarse to be compared, so limits are compared.
     pub(super) fn adopt_resources(&self, pod: &Pod) {
         let host = &self.shared().host;
         let mut state = self.record.state();

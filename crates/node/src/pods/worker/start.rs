@@ -161,7 +161,7 @@ impl Worker {
         self.run_post_start(pod, container, &id, place).await
     }
 
-    /// Makes a link to the log where those look who collect logs of all containers.
+    /// Creates a link to the log in the directory of log collectors.
     async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
         let Some(folder) = &self.shared().settings.container_logs_dir else {
             return;
@@ -233,7 +233,7 @@ impl Worker {
     }
 
     /// How often the container will have been started before. If the runtime has forgotten it,
-    /// its logs may tell.
+    /// its logs show it.
     async fn next_count(&self, container: &Container, config: &PodSandboxConfig) -> u32 {
         let seen = {
             let state = self.record.state();

@@ -60,7 +60,7 @@ impl Worker {
     }
 
     /// Takes over why and how the pod is to end. What has come to its own end, as by running out of
-    /// memory, was not ended by anybody else.
+    /// memory, was not ended by the agent.
     fn take_over_end(&mut self) -> Option<i64> {
         let desired = self.desired.borrow_and_update().clone();
         {
@@ -182,7 +182,7 @@ impl Worker {
         }
     }
 
-    /// Stops one container of a pod that goes on.
+    /// Stops one container of a pod that keeps running.
     pub(super) async fn stop_one(&self, pod: &Pod, kill: &Kill) -> Result<(), Error> {
         let part = pod_fields::part(pod, &kill.name);
         let container = part.as_ref().map(|part| part.container.as_ref());
@@ -307,7 +307,7 @@ impl Worker {
     }
 }
 
-/// Who waits for whom: a sidecar for all regular containers and for the sidecars after it.
+/// The order in which containers stop: a sidecar waits for all regular containers and for the sidecars after it.
 struct Order {
     stopped: watch::Sender<std::collections::BTreeSet<String>>,
     before: std::collections::BTreeMap<String, Vec<String>>,
@@ -334,7 +334,7 @@ impl Order {
         }
     }
 
-    /// Tells that a container has been stopped, or could not be.
+    /// Records that a container has been stopped, or could not be.
     fn stopped(&self, name: &str) {
         self.stopped.send_modify(|stopped| {
             stopped.insert(name.to_owned());

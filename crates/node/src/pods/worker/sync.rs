@@ -213,7 +213,7 @@ impl Worker {
         );
         let id = match runtime.run_pod_sandbox(config).await {
             Ok(id) => id,
-            // What was to be made is no longer wanted: nobody needs to know.
+            // The sandbox is no longer wanted, so the failure needs no event.
             Err(_) if self.ends() => return Err(Next::Again),
             Err(error) => {
                 let message = format!("Failed to create pod sandbox: {}", error.chain());
@@ -242,7 +242,7 @@ impl Worker {
             sandboxes.push(sandbox);
             state.observed = Observed::new(sandboxes, known.containers);
         }
-        // The API is told before images are pulled, which may take long.
+        // The status is published before images are pulled, which may take long.
         self.record.publish();
         Ok((id, ips))
     }
@@ -289,7 +289,7 @@ impl Worker {
         if is_any_started {
             return Next::Again;
         }
-        // Why nothing was started is worth telling at once.
+        // The reason why nothing was started is published at once.
         self.record.publish();
         let retry = has_failed.then(|| self.shared().clock.now().saturating_add(RETRY));
         match look_again.into_iter().chain(retry).min() {

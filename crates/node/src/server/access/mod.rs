@@ -1,4 +1,4 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization of clients.
 //!
 //! Matches v1.36 pkg/kubelet/server/auth.go and cmd/kubelet/app/auth.go: a client certificate of
 //! the cluster's authority, or a token that the API server recognises; then the API server is asked

@@ -16,7 +16,7 @@ pub(super) struct Printer {
     at_line_start: bool,
 }
 
-/// How it goes on after a line.
+/// What follows after a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     More,

@@ -118,7 +118,7 @@ impl LogReader {
         })
     }
 
-    /// What the client gets, in pieces. What goes wrong is told in the last one.
+    /// What the client gets, in pieces. An error is written into the last one.
     pub(super) fn pieces(self) -> impl Stream<Item = Bytes> + Send {
         futures::stream::unfold(Some(self), |reader| async move {
             let mut reader = reader?;

@@ -102,7 +102,7 @@ pub(super) async fn exchange(
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
     tokio::spawn(async move {
-        // What goes wrong here is seen by whoever reads the answer.
+        // The reader of the response gets the error.
         let _ = connection.with_upgrades().await;
     });
     let path = url.path_and_query().ok_or_else(unusable)?;

@@ -16,7 +16,7 @@ use super::runtime::FakeRuntime;
 use crate::runtime::{Ports, Session};
 use crate::server::stream::spdy::{Connection, Limits, Role, Stream};
 
-/// A face whose runtime serves streams at the listener.
+/// A kubelet API whose runtime serves streams at the listener.
 async fn kubelet_api() -> (KubeletApi, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/exec/token", listener.local_addr().unwrap());

@@ -57,7 +57,7 @@ pub(super) fn process(request: &ExecRequest) -> (Process, Session) {
     (process, Session::Here(Box::new(streams)))
 }
 
-/// A face whose commands come out of the receiver as processes.
+/// A kubelet API whose commands come out of the receiver as processes.
 pub(super) async fn kubelet_api() -> (KubeletApi, mpsc::UnboundedReceiver<Process>) {
     let (started, processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
@@ -84,7 +84,7 @@ pub(super) async fn kubelet_api() -> (KubeletApi, mpsc::UnboundedReceiver<Proces
     )
 }
 
-/// A client that asks the face as the API server would: `pods/exec` becomes `/exec`.
+/// A client that calls the kubelet API as the API server would: `pods/exec` becomes `/exec`.
 pub(super) fn pods(kubelet_api: &Arc<KubeletApi>) -> Api<Pod> {
     let kubelet_api = Arc::clone(kubelet_api);
     let service = service_fn(move |request: Request<kube::client::Body>| {

@@ -1,4 +1,4 @@
-//! A face on a socket, and clients for it.
+//! A kubelet API on a socket, and clients for it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -164,7 +164,7 @@ impl Ca {
     }
 }
 
-/// A face that is up as long as this lives.
+/// A kubelet API that runs as long as this lives.
 pub(super) struct KubeletApi {
     pub(super) address: SocketAddr,
     pub(super) ca: Ca,

@@ -1,4 +1,4 @@
-//! The face as its clients see it, over real sockets.
+//! The kubelet API as its clients see it, over real sockets.
 
 mod access;
 mod elsewhere;

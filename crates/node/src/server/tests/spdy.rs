@@ -240,7 +240,7 @@ async fn a_silent_session_is_given_up() {
     soon(connection.link.gone.cancelled()).await;
 }
 
-/// A face that forwards ports to this machine's own.
+/// A kubelet API that forwards ports to this machine's own.
 async fn forwarding() -> KubeletApi {
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_forward = Some(Box::new(|sandbox| {

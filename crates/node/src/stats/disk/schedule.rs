@@ -11,9 +11,9 @@ use crate::walk::{Progress, STEP_TIME, Scope, Usage, Walker};
 
 use super::counted::Counted;
 
-/// How old a figure may become where it only tells who would go first. Upstream's is a minute.
+/// How old a figure may become where it only ranks pods for eviction. Upstream's is a minute.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How old it may become where somebody is held to it.
+/// How old it may become where a limit applies.
 const LIMITED_PERIOD: Duration = Duration::from_secs(1);
 /// How often a directory of which the kernel keeps count is walked over all the same. Upstream's
 /// period of measuring.
@@ -74,7 +74,7 @@ struct Tracked {
     counting: Counting,
 }
 
-/// Who says what a directory holds.
+/// How the use of a directory is measured.
 #[derive(Debug)]
 enum Counting {
     /// That was not looked at yet.
@@ -165,7 +165,7 @@ impl DiskUsage {
         }
     }
 
-    /// Has all directories walked over, whatever that costs: somebody may have to go for what is in
+    /// Has all directories walked over, whatever that costs: a pod may be evicted for what is in
     /// them now. A walk under way is ended and then done again, so that it has an end at all.
     pub(in super::super) fn want_all(&mut self, now: Timestamp) {
         self.wanted_since = Some(now);
@@ -211,7 +211,7 @@ impl Tracked {
         !step.is_behind && self.is_check_due(step.now)
     }
 
-    /// Begins a walk or goes on with it.
+    /// Begins or continues a walk.
     fn advance(&mut self, path: &Path, step: &Step<'_>, budget: &mut u64) {
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
@@ -256,7 +256,7 @@ impl Tracked {
             None => usage,
         };
         self.finish(Some(usage), entries, step.now);
-        // One that began before tells too little of now.
+        // A walk that began before shows an outdated state.
         if step.since.is_some_and(|since| walk.begun < since) {
             self.due = None;
         }

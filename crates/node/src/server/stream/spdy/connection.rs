@@ -24,7 +24,7 @@ const MAX_QUEUE: usize = 16;
 /// How long the other side may take to accept a stream.
 const CREATION: Duration = Duration::from_secs(30);
 
-/// Who opens which streams: clients odd ones, servers even ones.
+/// Which side opens which streams: clients odd ones, servers even ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Role {
     Client,

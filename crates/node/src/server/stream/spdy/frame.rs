@@ -53,7 +53,7 @@ pub(super) enum Frame {
     GoAway {
         last: u32,
     },
-    /// More headers. Nobody here sends or needs them.
+    /// More headers; neither clients nor runtimes need them.
     Headers {
         id: u32,
         fin: bool,

@@ -28,7 +28,7 @@ pub(super) struct Writer<I> {
 }
 
 impl<I: AsyncWrite> Writer<I> {
-    /// Writes until there is nothing more to say or nobody to say it to.
+    /// Writes until the queue is closed or the connection fails.
     pub(super) async fn run(mut self) {
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         let mut burst = BytesMut::new();

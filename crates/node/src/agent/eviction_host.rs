@@ -135,7 +135,7 @@ impl Surroundings for EvictionHost {
             let annotations = eviction.annotations.iter();
             let annotations = annotations.map(|(name, value)| ((*name).to_owned(), value.clone()));
             let note = Note::evicted(&eviction.message, annotations.collect(), at);
-            self.host.tell(&report.pod, &note);
+            self.host.record_note(&report.pod, &note);
         }
     }
 
@@ -145,7 +145,8 @@ impl Surroundings for EvictionHost {
     }
 
     fn warn(&self, reason: &'static str, message: String) {
-        self.heartbeat.tell(EventType::Warning, reason, message);
+        self.heartbeat
+            .record_event(EventType::Warning, reason, message);
     }
 
     fn reclaim(&self, wanted: Vec<NodeReclaim>, ticket: Ticket) {

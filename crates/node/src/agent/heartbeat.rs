@@ -216,7 +216,7 @@ impl Heartbeat {
         tracing::debug!(took = ?begun.elapsed(), changed = ?next.events, "updated node status");
         self.node.send_replace(Some(Arc::new(patched)));
         for reason in next.events {
-            self.tell(
+            self.record_event(
                 EventType::Normal,
                 reason,
                 format!("Node {} status is now: {reason}", self.identity.name),
@@ -249,7 +249,7 @@ impl Heartbeat {
     }
 
     /// Records an event about the node.
-    pub(super) fn tell(&self, event_type: EventType, reason: &'static str, note: String) {
+    pub(super) fn record_event(&self, event_type: EventType, reason: &'static str, note: String) {
         self.recorder.record(Occurrence {
             regarding: node_reference(&self.identity.name),
             related: None,

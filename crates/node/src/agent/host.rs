@@ -71,7 +71,7 @@ impl NodeHost {
     }
 
     /// Has an event about a pod written.
-    pub(super) fn tell(&self, pod: &Pod, note: &Note) {
+    pub(super) fn record_note(&self, pod: &Pod, note: &Note) {
         let occurrence = Occurrence {
             regarding: note.regarding(pod),
             related: None,
@@ -204,13 +204,13 @@ impl Host for NodeHost {
         match self.volumes.mount(pod).await {
             Ok(mounted) => {
                 for warning in mounted.warnings {
-                    self.tell(pod, &Note::warning("FailedMount", warning));
+                    self.record_note(pod, &Note::warning("FailedMount", warning));
                 }
                 Ok(())
             }
             Err(error) => {
                 for event in error.events() {
-                    self.tell(pod, &Note::warning("FailedMount", event));
+                    self.record_note(pod, &Note::warning("FailedMount", event));
                 }
                 Err(PrepareError::Volumes(HostError::new(chain(&error))))
             }
@@ -255,7 +255,7 @@ impl Host for NodeHost {
         let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver, &users);
         let sandbox = sandbox.map_err(|error| HostError::new(chain(&error)))?;
         for warning in sandbox.warnings {
-            self.tell(pod, &Note::warning(warning.reason, warning.message));
+            self.record_note(pod, &Note::warning(warning.reason, warning.message));
         }
         Ok(sandbox.config)
     }
@@ -298,7 +298,7 @@ impl Host for NodeHost {
                         name.name
                     );
                     tracing::debug!(pod = %spec::display_pod(pod), %error, "image pull secret not found");
-                    self.tell(
+                    self.record_note(
                         pod,
                         &Note::warning("FailedToRetrieveImagePullSecret", message),
                     );
@@ -370,7 +370,7 @@ impl Host for NodeHost {
     }
 
     fn record(&self, pod: &Pod, note: Note) {
-        self.tell(pod, &note);
+        self.record_note(pod, &note);
     }
 }
 

@@ -202,7 +202,7 @@ impl Meter {
             Some(is_filling) if is_filling || self.is_short_of(is_looked_at) => {
                 self.measure_anew(Collector::hurry).await;
             }
-            Some(_) => self.tell(),
+            Some(_) => self.notify(),
             None => {}
         }
     }
@@ -239,7 +239,7 @@ impl Meter {
         if self.is_short_of(is_of_disk) {
             self.measure_all_directories().await;
         }
-        self.tell();
+        self.notify();
     }
 
     /// Whether a pod may have to go for one of these.
@@ -296,7 +296,7 @@ impl Meter {
             .ok()
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.measured.send_modify(|count| *count += 1);
     }
 

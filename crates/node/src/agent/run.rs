@@ -239,7 +239,7 @@ impl Agent {
             .map_err(|error| StartError::Runtime(error.to_string()))?;
         let (events, interrupted) = done?;
         for event in events {
-            upkeep::tell(&self.heartbeat, event);
+            upkeep::record_event(&self.heartbeat, event);
         }
         tracing::info!(node = %options.node_name, "set up node cgroups");
         Ok(interrupted)
@@ -262,7 +262,7 @@ impl Agent {
         ));
         let vitals = self.watch_node(options, &meter);
         self.serve(options, listener, meter, vitals.clone())?;
-        heartbeat.tell(
+        heartbeat.record_event(
             EventType::Normal,
             "Starting",
             "Starting kubelet.".to_owned(),

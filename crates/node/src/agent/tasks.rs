@@ -190,7 +190,7 @@ impl shutdown::watch::Announce for Announcer {
             false => "Shutdown manager detected shutdown cancellation",
         };
         self.heartbeat
-            .tell(EventType::Normal, "Shutdown", message.to_owned());
+            .record_event(EventType::Normal, "Shutdown", message.to_owned());
         self.host.shutting_down.send_replace(is_shutting_down);
         self.heartbeat.at_once.notify_one();
     }

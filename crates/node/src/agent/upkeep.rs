@@ -62,8 +62,8 @@ pub(super) async fn enforce_limit(
         let writer = Arc::clone(&cgroups);
         let done = tokio::task::spawn_blocking(move || writer.enforce_pods(&active)).await;
         match done {
-            Ok(Enforcement::Done(event)) => return tell(&heartbeat, event),
-            Ok(Enforcement::Retry(event)) => tell(&heartbeat, event),
+            Ok(Enforcement::Done(event)) => return record_event(&heartbeat, event),
+            Ok(Enforcement::Retry(event)) => record_event(&heartbeat, event),
             Err(_) => return,
         }
         tokio::select! {
@@ -74,12 +74,12 @@ pub(super) async fn enforce_limit(
 }
 
 /// Records a cgroup event of the node.
-pub(super) fn tell(heartbeat: &Heartbeat, event: NodeEvent) {
+pub(super) fn record_event(heartbeat: &Heartbeat, event: NodeEvent) {
     let event_type = match event.kind {
         EventKind::Normal => EventType::Normal,
         EventKind::Warning => EventType::Warning,
     };
-    heartbeat.tell(event_type, event.reason, event.message);
+    heartbeat.record_event(event_type, event.reason, event.message);
 }
 
 /// The health of the container runtime.

@@ -90,8 +90,8 @@ impl Found {
         let mut removed = BTreeSet::new();
         for removal in plan_containers(run.now, run.policy, run.scope, all) {
             let is_stopped = !removal.stop_first
-                || tell(runtime.stop_container(&removal.id, Duration::ZERO).await);
-            if is_stopped && tell(runtime.remove_container(&removal.id).await) {
+                || succeeded(runtime.stop_container(&removal.id, Duration::ZERO).await);
+            if is_stopped && succeeded(runtime.remove_container(&removal.id).await) {
                 removed.insert(removal.id);
             }
         }
@@ -102,8 +102,8 @@ impl Found {
             ..all
         };
         for id in plan_sandboxes(run.scope, left) {
-            tell(runtime.stop_pod_sandbox(&id).await);
-            tell(runtime.remove_pod_sandbox(&id).await);
+            succeeded(runtime.stop_pod_sandbox(&id).await);
+            succeeded(runtime.remove_pod_sandbox(&id).await);
         }
         for uid in plan_logs(left) {
             if let Some(folder) = self.log_folders.get(&uid)
@@ -133,7 +133,7 @@ fn remove_dead_links(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether the removal worked; logs the reason if not.
-fn tell(done: Result<(), Error>) -> bool {
+fn succeeded(done: Result<(), Error>) -> bool {
     match done {
         Ok(()) => true,
         Err(error) if error.is_not_found() => true,

@@ -59,7 +59,7 @@ impl Worker {
                     container.name,
                     pod_fields::described(pod)
                 );
-                self.tell(pod, container, Note::warning(reason::BACK_OFF, note), None);
+                self.record_event(pod, container, Note::warning(reason::BACK_OFF, note), None);
                 self.remember_failure(container, "CrashLoopBackOff", message);
                 return Outcome::Waits(wait.until);
             }
@@ -85,7 +85,7 @@ impl Worker {
             Ok(image) => image,
             Err(failure) => {
                 let note = Note::warning(reason::FAILED, format!("Error: {}", failure.reason));
-                self.tell(pod, container, note, None);
+                self.record_event(pod, container, note, None);
                 let outcome = match images.waits_until(pod, container) {
                     Some(until) => Outcome::Waits(until),
                     None => Outcome::Failed,
@@ -120,7 +120,7 @@ impl Worker {
         let runtime = Arc::clone(&self.shared().runtime);
         let fail = |reason: &'static str, message: String, id: Option<&str>| {
             let note = Note::warning(reason::FAILED, format!("Error: {message}"));
-            self.tell(pod, container, note, id);
+            self.record_event(pod, container, note, id);
             StartFailure { reason, message }
         };
         let target = self
@@ -151,11 +151,11 @@ impl Worker {
             .await;
         let id = created.map_err(|error| fail("CreateContainerError", error.chain(), None))?;
         let note = Note::normal(reason::CREATED, "Container created");
-        self.tell(pod, container, note, Some(&id));
+        self.record_event(pod, container, note, Some(&id));
         let started = runtime.start_container(&id).await;
         started.map_err(|error| fail("RunContainerError", error.chain(), Some(&id)))?;
         let note = Note::normal(reason::STARTED, "Container started");
-        self.tell(pod, container, note, Some(&id));
+        self.record_event(pod, container, note, Some(&id));
         let log = Path::new(&place.config.log_directory).join(&config.log_path);
         self.link_log(pod, container, &id, &log).await;
         self.run_post_start(pod, container, &id, place).await
@@ -204,7 +204,7 @@ impl Worker {
         };
         // What the hook said may be secret, so events do not repeat it.
         let note = Note::warning(reason::FAILED_POST_START_HOOK, "PostStartHook failed");
-        self.tell(pod, container, note, Some(id));
+        self.record_event(pod, container, note, Some(id));
         let kill = Kill {
             id: id.to_owned(),
             name: container.name.clone(),
@@ -246,7 +246,13 @@ impl Worker {
         }
     }
 
-    pub(super) fn tell(&self, pod: &Pod, container: &Container, note: Note, id: Option<&str>) {
+    pub(super) fn record_event(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        note: Note,
+        id: Option<&str>,
+    ) {
         let note = note.about(pod, container, id);
         self.shared().host.record(pod, note);
     }

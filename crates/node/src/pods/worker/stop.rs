@@ -209,7 +209,7 @@ impl Worker {
     ) -> Result<(), Error> {
         if let Some(container) = stopping.container {
             let note = Note::normal(reason::KILLING, stopping.message.clone());
-            self.tell(stopping.pod, container, note, Some(stopping.id));
+            self.record_event(stopping.pod, container, note, Some(stopping.id));
         }
         self.run_pre_stop(&stopping, &mut deadline).await;
         if let Some(order) = order {
@@ -265,7 +265,7 @@ impl Worker {
             tracing::debug!(container = stopping.name, error, "preStop hook failed");
             // What the hook said may be secret, so events do not repeat it.
             let note = Note::warning(reason::FAILED_PRE_STOP_HOOK, "PreStopHook failed");
-            self.tell(stopping.pod, container, note, Some(stopping.id));
+            self.record_event(stopping.pod, container, note, Some(stopping.id));
         }
     }
 

@@ -86,7 +86,7 @@ impl KeptCode {
 }
 
 /// Whether memory is far from every line, by what was seen last: a twentieth of it is between, and
-/// nothing is on its way there.
+/// no threshold is being approached.
 #[must_use]
 pub fn is_calm(seen: &LinesRecord) -> bool {
     const SOON: i64 = 30_000_000_000;

@@ -39,7 +39,7 @@ const RATE: &str = "PLIMSOLL_TEST_HOG_RATE";
 /// How much it takes at most.
 const MOST: &str = "PLIMSOLL_TEST_HOG_MOST";
 
-/// Not a test: what the processes in the pods run. A line tells it to take all it may, or to hold a
+/// Not a test: what the processes in the pods run. A line makes it take all it may, or to hold a
 /// number of mebibytes.
 #[test]
 #[ignore = "tier: root"]
@@ -254,7 +254,7 @@ impl Trial {
         trial
     }
 
-    /// With tenants by name, rate and most, which wait to be told.
+    /// With tenants by name, rate and most, which wait for a command.
     fn with(
         tenants: &[(&str, u64, u64)],
         engine: eviction::Settings,
@@ -467,7 +467,7 @@ fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
     let mut trial = Trial::new(40, settings, |_| {});
     trial.tenants[0].go();
     let dead = loop_until_dead(&mut trial.tenants[0]);
-    // It was told at the soft line and went on, as one that ignores its signal does.
+    // It was signalled at the soft threshold and kept running, as a process does that ignores its signal.
     let evicted = trial.rest.evicted.lock().unwrap().clone();
     assert_eq!(evicted.len(), 1);
     assert!(!evicted[0].1.is_immediate);

@@ -1,4 +1,4 @@
-//! Who may.
+//! Authentication and authorization.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -146,7 +146,7 @@ async fn refusals_are_worded_as_upstream_words_them() {
         with_token(&kubelet_api, "/exec/default/web/app", "good").await,
         forbidden("Forbidden (user=robot, verb=get, resource=nodes, subresource(s)=[proxy])\n")
     );
-    // Nobody serves it, so nobody is asked.
+    // The path is not served, so no review is requested.
     assert_eq!(
         soon(kubelet_api.get("/nothing")).await.0,
         StatusCode::NOT_FOUND

@@ -123,7 +123,7 @@ impl Node for FakeNode {
     }
 }
 
-/// Who signs certificates in a test.
+/// The certificate authority of a test.
 pub(super) struct Ca {
     issuer: Issuer<'static, KeyPair>,
     pub(super) pem: String,
@@ -181,7 +181,7 @@ impl Drop for KubeletApi {
     }
 }
 
-/// Anybody may do anything.
+/// Any client may do anything.
 pub(super) fn open_to_all(ca: &Ca) -> Options {
     Options {
         authenticator: Authenticator {

@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(10);
 /// How long measuring rests at most after it took long.
 const LONGEST_REST: Duration = Duration::from_secs(4);
-/// How often the runtime is asked for writable layers in between, while a pod has a storage limit.
+/// How often the runtime is queried for writable layers in between, while a pod has a storage limit.
 const ASK_EVERY: Duration = Duration::from_secs(3);
 
 /// Measures the node.

@@ -2,7 +2,7 @@
 //!
 //! Without swap, code is all that a node under pressure takes from a process, to be read again from
 //! a disk that all other processes wait for too. So what is used is locked. What was used once, by the
-//! start of the agent or of pods, is most of what would be locked then, and is let go again.
+//! start of the agent or of pods, is most of what would be locked then, and is unlocked again.
 //!
 //! Which pages are used is more than the kernel wants to know: around each that is, it maps (and
 //! locks) those 64 KiB of the mapping that are in its cache. Code and constants are therefore made
@@ -34,9 +34,9 @@ const GROWN: u64 = 2 << 20;
 pub struct KeptCode {
     mount_root: PathBuf,
     kept: Vec<Mapping>,
-    /// Whether anything was let go yet.
+    /// Whether anything was unlocked yet.
     is_tidy: bool,
-    /// How much was in use some time after the rest was let go.
+    /// How much was in use some time after the rest was unlocked.
     settled: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl KeptCode {
 
     /// Lets go what is not in use, if it became much since the last time. To be called now and then;
     /// what is in use comes back by itself, at the price of a page fault each and, as long as memory
-    /// is not short, without a disk. Answers whether something was let go: what is rarely used and
+    /// is not short, without a disk. Returns whether something was unlocked: what is rarely used and
     /// must be there has to be used then.
     pub fn tidy(&mut self) -> io::Result<bool> {
         self.tidy_when_present(present(&self.mount_root)?)

@@ -73,7 +73,7 @@ pub(super) fn release(kill_handle: &KillHandle) {
     });
 }
 
-/// Whatever comes of it: the process is dying.
+/// The result is ignored: the process is dying.
 #[expect(unsafe_code, reason = "no safe crate has this system call")]
 fn release_memory(process: &impl AsRawFd) {
     // SAFETY: takes a descriptor that is open and a number; writes no memory of this process.

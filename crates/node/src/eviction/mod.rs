@@ -8,7 +8,7 @@
 //! thread, by a write into their cgroup, without a fork or a call to the runtime. Others end
 //! through their worker, with their grace.
 //!
-//! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and what it asks of the agent),
+//! Reading order: [`Settings`] and [`Surroundings`] (the configuration, and what eviction needs of the agent),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `alarm` (what wakes it),
 //! `watch` (one look after the other), `carry_out` (a decision), `target` and `kill` (the end of a
 //! pod), `consumers` (what holds memory that evicting pods cannot bring back), [`EvictionShell`]

@@ -1,4 +1,4 @@
-//! What the shell goes by.
+//! The settings of the eviction shell.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::eviction;
 use plimsoll_core::resources::Bytes;
 
-/// What the shell goes by. Fixed for its life.
+/// The settings of the eviction shell, fixed for its life.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How the engine is set up.

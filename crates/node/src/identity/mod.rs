@@ -4,8 +4,8 @@
 //! checks that against a pin, and asks for a certificate that it signs requests with from then on.
 //! Keys are made here and never leave.
 //!
-//! Reading order: [`pin`] (trusted authorities), [`request`] (what is asked for), `signing` (asking for
-//! it), `discovery` (a server that is not known yet), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
+//! Reading order: [`pin`] (trusted authorities), [`request`] (signing requests), `signing` (submitting
+//! them), `discovery` (a server that is not known yet), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
 //! before it ends).
 
 mod discovery;

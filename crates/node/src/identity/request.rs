@@ -28,7 +28,7 @@ pub enum RequestError {
     Make(#[from] rcgen::Error),
 }
 
-/// A key and what is asked for it.
+/// A key and the certificate signing request for it.
 pub struct SigningRequest {
     /// The private key, PEM.
     pub key_pem: String,

@@ -1,4 +1,4 @@
-//! What there is to see on a machine.
+//! Observes the machine for the preflight checks.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

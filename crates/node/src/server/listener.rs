@@ -29,7 +29,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The same for the headers of a request, and for the next request of a kept connection.
 const HEADERS: Duration = Duration::from_secs(90);
 
-/// How often a silent HTTP/2 client is asked whether it is still there, and how long it may take to answer.
+/// How often a silent HTTP/2 client is pinged, and how long it may take to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
 

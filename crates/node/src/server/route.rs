@@ -30,7 +30,7 @@ pub(super) enum Route {
     PortForward(PodNamed),
     /// A file or folder below the node's log folder.
     SystemLogs(String),
-    /// Refused, because the configuration says so.
+    /// Disabled by the configuration.
     Disabled(&'static str),
     /// Below a served path, but nothing.
     Missing,

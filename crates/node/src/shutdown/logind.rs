@@ -12,7 +12,7 @@ use zbus::Connection;
 const SETTINGS: &str = "/etc/systemd/logind.conf.d";
 const OVERRIDE: &str = "99-kubelet.conf";
 const HANG_UP: i32 = 1;
-/// How often logind is asked whether it has taken the override, ever slower.
+/// How often the agent checks whether logind uses the override, with growing pauses.
 const TRIES: u32 = 5;
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 
@@ -40,7 +40,7 @@ trait Systemd {
     fn kill_unit(&self, name: &str, who: &str, signal: i32) -> zbus::Result<()>;
 }
 
-/// Shutdowns of this machine cannot be heard of.
+/// Shutdowns of this machine cannot be detected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LogindError {
     #[error("cannot connect to logind")]

@@ -76,13 +76,13 @@ impl Settings {
     }
 }
 
-/// Measures a node and keeps the last figures.
+/// Measures a node and keeps the latest stats.
 #[derive(Debug)]
 pub struct Collector {
     pub(super) settings: Settings,
     pub(super) layout: Layout,
     pub(super) root: CgroupPath,
-    /// The cgroup whose figures are the node's: the root, unless another plays the machine.
+    /// The cgroup whose stats are the node's: the root, unless another plays the machine.
     pub(super) node_cgroup: CgroupPath,
     budget: Budget,
     pub(super) buffer: Buffer,
@@ -166,7 +166,7 @@ impl Collector {
     }
 
     /// From now on this is measured. What is no longer in it is forgotten and its files are
-    /// closed; what is new has figures after the next measurement.
+    /// closed; a new pod has stats after the next measurement.
     pub fn set_inventory(&mut self, inventory: Inventory) {
         self.inventory = inventory;
         let wanted: BTreeSet<&CgroupPath> = self.cgroups().collect();
@@ -237,7 +237,7 @@ impl Collector {
         self.node.filling.is_much_fuller_than(&before)
     }
 
-    /// Has the next measurement walk over all directories, however new their figures are.
+    /// Has the next measurement walk over all directories, however new their stats are.
     pub fn hurry(&mut self) {
         self.disk.hurry();
     }

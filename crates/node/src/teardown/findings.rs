@@ -1,4 +1,4 @@
-//! What there is of a node on the machine, by kind and name, and how it is written for people.
+//! What a node has left on the machine, by kind and name, and how it is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

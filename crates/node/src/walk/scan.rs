@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Other processes may change the files meanwhile, and may make a tree of any depth and width: no
 /// symbolic link is followed, no mount is entered, no path is longer than one name, and the memory
 /// and descriptors that a walk takes are bounded. Where a bound is hit the sum is too small, and
-/// the walk says so.
+/// the walk reports it.
 #[derive(Debug)]
 pub(super) struct Scan {
     device: u64,

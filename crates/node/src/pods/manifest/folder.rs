@@ -12,7 +12,7 @@ use crate::folder::{Changes, Watch};
 use crate::pods::Pods;
 use crate::pods::set::Source;
 
-/// How often the folder is read even if nothing is heard of it (`fileCheckFrequency`).
+/// How often the folder is read even if no change is reported (`fileCheckFrequency`).
 pub const PERIOD: Duration = Duration::from_secs(20);
 /// Changes that come together are read together.
 const SETTLE: Duration = Duration::from_millis(50);

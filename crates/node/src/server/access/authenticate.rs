@@ -18,7 +18,7 @@ use super::expiring::Expiring;
 use super::retry::review;
 use crate::server::tls::ClientAuthority;
 
-/// Tokens that are asked about at once.
+/// Tokens that are reviewed at once.
 const UNDER_WAY: usize = 32;
 
 /// How many tokens are remembered.

@@ -4,7 +4,7 @@
 //! cri-client/pkg/logs. Only the current file of a container is read, as upstream does; while
 //! following, a renamed file is read to its end before the next one is opened.
 //!
-//! Reading order: `options` (what is asked for), `container` (which container that is), `line` and
+//! Reading order: `options` (the query parameters), `container` (which container that is), `line` and
 //! `printer` (what of a file is shown), `tail` and `reader` (the file), `watch` (its changes).
 
 mod container;

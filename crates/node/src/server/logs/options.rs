@@ -1,4 +1,4 @@
-//! Which part of a log is asked for.
+//! Which part of a log is requested.
 
 use std::time::Duration;
 

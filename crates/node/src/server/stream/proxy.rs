@@ -21,7 +21,7 @@ use crate::server::body::{Body, full};
 /// How long the runtime may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long either side may take to hear that it is over.
+/// How long either side may take to close the connection.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// How much of a refusal is handed on.

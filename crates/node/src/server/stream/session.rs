@@ -85,7 +85,7 @@ impl Outlet {
         }
     }
 
-    /// Nothing more will come. Not every protocol can say so.
+    /// Nothing more will come. Not every protocol can express that.
     pub(super) async fn finish(&self) {
         match self {
             Outlet::WebSocket(_) => {}
@@ -155,7 +155,7 @@ pub(super) async fn serve(
 }
 
 /// What the client says, until it says no more. When the process does not listen any more, the
-/// client may talk on: it still has to be heard out.
+/// client may send more: its input is still read.
 async fn copy_in(from: Option<DuplexStream>, to: Option<Input>) {
     let (Some(mut from), Some(mut to)) = (from, to) else {
         return;

@@ -46,7 +46,7 @@ const MAX_INPUT: usize = 256 * 1024;
 /// Messages that the client has not taken yet.
 const MAX_QUEUE: usize = 4;
 
-/// How often the client is asked whether it is there. One that is gone while its input is stuck
+/// How often the client is pinged. One that is gone while its input is stuck
 /// would else not be missed.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 

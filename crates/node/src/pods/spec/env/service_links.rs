@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Service;
 /// The Service of the API server; every container gets its variables.
 const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
-/// The variables for a pod in the namespace. Without links it hears only of the API server.
+/// The variables for a pod in the namespace. Without links it gets only those of the API server.
 pub fn service_variables(
     services: &[Arc<Service>],
     namespace: &str,

@@ -81,7 +81,7 @@ impl Outflow {
         let _ = self.send_frame(Frame::Data { id, bytes, fin }).await;
     }
 
-    /// Nothing more will be said or heard.
+    /// Nothing more will be sent or received.
     pub(in crate::server) async fn reset(&self) {
         let _ = self.send_frame(reset(self.id, ResetStatus::Cancel)).await;
     }

@@ -206,7 +206,7 @@ impl<I: AsyncRead> Reader<I> {
         }
     }
 
-    /// On a stream that has ended the other side says no more, but it may still hear.
+    /// On a stream that has ended the other side sends no more, but it may still receive.
     fn ended(&mut self, id: u32, fin: bool) {
         if fin && let Some(inflow) = self.inflows.get_mut(&id) {
             inflow.pipe = None;

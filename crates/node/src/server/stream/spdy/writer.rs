@@ -14,7 +14,7 @@ use crate::server::stream::session::Link;
 /// How much is written at once.
 const BURST: usize = 64 * 1024;
 
-/// How often the other side is asked whether it is there. A client that is gone while its input is
+/// How often the other side is pinged. A client that is gone while its input is
 /// stuck would else not be missed.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 

@@ -26,7 +26,7 @@ impl Changes {
     }
 }
 
-/// Tells of changes in a folder, or of a file. Without inotify (there are only so many), it tells now and then.
+/// Reports changes in a folder, or of a file. Without inotify (instances are limited), it reports periodically.
 ///
 /// An inotify descriptor is read like a pipe, and that is how it is waited for.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Watch {
     pub(crate) fn new(folder: &Path, changes: Changes) -> Watch {
         let watch = open(folder, changes).inspect_err(|error| {
             let folder = folder.display();
-            tracing::debug!(%folder, %error, "no inotify, polling instead");
+            tracing::debug!(%folder, %error, "inotify unavailable; polling instead");
         });
         Watch(watch.ok())
     }

@@ -6,6 +6,6 @@
 /// megabytes for each: with ten pods an agent takes 52 MB with them and 10 MB without.
 pub fn use_huge_pages(allowed: bool) {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(!allowed) {
-        tracing::debug!(%error, "huge pages are as they were");
+        tracing::debug!(%error, "failed to set use of transparent huge pages");
     }
 }

@@ -6,7 +6,7 @@ use plimsoll_core::allocatable::{HugePages, Machine};
 use plimsoll_core::config::CpuSet;
 use plimsoll_core::resources::{Bytes, Count};
 
-/// Why the machine cannot be told.
+/// Why the machine's capacity cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the kernel's cannot be read.

@@ -86,7 +86,7 @@ impl Sysctls {
             });
             value.clone_into(&mut change.after);
         }
-        // Noted before it is changed: a value that nobody noted could not be put back.
+        // Recorded before it is changed: a value that is not recorded could not be restored.
         self.write(&ledger)?;
         if before != value {
             write_existing(&self.proc_sys.join(path), value)?;
@@ -108,8 +108,8 @@ impl Sysctls {
         Ok(self.read()?.agents.contains(&self.data_dir))
     }
 
-    /// Takes this agent out of the ledger. If it was the last, settings that nobody has changed
-    /// since get the values from before, and the ledger goes.
+    /// Takes this agent out of the ledger. If it was the last, settings that were not changed
+    /// since get the values from before, and the ledger is removed.
     pub fn release(&self) -> io::Result<()> {
         if !self.is_noted()? {
             return Ok(());

@@ -59,7 +59,7 @@ const PRESSURES: [Words; 3] = [
     },
 ];
 
-/// Conditions for `status.conditions`, and the reasons of events that tell of their changes.
+/// Conditions for `status.conditions`, and the reasons of events that report their changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions {
     pub(super) list: Vec<ApiCondition>,

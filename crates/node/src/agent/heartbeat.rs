@@ -21,7 +21,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::node_object::{NodeFacts, NodeIdentity, is_news, status_patch};
-use super::precedence::Precedence;
+use super::priority_lane::PriorityLane;
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -35,9 +35,9 @@ const REGISTRATION_WAITS: (Duration, Duration) =
 
 /// What keeps a node alive in the API.
 pub(super) struct Heartbeat {
-    /// Waits for nobody; all others do for the status if that cannot wait.
+    /// Sends at once; all other clients wait while an urgent status is pending.
     pub(super) client: Client,
-    pub(super) precedence: Precedence,
+    pub(super) priority_lane: PriorityLane,
     pub(super) clock: Clock,
     pub(super) identity: NodeIdentity,
     pub(super) recorder: Recorder,
@@ -73,7 +73,7 @@ impl Heartbeat {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(node = %self.identity.name, %error, "cannot register, trying again");
+                    tracing::warn!(node = %self.identity.name, %error, "unable to register node with API server; retrying");
                 }
             }
             tokio::time::sleep(wait).await;
@@ -98,7 +98,7 @@ impl Heartbeat {
         nodes.patch(&self.identity.name, &parameters, &patch).await
     }
 
-    /// Renews the lease until told to stop.
+    /// Renews the lease until `stop` is cancelled.
     pub(super) async fn renew_lease(&self, stop: CancellationToken) {
         let every = self.lease_duration / 4;
         let mut clock = None;
@@ -107,7 +107,7 @@ impl Heartbeat {
                 match self.renew_once(&mut clock).await {
                     Ok(()) => break,
                     Err(error) => {
-                        tracing::warn!(node = %self.identity.name, %error, "lease not renewed");
+                        tracing::warn!(node = %self.identity.name, %error, "failed to renew node lease");
                         tokio::time::sleep(every / 50).await;
                     }
                 }
@@ -165,7 +165,7 @@ impl Heartbeat {
             .map(drop)
     }
 
-    /// Keeps the status in the API current until told to stop. `facts` is asked each time.
+    /// Keeps the status in the API current until `stop` is cancelled. `facts` is called each time.
     pub(super) async fn report_status(
         &self,
         facts: impl Fn() -> NodeFacts,
@@ -177,17 +177,17 @@ impl Heartbeat {
             let is_old =
                 reported_at.is_none_or(|at| steady.saturating_since(at) >= self.report_every);
             let is_due = self.is_rehearsal.swap(false, Ordering::Relaxed) || is_old;
-            let telling = self.precedence.begin();
+            let report = self.priority_lane.begin();
             match self.report_once(&facts(), is_due, now).await {
                 Ok(true) => reported_at = Some(steady),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(node = %self.identity.name, %error, "status not reported");
-                    // What was not said has to be said the next time.
+                    tracing::warn!(node = %self.identity.name, %error, "failed to update node status");
+                    // The next status is reported even if it is unchanged.
                     reported_at = None;
                 }
             }
-            self.precedence.end(telling);
+            self.priority_lane.end(report);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.at_once.notified() => {}
@@ -213,10 +213,10 @@ impl Heartbeat {
         }
         let begun = std::time::Instant::now();
         let patched = self.patch_status(&previous, &next.status).await?;
-        tracing::debug!(took = ?begun.elapsed(), changed = ?next.events, "status reported");
+        tracing::debug!(took = ?begun.elapsed(), changed = ?next.events, "updated node status");
         self.node.send_replace(Some(Arc::new(patched)));
         for reason in next.events {
-            self.tell(
+            self.record_event(
                 EventType::Normal,
                 reason,
                 format!("Node {} status is now: {reason}", self.identity.name),
@@ -234,22 +234,22 @@ impl Heartbeat {
             .await
     }
 
-    /// Has the status reported before anything else is told.
+    /// Requests a status report that is sent before all other requests.
     pub(super) fn report_first(&self) {
-        self.precedence.claim();
+        self.priority_lane.claim();
         self.at_once.notify_one();
     }
 
-    /// Has the status reported though it says nothing new. All code that has to run when the node is
-    /// short of memory has run then, here, in the API server and in those who watch nodes, so that it is
-    /// in memory when there is none to read it into.
+    /// Requests a status report although nothing has changed. It runs all code that is needed when the
+    /// node is short of memory, in the agent, the API server and the clients that watch nodes, so that
+    /// this code is in memory when there is none left to read it into.
     pub(super) fn rehearse(&self) {
         self.is_rehearsal.store(true, Ordering::Relaxed);
         self.at_once.notify_one();
     }
 
     /// Records an event about the node.
-    pub(super) fn tell(&self, event_type: EventType, reason: &'static str, note: String) {
+    pub(super) fn record_event(&self, event_type: EventType, reason: &'static str, note: String) {
         self.recorder.record(Occurrence {
             regarding: node_reference(&self.identity.name),
             related: None,
@@ -297,7 +297,7 @@ mod tests {
         Heartbeat {
             recorder: Recorder::counted(client.clone(), "kubelet", CancellationToken::new()),
             client,
-            precedence: Precedence::new(),
+            priority_lane: PriorityLane::new(),
             clock,
             identity: NodeIdentity {
                 name: "n1".to_owned(),
@@ -330,7 +330,7 @@ mod tests {
         let mut last = None;
         for jump in [0, 365 * 24 * 3600, -3600, -VIRTUAL_START, 0] {
             ahead.store(jump, Ordering::Relaxed);
-            // An agent that goes on, and one that is started then.
+            // An agent that keeps running, and one that is started then.
             let heartbeat = heartbeat(cluster.client(), time.clone());
             let mut clock = None;
             for _ in 0..3 {

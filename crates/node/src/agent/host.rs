@@ -57,7 +57,7 @@ pub(super) struct NodeHost {
     pub(super) confinement: Confinement,
     /// Whether the machine is about to be switched off.
     pub(super) shutting_down: watch::Sender<bool>,
-    /// Tells that the QoS cgroups have to be looked at.
+    /// Requests an update of the QoS cgroups.
     pub(super) pods_changed: Arc<Notify>,
 }
 
@@ -71,7 +71,7 @@ impl NodeHost {
     }
 
     /// Has an event about a pod written.
-    pub(super) fn tell(&self, pod: &Pod, note: &Note) {
+    pub(super) fn record_note(&self, pod: &Pod, note: &Note) {
         let occurrence = Occurrence {
             regarding: note.regarding(pod),
             related: None,
@@ -204,13 +204,13 @@ impl Host for NodeHost {
         match self.volumes.mount(pod).await {
             Ok(mounted) => {
                 for warning in mounted.warnings {
-                    self.tell(pod, &Note::warning("FailedMount", warning));
+                    self.record_note(pod, &Note::warning("FailedMount", warning));
                 }
                 Ok(())
             }
             Err(error) => {
                 for event in error.events() {
-                    self.tell(pod, &Note::warning("FailedMount", event));
+                    self.record_note(pod, &Note::warning("FailedMount", event));
                 }
                 Err(PrepareError::Volumes(HostError::new(chain(&error))))
             }
@@ -244,7 +244,7 @@ impl Host for NodeHost {
         let cgroups = self.with_cgroups(move |cgroups| cgroups.cgroups().empty_pods(is_known));
         match cgroups.await {
             Ok(found) => left.extend(found.iter().map(|uid| uid.as_str().to_owned())),
-            Err(error) => tracing::warn!(%error, "cannot tell which cgroups are left of pods"),
+            Err(error) => tracing::warn!(%error, "failed to list cgroups of pods"),
         }
         left
     }
@@ -255,7 +255,7 @@ impl Host for NodeHost {
         let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver, &users);
         let sandbox = sandbox.map_err(|error| HostError::new(chain(&error)))?;
         for warning in sandbox.warnings {
-            self.tell(pod, &Note::warning(warning.reason, warning.message));
+            self.record_note(pod, &Note::warning(warning.reason, warning.message));
         }
         Ok(sandbox.config)
     }
@@ -291,14 +291,14 @@ impl Host for NodeHost {
         for name in names.into_iter().flatten() {
             match self.sources.secret(namespace, &name.name).await {
                 Ok(secret) => secrets.push(secret),
-                // A pull without it may still work; upstream says so in an event and goes on.
+                // A pull without it may still work; upstream records an event and continues.
                 Err(error) => {
                     let message = format!(
                         "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
                         name.name
                     );
-                    tracing::debug!(pod = %spec::display_pod(pod), %error, "pull secret missing");
-                    self.tell(
+                    tracing::debug!(pod = %spec::display_pod(pod), %error, "image pull secret not found");
+                    self.record_note(
                         pod,
                         &Note::warning("FailedToRetrieveImagePullSecret", message),
                     );
@@ -370,7 +370,7 @@ impl Host for NodeHost {
     }
 
     fn record(&self, pod: &Pod, note: Note) {
-        self.tell(pod, &note);
+        self.record_note(pod, &note);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is used, measured again and again, for those who ask and for those who decide.
+//! Measures what the node uses, periodically, for the kubelet API and for eviction.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,7 @@ use super::host::NodeHost;
 use super::options::{Options, RuntimeChoice};
 use crate::cgroup::parse_own_cgroup;
 use crate::pods::reports::Report;
-use crate::pods::{Pods, anatomy, spec};
+use crate::pods::{Pods, pod_fields, spec};
 use crate::runtime;
 use crate::runtime::wire::{
     Container, ContainerFilter, ContainerState, FilesystemUsage, PodSandbox, PodSandboxFilter,
@@ -39,14 +39,14 @@ use crate::walk::Walker;
 const EVERY: Duration = Duration::from_secs(10);
 /// How often what may be full within seconds is looked at in between.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long it may take to measure all pods while a disk is beyond a line; who is not measured by
-/// then is judged by older figures.
+/// How long it may take to measure all pods while a disk is beyond a threshold; a pod that is not measured
+/// by then is judged by older stats.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the runtime may take to say what there is; what it said last holds then.
+/// How long the runtime may take to list pods and containers; after that the last list is used.
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(10);
 /// How long measuring rests at most after it took long.
 const LONGEST_REST: Duration = Duration::from_secs(4);
-/// How often the runtime is asked for writable layers in between, while somebody is held to a limit.
+/// How often the runtime is queried for writable layers in between, while a pod has a storage limit.
 const ASK_EVERY: Duration = Duration::from_secs(3);
 
 /// Measures the node.
@@ -99,7 +99,7 @@ impl Meter {
         let of_process = |process: &str| {
             let file = options.system_root.join("proc").join(process);
             let text = std::fs::read_to_string(file.join("cgroup")).ok()?;
-            // What is in the root is not told from the machine.
+            // The use of the root cgroup is that of the machine.
             parse_own_cgroup(&text, cgroups.version()).filter(|path| path.as_str() != "/")
         };
         let kubelet = configured(&options.config.kubelet_cgroups).or_else(|| of_process("self"));
@@ -151,7 +151,7 @@ impl Meter {
         }
     }
 
-    /// Measures until told to stop: everything from time to time and when other containers run,
+    /// Measures until `stop` is cancelled: everything from time to time and when other containers run,
     /// what fills quickly in between.
     pub(super) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut measured: Option<(Instant, BTreeMap<String, usize>)> = None;
@@ -185,8 +185,8 @@ impl Meter {
     }
 
     /// Measures what may be full within seconds, and asks the runtime for writable layers or not.
-    /// If something fills fast, or is beyond a line, everything is measured, so that it is known who
-    /// does it.
+    /// If a disk fills fast, or is beyond a threshold, everything is measured, so that the pods that fill
+    /// it are known.
     async fn look(self: &Arc<Self>, asks: bool) {
         let layers = match asks {
             true => self.writable_layers().await.unwrap_or_default(),
@@ -202,7 +202,7 @@ impl Meter {
             Some(is_filling) if is_filling || self.is_short_of(is_looked_at) => {
                 self.measure_anew(Collector::hurry).await;
             }
-            Some(_) => self.tell(),
+            Some(_) => self.notify(),
             None => {}
         }
     }
@@ -217,10 +217,10 @@ impl Meter {
         let problem = match &inventory {
             Ok(Ok(_)) => None,
             Ok(Err(error)) => Some(error.chain()),
-            Err(_) => Some("it does not answer".to_owned()),
+            Err(_) => Some("the container runtime did not answer".to_owned()),
         };
         if let Some(error) = problem {
-            tracing::warn!(error, "the runtime does not say what there is");
+            tracing::warn!(error, "failed to list containers for stats");
         }
         let inventory = inventory.ok().and_then(Result::ok);
         if inventory.is_none() && self.disk_layout().is_none() {
@@ -239,7 +239,7 @@ impl Meter {
         if self.is_short_of(is_of_disk) {
             self.measure_all_directories().await;
         }
-        self.tell();
+        self.notify();
     }
 
     /// Whether a pod may have to go for one of these.
@@ -267,8 +267,8 @@ impl Meter {
         eviction.as_ref()
     }
 
-    /// Measures what all pods hold at this moment, so that whoever has just written is found. Others
-    /// who ask for figures get a turn in between.
+    /// Measures what all pods hold at this moment, so that a pod that has just written is found. Other
+    /// readers of the collector get a turn in between.
     async fn measure_all_directories(self: &Arc<Self>) {
         let begun = Instant::now();
         let mut is_done = self
@@ -292,11 +292,11 @@ impl Meter {
             tokio::task::spawn_blocking(move || sample(&mut meter.collector(), meter.clock.now()));
         let sampled = sampled.await;
         sampled
-            .inspect_err(|error| tracing::error!(%error, "measuring failed"))
+            .inspect_err(|error| tracing::error!(%error, "failed to collect stats"))
             .ok()
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.measured.send_modify(|count| *count += 1);
     }
 
@@ -329,8 +329,9 @@ impl Meter {
     pub(super) fn agent_metrics(&self) -> String {
         let reports = self.pods.reports().all();
         let of = |is_static: bool, counted: &dyn Fn(&Report) -> bool| {
-            let fits =
-                |report: &&Report| anatomy::is_static(&report.pod) == is_static && counted(report);
+            let fits = |report: &&Report| {
+                pod_fields::is_static(&report.pod) == is_static && counted(report)
+            };
             reports.iter().filter(fits).count()
         };
         let counts = |counted: &dyn Fn(&Report) -> bool| PodCounts {
@@ -364,7 +365,7 @@ impl Meter {
         let file_systems = runtime.image_fs_info().await?;
         let mut pods = Vec::new();
         for report in self.pods.reports().all() {
-            let uid = anatomy::uid(&report.pod);
+            let uid = pod_fields::uid(&report.pod);
             let newest = sandboxes.iter().filter(|sandbox| is_ready_of(sandbox, uid));
             let Some(sandbox) = newest.max_by_key(|sandbox| sandbox.created_at) else {
                 continue;
@@ -403,7 +404,7 @@ impl Meter {
         let cgroup = cgroups.path(&cgroups.pod_name(&view).ok()?);
         let facts = &self.host.facts;
         let logs = spec::pod_log_directory(&facts.pod_logs_dir, pod);
-        let uid = anatomy::uid(pod);
+        let uid = pod_fields::uid(pod);
         let container = |container: &&Container| {
             let name = container
                 .metadata
@@ -427,8 +428,8 @@ impl Meter {
         let volumes = self.host.volumes.mounted(uid);
         Some(stats::Pod {
             uid: view.uid.clone(),
-            name: anatomy::name(pod).to_owned(),
-            namespace: anatomy::namespace(pod).to_owned(),
+            name: pod_fields::name(pod).to_owned(),
+            namespace: pod_fields::namespace(pod).to_owned(),
             started: Some(Timestamp::from_nanos(sandbox.created_at)),
             sandbox: Some(stats::Sandbox {
                 id: sandbox.id.clone(),
@@ -464,7 +465,7 @@ fn running_containers(reports: &[Report]) -> BTreeMap<String, usize> {
                 let state = status.state.as_ref();
                 state.is_some_and(|state| state.running.is_some())
             });
-            (anatomy::uid(&report.pod).to_owned(), running.count())
+            (pod_fields::uid(&report.pod).to_owned(), running.count())
         });
     running.filter(|(_, count)| *count > 0).collect()
 }
@@ -544,7 +545,7 @@ fn measured(pod: &Pod, name: &str, volume: &MountedVolume) -> Option<stats::Volu
             false => VolumeMeasure::Directory,
         },
         is_ephemeral: counted.contains(&plugin) && !volume.is_in_memory,
-        claim: claim.map(|claim| (claim, anatomy::namespace(pod).to_owned())),
+        claim: claim.map(|claim| (claim, pod_fields::namespace(pod).to_owned())),
     })
 }
 

@@ -1,25 +1,25 @@
 //! The agent: registers a node, keeps it alive in the API, and runs its pods.
 //!
-//! Reading order: `options`; `system_info`, `conditions`, `node_object` (what is said of the node, as
-//! pure values), `heartbeat` (saying it), `precedence` (before anything else); `prepare` (a machine
-//! made ready for pods), `credentials`, `user_namespaces` and `host` (what workers need), `upkeep` (what is done again
-//! and again), `measure`, `neighbours` (what eviction sees), `house` (what the node frees), `pressure`
-//! (both at work), `face` (what is shown), `serving` (as whom), `tasks` (what runs as long as the
-//! agent), `vitals` (whether they get on), `run` (all of it).
+//! Reading order: `options`; `system_info`, `conditions`, `node_object` (the Node object, as pure
+//! values), `heartbeat` (reports it), `priority_lane` (reports pressure first); `prepare` (prepares the
+//! machine for pods), `credentials`, `user_namespaces` and `host` (what pod workers need), `upkeep` (periodic
+//! work), `measure`, `eviction_host` (what eviction needs), `garbage_collection` (frees disk space), `pressure`
+//! (runs both), `kubelet_api` (what the server shows), `serving` (its certificate), `tasks` (the tasks that
+//! run as long as the agent), `vitals` (their health), `run` (starts all of it).
 
 mod conditions;
 mod credentials;
-mod face;
+mod eviction_host;
+mod garbage_collection;
 mod heartbeat;
 mod host;
-mod house;
+mod kubelet_api;
 mod measure;
-mod neighbours;
 mod node_object;
 mod options;
-mod precedence;
 mod prepare;
 mod pressure;
+mod priority_lane;
 mod ranking;
 mod run;
 mod serving;

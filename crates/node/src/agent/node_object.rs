@@ -73,7 +73,7 @@ impl NodeIdentity {
         }
     }
 
-    /// The node's own labels and those it was told.
+    /// The node's own labels and the configured ones.
     pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
         let mut labels = self.default_labels();
         labels.extend(self.labels.clone());
@@ -147,7 +147,7 @@ impl NodeIdentity {
     }
 }
 
-/// A status, and the reasons of events that tell what is new in it.
+/// A status, and the reasons of events that report its changes.
 #[derive(Clone, Debug)]
 pub(super) struct StatusUpdate {
     pub(super) status: NodeStatus,

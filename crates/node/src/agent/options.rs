@@ -1,4 +1,4 @@
-//! What an agent is told.
+//! The options of an agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::image::{BuiltinImage, MaxImageSize};
 use crate::sysctl::Sysctls;
 use crate::teardown::footprint::{self, Footprint};
 
-/// What an agent is told.
+/// The options of an agent.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The name of the node.
@@ -31,18 +31,18 @@ pub struct Options {
     pub directories: Directories,
     /// The directory below which /proc and /sys are looked for: the root, but for tests.
     pub system_root: PathBuf,
-    /// Who runs its containers.
+    /// The container runtime.
     pub runtime: RuntimeChoice,
     /// The command that walks over directories: this binary with a hidden word. Without one the agent
     /// does so itself.
     pub walker: Vec<std::ffi::OsString>,
-    /// Where its face is served.
+    /// The address of the kubelet API.
     pub listen: SocketAddr,
     /// Where its health is served without TLS, if anywhere.
     pub healthz: Option<SocketAddr>,
-    /// Who signs the certificates of those who may ask; PEM.
+    /// The certificate authority of clients of the kubelet API; PEM.
     pub client_ca_pem: Option<String>,
-    /// What it shows to those who ask.
+    /// The serving certificate.
     pub serving: Serving,
     /// Whether kernel settings are put right, as upstream does.
     pub adjusts_kernel: bool,
@@ -53,7 +53,7 @@ pub struct Options {
 /// How pods are evicted, beyond what the configuration has words for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionChoice {
-    /// Who wakes the one that evicts.
+    /// What wakes the eviction thread.
     pub waking: Waking,
     /// Whether pods get their grace even where the node runs dry before it is over.
     pub gives_grace_always: bool,
@@ -118,7 +118,7 @@ impl Options {
     }
 }
 
-/// The cgroup of an agent that nobody has given one, below that of all pods' root.
+/// The cgroup of an agent without a configured one, below that of all pods' root.
 pub(super) fn own_cgroup(root: &CgroupPath) -> String {
     format!("{}/kubelet", root.as_str().trim_end_matches('/'))
 }
@@ -138,7 +138,7 @@ pub struct Directories {
     pub root: PathBuf,
     /// Logs of pods.
     pub pod_logs: PathBuf,
-    /// Links to the logs of all containers, for those who collect them.
+    /// Links to the logs of all containers, for log collectors.
     pub container_logs: PathBuf,
     /// What the embedded runtime knows of its containers.
     pub runtime: PathBuf,
@@ -146,7 +146,7 @@ pub struct Directories {
     pub images: PathBuf,
 }
 
-/// Who runs the containers.
+/// The container runtime to use.
 #[derive(Clone, Debug)]
 pub enum RuntimeChoice {
     /// The agent's own runtime.
@@ -195,7 +195,7 @@ pub struct EmbeddedChoice {
     pub builtin_image: Option<BuiltinImage>,
 }
 
-/// What is shown to those who ask over TLS.
+/// The certificate that the kubelet API serves with.
 #[derive(Clone, Debug)]
 pub enum Serving {
     /// This, and those that take its place.

@@ -47,13 +47,13 @@ pub enum StartError {
     #[error("{0}")]
     Reserved(String),
     /// Kernel settings are not what they should be.
-    #[error("kernel settings are not what they should be: {0}")]
+    #[error("invalid kernel settings: {0}")]
     Kernel(String),
     /// The runtime cannot be used.
     #[error("cannot use the container runtime: {0}")]
     Runtime(String),
     /// A directory cannot be made.
-    #[error("cannot make the directory {path}")]
+    #[error("cannot create directory {path}")]
     Directory {
         /// Which.
         path: std::path::PathBuf,
@@ -65,10 +65,10 @@ pub enum StartError {
     #[error("cannot use the data directory")]
     Claim(#[from] ClaimError),
     /// Which ids pods have cannot be known.
-    #[error("cannot find out which user namespaces pods have")]
+    #[error("cannot read the user namespaces of pods")]
     UserNamespaces(#[from] UserNamespaceError),
     /// What the agent uses cannot be noted.
-    #[error("cannot note in {data_dir} what the agent uses of the machine")]
+    #[error("cannot record in {data_dir} which machine resources the agent uses")]
     Footprint {
         /// Where.
         data_dir: std::path::PathBuf,
@@ -79,7 +79,7 @@ pub enum StartError {
     /// Eviction thresholds cannot be used: a node that cannot evict does not start.
     #[error("cannot start eviction")]
     Thresholds(#[source] plimsoll_core::threshold::StatementError),
-    /// The face cannot be shown.
+    /// The address of the kubelet API cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
         /// Where.
@@ -92,7 +92,7 @@ pub enum StartError {
     #[error("cannot use the node's certificates")]
     Tls(#[from] crate::server::tls::TlsError),
     /// A certificate cannot be made.
-    #[error("cannot make the node's certificate")]
+    #[error("cannot create the node's certificate")]
     Certificate(#[from] crate::identity::request::RequestError),
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Prepared {
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
-/// machine, so that it can be taken away again however the agent ends.
+/// machine, so that it can be removed however the agent ends.
 pub(super) async fn claim(options: &Options) -> Result<Claim, StartError> {
     let data_dir = options.directories.data.clone();
     let footprint = options.footprint();
@@ -154,9 +154,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let runtime = open_runtime(options, walker.clone()).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
-    let told = runtime.cgroup_driver().await;
-    let told = told.map_err(|error| StartError::Runtime(error.chain()))?;
-    let driver = told.unwrap_or(options.cgroup_driver());
+    let reported = runtime.cgroup_driver().await;
+    let reported = reported.map_err(|error| StartError::Runtime(error.chain()))?;
+    let driver = reported.unwrap_or(options.cgroup_driver());
     let root = options.config.cgroup_root.as_str();
     let cgroups = Cgroups::detect(&options.system_root, driver, root);
     let cgroups = cgroups.map_err(|refusal| StartError::Cgroups {
@@ -196,7 +196,7 @@ fn adjust_kernel(options: &Options) -> Result<(), StartError> {
         }
         Err(errors) => {
             for error in errors {
-                tracing::warn!(%error, "kernel setting left as it is");
+                tracing::warn!(%error, "kernel setting left unchanged");
             }
             Ok(())
         }
@@ -206,8 +206,8 @@ fn adjust_kernel(options: &Options) -> Result<(), StartError> {
 /// Has as many files open as `maxOpenFiles` says, or as the machine lets.
 fn raise_file_limit(options: &Options) {
     const DEFAULT: u64 = 1_000_000;
-    let told = options.config.carried.get("maxOpenFiles");
-    let wanted = told
+    let configured = options.config.carried.get("maxOpenFiles");
+    let wanted = configured
         .and_then(|setting| setting.value.as_u64())
         .unwrap_or(DEFAULT);
     let before = getrlimit(Resource::Nofile);
@@ -230,7 +230,7 @@ fn raise_file_limit(options: &Options) {
     };
     let raised = setrlimit(Resource::Nofile, all).or_else(|_| setrlimit(Resource::Nofile, some));
     if let Err(error) = raised {
-        tracing::warn!(wanted, %error, "the number of open files stays limited");
+        tracing::warn!(wanted, %error, "failed to raise limit of open files");
     }
 }
 

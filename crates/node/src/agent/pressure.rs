@@ -1,4 +1,4 @@
-//! Has the node watched, and the agent itself kept ready for the worst.
+//! Starts eviction and garbage collection, and protects the agent from memory pressure.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::eviction_host::EvictionHost;
+use super::garbage_collection::GarbageCollection;
 use super::heartbeat::Heartbeat;
 use super::host::{NodeHost, chain};
-use super::house::House;
 use super::measure::Meter;
-use super::neighbours::Neighbours;
 use super::options::Options;
 use super::prepare::StartError;
 use crate::eviction::code::{KeptCode, is_calm};
@@ -24,10 +24,10 @@ use crate::eviction::{EvictionShell, Journal, Settings, Surroundings, Waking};
 use crate::pods::Pods;
 use plimsoll_client::supervision::{Supervisor, Weight};
 
-/// How often it is checked that the thread that watches is there.
+/// How often the agent checks that the eviction thread runs.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// What eviction decides, once it has begun.
+/// The journal of eviction decisions, once eviction has started.
 pub(super) type Journals = watch::Receiver<Option<Journal>>;
 
 /// Checks that eviction can be started: an agent that cannot evict does not start.
@@ -39,8 +39,8 @@ pub(super) fn check(options: &Options) -> Result<(), StartError> {
     made.map_err(|source| StartError::Directory { path, source })
 }
 
-/// Has a node watched, and kept clean. Pods are safe from each other from here on. What is decided
-/// can be read in the journal, which is there once the watch has begun.
+/// Starts eviction and garbage collection. Pods are safe from each other from here on. Decisions can
+/// be read in the journal, which exists once eviction has started.
 pub(super) fn start(
     options: &Options,
     pods: Pods,
@@ -52,7 +52,7 @@ pub(super) fn start(
 ) -> Journals {
     let layout = host.cgroups.cgroups().layout();
     for problem in protect_agent(options.eviction.protection, &options.system_root, layout) {
-        tracing::info!(problem, "the agent is less safe than it could be");
+        tracing::info!(problem, "failed to protect agent from memory pressure");
     }
     let (journals, journal) = watch::channel(None);
     if options.eviction.protection.keep_code {
@@ -64,35 +64,36 @@ pub(super) fn start(
             async move {
                 match KeptCode::keep(root) {
                     Ok(code) => tidy(code, journal, heartbeat, until).await,
-                    Err(error) => tracing::info!(%error, "the agent's code may be dropped"),
+                    Err(error) => tracing::info!(%error, "failed to lock agent code in memory"),
                 }
                 Ok(())
             }
         });
     }
     let (reclaims, wanted) = unbounded_channel();
-    let neighbours = Arc::new(Neighbours::new(pods, host, heartbeat, meter, reclaims));
+    let eviction_host = Arc::new(EvictionHost::new(pods, host, heartbeat, meter, reclaims));
     let (wanted, until) = (Arc::new(Mutex::new(wanted)), stop.clone());
-    let (own, house_options) = (Arc::clone(&neighbours), options.clone());
+    let (own, gc_options) = (Arc::clone(&eviction_host), options.clone());
     supervisor.keep("garbageCollection", Weight::Minor, move || {
-        let house = House::new(&house_options, Arc::clone(&own));
+        let garbage_collection = GarbageCollection::new(&gc_options, Arc::clone(&own));
         let (wanted, until) = (Arc::clone(&wanted), until.clone());
         async move {
             let mut wanted = wanted.lock().await;
-            house.keep(&mut wanted, until).await;
+            garbage_collection.keep(&mut wanted, until).await;
             Ok(())
         }
     });
-    let (own, eviction_options, until) = (Arc::clone(&neighbours), options.clone(), stop.clone());
+    let (own, eviction_options, until) =
+        (Arc::clone(&eviction_host), options.clone(), stop.clone());
     supervisor.keep("eviction", Weight::Vital, move || {
         let (options, until) = (eviction_options.clone(), until.clone());
         watch(options, Arc::clone(&own), journals.clone(), until)
     });
     let (log, until) = (options.system_root.join(oom::KERNEL_LOG), stop.clone());
     supervisor.complete("kernelLog", Weight::Minor, move || {
-        let (log, until, neighbours) = (log.clone(), until.clone(), Arc::clone(&neighbours));
+        let (log, until, eviction_host) = (log.clone(), until.clone(), Arc::clone(&eviction_host));
         let following = tokio::task::spawn_blocking(move || {
-            let warn = |message| neighbours.warn(oom::SYSTEM_OOM, message);
+            let warn = |message| eviction_host.warn(oom::SYSTEM_OOM, message);
             if let Err(error) = follow_kernel_log(&log, &until, warn) {
                 tracing::warn!(log = %log.display(), %error, "cannot follow the kernel log");
             }
@@ -102,7 +103,7 @@ pub(super) fn start(
     journal
 }
 
-/// Has no more of the agent's code in memory than is needed, while there is time to find out.
+/// Unlocks code that the agent does not need, while the node is not under pressure.
 async fn tidy(
     mut code: KeptCode,
     journal: Journals,
@@ -125,7 +126,7 @@ async fn tidy(
             Ok(true) => heartbeat.rehearse(),
             Ok(false) => {}
             Err(error) => {
-                tracing::info!(%error, "the agent's code is not let go");
+                tracing::info!(%error, "failed to unlock unused agent code");
                 return;
             }
         }
@@ -136,11 +137,11 @@ async fn tidy(
 /// watches cannot be started or has ended.
 async fn watch(
     options: Options,
-    neighbours: Arc<Neighbours>,
+    eviction_host: Arc<EvictionHost>,
     journal: watch::Sender<Option<Journal>>,
     stop: CancellationToken,
 ) -> Result<(), String> {
-    let meter = Arc::clone(&neighbours.meter);
+    let meter = Arc::clone(&eviction_host.meter);
     let mut measured = meter.measured.subscribe();
     let mut shell: Option<EvictionShell> = None;
     loop {
@@ -158,14 +159,14 @@ async fn watch(
         if !is_measured && (shell.is_some() || meter.disk_layout().is_none()) {
             continue;
         }
-        neighbours.take_survey();
+        eviction_host.take_survey();
         match &shell {
             // One that polls takes the measurement when it looks, and not before.
             Some(_) if options.eviction.waking == Waking::PollOnly => {}
             Some(shell) => shell.wake(),
             None => {
                 let layout = meter.disk_layout().unwrap_or(DiskLayout::Single);
-                let started = start_shell(&options, layout, &neighbours)?;
+                let started = start_shell(&options, layout, &eviction_host)?;
                 journal.send_replace(Some(started.journal()));
                 shell = Some(started);
             }
@@ -184,7 +185,7 @@ pub(super) fn decisions_dir(options: &Options) -> PathBuf {
 fn start_shell(
     options: &Options,
     layout: DiskLayout,
-    neighbours: &Arc<Neighbours>,
+    eviction_host: &Arc<EvictionHost>,
 ) -> Result<EvictionShell, String> {
     let chosen = options.eviction;
     let engine = eviction::Settings::new(&options.config, layout);
@@ -194,7 +195,7 @@ fn start_shell(
         always_give_grace: chosen.gives_grace_always,
         ..engine.map_err(|error| error.to_string())?
     };
-    let cgroups = neighbours.host.cgroups.cgroups().clone();
+    let cgroups = eviction_host.host.cgroups.cgroups().clone();
     let root = cgroups.path(cgroups.root());
     let played = options.played_machine(&root);
     let mut settings = Settings {
@@ -207,6 +208,6 @@ fn start_shell(
         settings.machine = cgroup;
         settings.capacity = Some(machine.memory);
     }
-    let told: Arc<dyn Surroundings> = Arc::<Neighbours>::clone(neighbours);
-    EvictionShell::start(settings, cgroups, told).map_err(|error| chain(&error))
+    let surroundings: Arc<dyn Surroundings> = Arc::<EvictionHost>::clone(eviction_host);
+    EvictionShell::start(settings, cgroups, surroundings).map_err(|error| chain(&error))
 }

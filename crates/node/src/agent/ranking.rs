@@ -1,4 +1,4 @@
-//! Which pods would be evicted first, for those who ask before it happens.
+//! Which pods would be evicted first, for clients that ask before an eviction happens.
 
 use plimsoll_core::eviction::record::ranking::{RankingRecord, Standing};
 use plimsoll_core::object::identity::PodUid;
@@ -6,7 +6,7 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::threshold::Signal;
 
 use super::measure::Meter;
-use crate::pods::{Pods, anatomy};
+use crate::pods::{Pods, pod_fields};
 
 /// The order of the engine, by what was measured last; `None` before the node was measured.
 pub(super) fn ranking(meter: &Meter, pods: &Pods, signal: Signal) -> Option<RankingRecord> {
@@ -17,7 +17,7 @@ pub(super) fn ranking(meter: &Meter, pods: &Pods, signal: Signal) -> Option<Rank
     let present = reports.filter(|report| !report.is_finished);
     let standings = present.filter_map(|report| {
         let view = PodView::from_api(&report.pod).ok()?;
-        let usage = usages.remove(&PodUid::new(anatomy::uid(&report.pod)));
+        let usage = usages.remove(&PodUid::new(pod_fields::uid(&report.pod)));
         Some(Standing::measured(&view, profile, usage, report.may_run))
     });
     let standings: Vec<Standing> = standings.collect();

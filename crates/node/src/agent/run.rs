@@ -20,15 +20,15 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::face::Face;
 use super::heartbeat::Heartbeat;
 use super::host::{NodeHost, chain};
+use super::kubelet_api::KubeletApi;
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
-use super::precedence::Precedence;
 use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
+use super::priority_lane::PriorityLane;
 use super::serving::{keep_serving_certificate, show_given_certificates};
 use super::settings;
 use super::system_info::read_system_info;
@@ -62,7 +62,7 @@ const SYSTEM_LOGS: &str = "/var/log";
 /// How long the first status waits for eviction to begin, which needs a first measurement.
 const EVICTION_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a node until told to stop. Containers go on when it stops, and are found again by the next
+/// Runs a node until `stop` is cancelled. Containers keep running, and are found again by the next
 /// one. `ready` is called once the node is known to the API.
 pub async fn run(
     client: Client,
@@ -83,7 +83,7 @@ pub(super) struct Launched {
     _claim: Claim,
 }
 
-/// Has a node begin.
+/// Starts a node.
 pub(super) async fn launch(
     client: Client,
     options: Options,
@@ -92,15 +92,15 @@ pub(super) async fn launch(
     let claim = claim(&options).await?;
     pressure::check(&options)?;
     let prepared = prepare(&options).await?;
-    let face = TcpListener::bind(options.listen).await;
-    let face = face.map_err(|source| StartError::Listen {
+    let listener = TcpListener::bind(options.listen).await;
+    let listener = listener.map_err(|source| StartError::Listen {
         address: options.listen,
         source,
     })?;
-    let agent = Agent::assemble(client, &options, &prepared, &face, stop.clone())?;
+    let agent = Agent::assemble(client, &options, &prepared, &listener, stop.clone())?;
     let interrupted = agent.set_up_cgroups(&options).await?;
     let supervisor = agent.supervisor.clone();
-    agent.start(&options, face, interrupted).await?;
+    agent.start(&options, listener, interrupted).await?;
     Ok(Launched {
         supervisor,
         _claim: claim,
@@ -126,14 +126,14 @@ impl Agent {
         client: Client,
         options: &Options,
         prepared: &Prepared,
-        face: &TcpListener,
+        listener: &TcpListener,
         stop: CancellationToken,
     ) -> Result<Agent, StartError> {
         let name = &options.node_name;
-        let (urgent, precedence) = (client.clone(), Precedence::new());
-        let client = precedence.behind(client);
+        let (urgent, priority_lane) = (client.clone(), PriorityLane::new());
+        let client = priority_lane.behind(client);
         let recorder = Recorder::counted(client.clone(), "kubelet", stop.clone());
-        let address = face.local_addr();
+        let address = listener.local_addr();
         let port = address.map_or(options.listen.port(), |address| address.port());
         let config = &options.config;
         let identity = NodeIdentity {
@@ -148,7 +148,7 @@ impl Agent {
         let (node, _) = watch::channel(None);
         let heartbeat = Heartbeat {
             client: urgent,
-            precedence,
+            priority_lane,
             clock: Clock::system(),
             identity,
             recorder: recorder.clone(),
@@ -227,7 +227,7 @@ impl Agent {
             }
             let interrupted = cgroups.cgroups().finish_kills();
             let interrupted = interrupted.unwrap_or_else(|error| {
-                tracing::warn!(error = chain(&error), "frozen pods may stay so");
+                tracing::warn!(error = chain(&error), "failed to thaw frozen pods");
                 BTreeSet::new()
             });
             let enforced = cgroups.enforce_reserved();
@@ -239,16 +239,16 @@ impl Agent {
             .map_err(|error| StartError::Runtime(error.to_string()))?;
         let (events, interrupted) = done?;
         for event in events {
-            upkeep::tell(&self.heartbeat, event);
+            upkeep::record_event(&self.heartbeat, event);
         }
-        tracing::info!(node = %options.node_name, "cgroups are set up");
+        tracing::info!(node = %options.node_name, "set up node cgroups");
         Ok(interrupted)
     }
 
     async fn start(
         self,
         options: &Options,
-        face: TcpListener,
+        listener: TcpListener,
         interrupted: BTreeSet<PodUid>,
     ) -> Result<(), StartError> {
         let heartbeat = Arc::clone(&self.heartbeat);
@@ -261,8 +261,8 @@ impl Agent {
             self.walker.clone(),
         ));
         let vitals = self.watch_node(options, &meter);
-        self.serve(options, face, meter, vitals.clone())?;
-        heartbeat.tell(
+        self.serve(options, listener, meter, vitals.clone())?;
+        heartbeat.record_event(
             EventType::Normal,
             "Starting",
             "Starting kubelet.".to_owned(),
@@ -273,14 +273,14 @@ impl Agent {
         self.health.send_replace(health);
         let (images, _) = watch::channel(upkeep::list_images(&*self.host.runtime).await);
         vitals.begun(EVICTION_PATIENCE).await;
-        let sight = Sight {
+        let status_source = NodeStatusSource {
             known: self.prepared_facts.clone(),
             health: self.health.subscribe(),
             images: images.subscribe(),
             host: Arc::clone(&self.host),
             vitals,
         };
-        let facts = sight.facts();
+        let facts = status_source.facts();
         tokio::select! {
             () = heartbeat.register(&facts) => {}
             () = stop.cancelled() => return Ok(()),
@@ -288,7 +288,7 @@ impl Agent {
         let begun = begun_before(&pressure::decisions_dir(options), &interrupted);
         self.pods.remember_begun(begun);
         self.follow_pods(options);
-        self.keep_node(options, images, sight);
+        self.keep_node(options, images, status_source);
         Ok(())
     }
 
@@ -376,8 +376,8 @@ impl Agent {
             max_connections: MAX_CONNECTIONS,
         };
         let runtime = Arc::clone(&self.host.runtime);
-        let face = Face::new(self.pods.clone(), runtime, meter, vitals, options);
-        let server = Server::new(Arc::new(face), server_options);
+        let kubelet_api = KubeletApi::new(self.pods.clone(), runtime, meter, vitals, options);
+        let server = Server::new(Arc::new(kubelet_api), server_options);
         let address = listener.local_addr().unwrap_or(options.listen);
         let mut bound = Some(listener);
         let stop = self.stop.clone();
@@ -449,8 +449,8 @@ fn enter(cgroups: &NodeCgroups, own: &CgroupPath) -> Result<(), StartError> {
     entered.map_err(StartError::SetUp)
 }
 
-/// Moves an agent that nobody has given a cgroup into one of its own, below that of all pods' root,
-/// so that its figures can be told from the machine's. It can do without.
+/// Moves an agent without a configured cgroup into one of its own, below that of all pods' root,
+/// so that its usage is measured apart from the machine's. The agent runs without one if that fails.
 fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
     let cgroups_of_node = cgroups.cgroups();
     let is_unaccounted = std::fs::read_to_string(proc_self)
@@ -465,13 +465,13 @@ fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
         tracing::warn!(
             cgroup = own,
             error = chain(&error),
-            "no cgroup for the agent"
+            "failed to move agent into its own cgroup"
         );
     }
 }
 
-/// Where what there is to say of the node comes from.
-pub(super) struct Sight {
+/// Where the node status is computed from.
+pub(super) struct NodeStatusSource {
     known: NodeFacts,
     health: watch::Receiver<RuntimeHealth>,
     images: watch::Receiver<Vec<ContainerImage>>,
@@ -479,8 +479,8 @@ pub(super) struct Sight {
     vitals: Vitals,
 }
 
-impl Sight {
-    /// What there is to say now.
+impl NodeStatusSource {
+    /// The current state of the node.
     pub(super) fn facts(&self) -> NodeFacts {
         let mut not_ready = self.health.borrow().problems();
         if *self.host.shutting_down.borrow() {

@@ -32,7 +32,7 @@ pub(super) async fn show_given_certificates(
         if let Err(error) = certificate.replace(chain_pem.as_bytes(), key.as_bytes()) {
             tracing::warn!(
                 error = chain(&error),
-                "the serving certificate is not exchanged"
+                "failed to replace serving certificate"
             );
         }
     }
@@ -48,7 +48,7 @@ pub(super) async fn keep_serving_certificate(
     stop: CancellationToken,
 ) {
     let keep = async {
-        // Whoever approves it looks for the names in the node.
+        // The approver looks for the names in the Node object.
         let _ = registered.wait_for(Option::is_some).await;
         let mut failures = 0;
         loop {
@@ -67,7 +67,7 @@ pub(super) async fn keep_serving_certificate(
                 Err(error) => chain(&error),
             };
             failures += 1;
-            tracing::warn!(%node, problem, "no serving certificate yet");
+            tracing::warn!(%node, problem, "failed to obtain serving certificate; retrying");
             tokio::time::sleep(retry_after(failures)).await;
         }
     };

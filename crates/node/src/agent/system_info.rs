@@ -4,7 +4,7 @@ use std::path::Path;
 
 use k8s_openapi::api::core::v1::NodeSystemInfo;
 
-/// The release whose kubelet this agent stands in for; the part after `+` says whose agent it is.
+/// The release whose kubelet this agent stands in for; the part after `+` names this agent.
 pub const KUBELET_VERSION: &str = concat!("v1.36.4+plimsoll-", env!("CARGO_PKG_VERSION"));
 
 /// `GOARCH` of this build.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::options::Options;
-use super::run::{Agent, Sight};
+use super::run::{Agent, NodeStatusSource};
 use super::upkeep;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::manifest;
@@ -33,7 +33,7 @@ impl Agent {
         self,
         options: &Options,
         images: watch::Sender<Vec<ContainerImage>>,
-        sight: Sight,
+        status_source: NodeStatusSource,
     ) {
         let supervisor = &self.supervisor;
         let (own, name) = (self.client.clone(), options.node_name.clone());
@@ -76,13 +76,15 @@ impl Agent {
             let (periods, pods) = (periods.clone(), pods.clone());
             shutdown::watch::watch(periods, pods, announcer, stop.clone()).map(Ok)
         });
-        let (heartbeat, sight) = (Arc::clone(&self.heartbeat), Arc::new(sight));
+        let (heartbeat, status_source) = (Arc::clone(&self.heartbeat), Arc::new(status_source));
         let stop = self.stop.clone();
         supervisor.keep("nodeStatus", Weight::Vital, move || {
-            let (heartbeat, sight) = (Arc::clone(&heartbeat), Arc::clone(&sight));
+            let (heartbeat, status_source) = (Arc::clone(&heartbeat), Arc::clone(&status_source));
             let stop = stop.clone();
             async move {
-                heartbeat.report_status(|| sight.facts(), stop).await;
+                heartbeat
+                    .report_status(|| status_source.facts(), stop)
+                    .await;
                 Ok(())
             }
         });
@@ -188,7 +190,7 @@ impl shutdown::watch::Announce for Announcer {
             false => "Shutdown manager detected shutdown cancellation",
         };
         self.heartbeat
-            .tell(EventType::Normal, "Shutdown", message.to_owned());
+            .record_event(EventType::Normal, "Shutdown", message.to_owned());
         self.host.shutting_down.send_replace(is_shutting_down);
         self.heartbeat.at_once.notify_one();
     }

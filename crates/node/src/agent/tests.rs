@@ -228,7 +228,7 @@ async fn an_agent_that_cannot_evict_does_not_start() {
         panic!("it has started");
     };
     let text = error.to_string();
-    assert!(text.starts_with("cannot make the directory "), "{text}");
+    assert!(text.starts_with("cannot create directory "), "{text}");
     assert!(text.ends_with("/decisions"), "{text}");
     assert_eq!(cluster.list("nodes"), [Value::Null; 0], "no node is ready");
 

@@ -15,7 +15,7 @@ use crate::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_P
 use crate::pods::Pods;
 use crate::runtime::Runtime;
 
-/// How often the runtime is asked how it is.
+/// How often the runtime's status is read.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// How often images are listed for the node's status, as upstream.
 const IMAGE_PERIOD: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub(super) async fn keep_tiers(
         let cgroups = Arc::clone(&cgroups);
         let done = tokio::task::spawn_blocking(move || cgroups.update_tiers(&active)).await;
         if let Ok(Err(error)) = done {
-            tracing::warn!(%error, "QoS cgroups not updated");
+            tracing::warn!(%error, "failed to update QoS cgroups");
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -62,8 +62,8 @@ pub(super) async fn enforce_limit(
         let writer = Arc::clone(&cgroups);
         let done = tokio::task::spawn_blocking(move || writer.enforce_pods(&active)).await;
         match done {
-            Ok(Enforcement::Done(event)) => return tell(&heartbeat, event),
-            Ok(Enforcement::Retry(event)) => tell(&heartbeat, event),
+            Ok(Enforcement::Done(event)) => return record_event(&heartbeat, event),
+            Ok(Enforcement::Retry(event)) => record_event(&heartbeat, event),
             Err(_) => return,
         }
         tokio::select! {
@@ -73,16 +73,16 @@ pub(super) async fn enforce_limit(
     }
 }
 
-/// Has a cgroup event written.
-pub(super) fn tell(heartbeat: &Heartbeat, event: NodeEvent) {
+/// Records a cgroup event of the node.
+pub(super) fn record_event(heartbeat: &Heartbeat, event: NodeEvent) {
     let event_type = match event.kind {
         EventKind::Normal => EventType::Normal,
         EventKind::Warning => EventType::Warning,
     };
-    heartbeat.tell(event_type, event.reason, event.message);
+    heartbeat.record_event(event_type, event.reason, event.message);
 }
 
-/// How the runtime is.
+/// The health of the container runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RuntimeHealth {
     /// Why it cannot run containers, if so.

@@ -105,7 +105,7 @@ impl UserNamespaces {
         })
     }
 
-    /// What the runtime is told of a pod's users. A pod that has no ids of its own yet gets some; its
+    /// The user namespace of a pod, for the runtime. A pod that has no ids of its own yet gets some; its
     /// directory must be there.
     pub(super) async fn of(
         self: &Arc<Self>,

@@ -38,7 +38,7 @@ impl Vitals {
     }
 
     /// Waits until eviction has begun, so that a node is not ready for an instant only; not for
-    /// long, so that a node that cannot evict is registered and says so.
+    /// long, so that a node that cannot evict is registered and reports it.
     pub(super) async fn begun(&self, patience: Duration) {
         let mut journal = self.journal.clone();
         let begun = journal.wait_for(Option::is_some);

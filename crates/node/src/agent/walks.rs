@@ -31,7 +31,10 @@ pub(super) fn walker(options: &Options) -> Walker {
                 confined.map_err(|error| chain(&error))
             });
         if let Err(error) = confined {
-            tracing::warn!(error, "disk walker shares the memory limit of the agent");
+            tracing::warn!(
+                error,
+                "disk walker has no memory limit of its own; its memory counts as the agent's"
+            );
         }
     };
     Walker::apart(options.walker.clone(), Arc::new(account))

@@ -2,7 +2,7 @@
 //!
 //! With cgroup v2 by stalls for want of memory (PSI) of the machine and of all pods, and when the
 //! limit of all pods is hit. With cgroup v1 when usage passes a mark, which is moved as page cache
-//! that does not count comes and goes. Whatever cannot be set up is done without: the timer goes on.
+//! that does not count comes and goes. The timer runs in any case, so that an alarm that cannot be set up only costs time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ const SLACK: i64 = 2 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     stalls: Vec<File>,
-    /// Changes when the limit of all pods is hit or somebody is killed for it.
+    /// Changes when the limit of all pods is hit or a process is killed for it.
     events: Option<File>,
     marks: Vec<Mark>,
 }
@@ -77,7 +77,7 @@ impl Alarms {
                 let stalls = stalls.iter().filter_map(|path| {
                     let opened = open_stall(path);
                     let problem = |error: &io::Error| {
-                        tracing::warn!(path = %path.display(), %error, "no alarm for memory stalls");
+                        tracing::warn!(path = %path.display(), %error, "failed to set up notification of memory stalls");
                     };
                     opened.inspect_err(problem).ok()
                 });
@@ -106,7 +106,7 @@ impl Alarms {
         }
     }
 
-    /// Waits until the kernel rings, somebody else does, or time is over.
+    /// Waits until the kernel or another thread signals, or the time is over.
     pub(super) fn wait(&mut self, bell: BorrowedFd<'_>, timeout: Duration) {
         let stalls = self
             .stalls
@@ -160,7 +160,7 @@ impl Mark {
             Ok(event) => self.armed = Some((usage, event)),
             Err(error) => {
                 let directory = self.directory.display();
-                tracing::debug!(%directory, %error, "no alarm for memory usage");
+                tracing::debug!(%directory, %error, "failed to set up notification of memory usage");
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The agent's code: in memory as far as it is used, and there to stay.
 //!
 //! Without swap, code is all that a node under pressure takes from a process, to be read again from
-//! a disk that everybody else waits for too. So what is used is locked. What was used once, by the
-//! start of the agent or of pods, is most of what would be locked then, and is let go again.
+//! a disk that all other processes wait for too. So what is used is locked. What was used once, by the
+//! start of the agent or of pods, is most of what would be locked then, and is unlocked again.
 //!
 //! Which pages are used is more than the kernel wants to know: around each that is, it maps (and
 //! locks) those 64 KiB of the mapping that are in its cache. Code and constants are therefore made
@@ -34,9 +34,9 @@ const GROWN: u64 = 2 << 20;
 pub struct KeptCode {
     mount_root: PathBuf,
     kept: Vec<Mapping>,
-    /// Whether anything was let go yet.
+    /// Whether anything was unlocked yet.
     is_tidy: bool,
-    /// How much was in use some time after the rest was let go.
+    /// How much was in use some time after the rest was unlocked.
     settled: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl KeptCode {
 
     /// Lets go what is not in use, if it became much since the last time. To be called now and then;
     /// what is in use comes back by itself, at the price of a page fault each and, as long as memory
-    /// is not short, without a disk. Answers whether something was let go: what is rarely used and
+    /// is not short, without a disk. Returns whether something was unlocked: what is rarely used and
     /// must be there has to be used then.
     pub fn tidy(&mut self) -> io::Result<bool> {
         self.tidy_when_present(present(&self.mount_root)?)
@@ -86,7 +86,7 @@ impl KeptCode {
 }
 
 /// Whether memory is far from every line, by what was seen last: a twentieth of it is between, and
-/// nothing is on its way there.
+/// no threshold is being approached.
 #[must_use]
 pub fn is_calm(seen: &LinesRecord) -> bool {
     const SOON: i64 = 30_000_000_000;

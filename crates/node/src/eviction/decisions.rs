@@ -1,4 +1,4 @@
-//! Records of decisions, kept for those who ask why.
+//! Records of eviction decisions, kept so that each can be explained later.
 //!
 //! Written by a thread of its own: on a node without memory a write may take seconds, and the next
 //! decision must not wait for it.
@@ -67,7 +67,7 @@ impl Decisions {
             kept.pop_front();
         }
         drop(kept);
-        // Without a directory nobody listens.
+        // Without a directory there is no writer thread.
         let _ = self.written.send(record);
     }
 
@@ -93,7 +93,7 @@ fn write_all<T>(
         else {
             continue;
         };
-        tracing::error!(directory = %directory.display(), %error, "decision not written");
+        tracing::error!(directory = %directory.display(), %error, "failed to write eviction decision");
     }
 }
 
@@ -136,12 +136,12 @@ fn prune(directory: &Path, most: usize) -> io::Result<()> {
     files.iter().take(beyond).try_for_each(fs::remove_file)
 }
 
-/// What the status of a pod says that was evicted by nobody knows which decision: the agent that had
+/// The status message of a pod whose eviction decision is unknown: the agent that had
 /// come to it was gone before it had written it down.
 const UNRECORDED: &str =
     "The pod was evicted by an agent that was stopped before it could say why. ";
 
-/// Whom earlier runs have evicted, by uid, and why. `interrupted` are pods whose kill was found half
+/// Pods that earlier runs have evicted, by uid, and why. `interrupted` are pods whose kill was found half
 /// done: only a node that is short of something kills so.
 pub fn begun_before(directory: &Path, interrupted: &BTreeSet<PodUid>) -> BTreeMap<String, Begun> {
     let forced = |message: &str, is_disruption| Forced {
@@ -177,7 +177,7 @@ pub fn begun_before(directory: &Path, interrupted: &BTreeSet<PodUid>) -> BTreeMa
     all
 }
 
-/// Those of earlier runs. One that cannot be read was written by somebody else.
+/// The records of earlier runs. A file that cannot be read was not written by the agent.
 fn read(directory: &Path) -> io::Result<VecDeque<Arc<Record>>> {
     let texts = files(directory)?;
     let texts = texts.iter().filter_map(|path| fs::read(path).ok());

@@ -62,7 +62,7 @@ fn evict(
 /// that is not dying, so that a number that was given to another meanwhile does no harm.
 ///
 /// That is work, done on the thread that asks: a tenth of a second and more for a large process on a
-/// slow machine. What the API has to know is on its way before; what makes others busy, the end of
+/// slow machine. What the API has to know is sent before; what makes others busy, the end of
 /// the pod and its events, comes after.
 pub(super) fn release(kill_handle: &KillHandle) {
     // What cannot be found gives its memory back by itself.
@@ -73,7 +73,7 @@ pub(super) fn release(kill_handle: &KillHandle) {
     });
 }
 
-/// Whatever comes of it: the process is dying.
+/// The result is ignored: the process is dying.
 #[expect(unsafe_code, reason = "no safe crate has this system call")]
 fn release_memory(process: &impl AsRawFd) {
     // SAFETY: takes a descriptor that is open and a number; writes no memory of this process.

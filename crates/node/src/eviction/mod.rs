@@ -1,14 +1,14 @@
-//! Eviction for real: the node watched, core's decisions carried out, and told.
+//! Eviction: watches the node, carries out core's decisions, and reports them.
 //!
 //! What is decided, when to look and in which order to act is decided by the engine of
 //! `plimsoll_core::eviction`, of which a node has one. This module looks at the machine, asks the
-//! engine, carries out what it answers, and reports back what came of it. A thread of its own does that, because a tokio worker may be
+//! engine, carries out its actions, and reports their outcomes back. A thread of its own does that, because a tokio worker may be
 //! busy when a node has milliseconds left: the kernel wakes it (`alarm`), and a timer does that
-//! runs the faster the nearer a threshold is. Pods that must go at once are killed from that
-//! thread, by a write into their cgroup; nothing is forked and no runtime is asked. Others end
+//! runs the faster the nearer a threshold is. Pods that must be evicted at once are killed from that
+//! thread, by a write into their cgroup, without a fork or a call to the runtime. Others end
 //! through their worker, with their grace.
 //!
-//! Reading order: [`Settings`] and [`Surroundings`] (what it goes by, and what it asks of the agent),
+//! Reading order: [`Settings`] and [`Surroundings`] (the configuration, and what eviction needs of the agent),
 //! `gauge` (memory, in microseconds), `roster` (pods and what they use), `alarm` (what wakes it),
 //! `watch` (one look after the other), `carry_out` (a decision), `target` and `kill` (the end of a
 //! pod), `consumers` (what holds memory that evicting pods cannot bring back), [`EvictionShell`]

@@ -1,7 +1,7 @@
 //! The kernel's own kills, from its log.
 //!
-//! A container whose limit was hit tells so itself, through its runtime. What kills for want of
-//! memory on the whole machine is told as a warning about the node. Matches v1.36
+//! The runtime reports a container that was killed at its own limit. A kill for want of
+//! memory on the whole machine is reported as a warning event of the node. Matches v1.36
 //! pkg/kubelet/oom/oom_watcher_linux.go.
 
 use std::fs::{File, OpenOptions};
@@ -20,18 +20,18 @@ pub const KERNEL_LOG: &str = "dev/kmsg";
 
 /// A record of the log is shorter.
 const RECORD_BYTES: usize = 8192;
-/// How often it is asked whether to stop.
+/// How often the reader checks whether to stop.
 const STOP_WITHIN: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Follows the kernel's log from here on and hands over the message of each event, until told to
+/// Follows the kernel's log from here on and hands over the message of each event, until asked to
 /// stop. Blocks; fails most often because the log may not be read.
 pub fn follow_kernel_log(
     path: &Path,
     stop: &CancellationToken,
-    mut tell: impl FnMut(String),
+    mut report: impl FnMut(String),
 ) -> io::Result<()> {
     let log = open_at_end(path)?;
     let mut record = [0; RECORD_BYTES];
@@ -41,7 +41,7 @@ pub fn follow_kernel_log(
             Ok(length) => {
                 let text = String::from_utf8_lossy(&record[..length]);
                 if let Some(message) = parse_record(&text) {
-                    tell(message);
+                    report(message);
                 }
             }
             Err(Errno::AGAIN) => {

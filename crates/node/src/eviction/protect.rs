@@ -1,6 +1,6 @@
 //! The agent's own survival on a node that has no memory left.
 //!
-//! None of it is needed to run, and all of it may be forbidden: what fails is told, and left.
+//! None of it is needed to run, and all of it may be forbidden: a failure is logged and ignored.
 
 use std::io;
 use std::path::Path;

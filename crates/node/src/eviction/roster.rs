@@ -157,7 +157,7 @@ impl Entry {
         let mut counted = vec![cgroup.clone()];
         let containers = containers.collect();
         counted.extend(inside);
-        // What has ended already is not ended again, whoever ranks it first.
+        // A pod that has ended already is not evicted again, whichever signal ranks it first.
         let mut candidate = Candidate::new(&view, profile);
         candidate.is_exempt |= !report.may_run;
         let entry = Entry {

@@ -1,4 +1,4 @@
-//! What the shell goes by.
+//! The settings of the eviction shell.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use plimsoll_core::cgroup::CgroupPath;
 use plimsoll_core::eviction;
 use plimsoll_core::resources::Bytes;
 
-/// What the shell goes by. Fixed for its life.
+/// The settings of the eviction shell, fixed for its life.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How the engine is set up.
@@ -17,7 +17,7 @@ pub struct Settings {
     pub machine: CgroupPath,
     /// How much memory the machine is said to have; what the kernel says if `None`.
     pub capacity: Option<Bytes>,
-    /// Who wakes the shell.
+    /// What wakes the eviction thread.
     pub waking: Waking,
     /// Where records of decisions are kept; nowhere but in memory if `None`.
     pub decisions_dir: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct Settings {
     pub kept_decisions: usize,
 }
 
-/// Who wakes the shell.
+/// What wakes the eviction thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waking {
     /// The kernel, and a timer that runs the faster the nearer a line is.

@@ -23,7 +23,7 @@ use crate::cgroup::Cgroups;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Its thread or what wakes it cannot be made.
-    #[error("cannot start to watch the node's memory")]
+    #[error("cannot start watching the node's memory")]
     Thread(#[source] io::Error),
     /// Records cannot be kept.
     #[error("cannot keep records of decisions in {directory}")]

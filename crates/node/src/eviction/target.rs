@@ -1,4 +1,4 @@
-//! What it takes to kill a pod, at hand before it is needed.
+//! The open files that killing a pod takes, prepared before they are needed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

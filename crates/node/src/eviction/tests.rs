@@ -39,7 +39,7 @@ const RATE: &str = "PLIMSOLL_TEST_HOG_RATE";
 /// How much it takes at most.
 const MOST: &str = "PLIMSOLL_TEST_HOG_MOST";
 
-/// Not a test: what the processes in the pods run. A line tells it to take all it may, or to hold a
+/// Not a test: what the processes in the pods run. A line makes it take all it may, or to hold a
 /// number of mebibytes.
 #[test]
 #[ignore = "tier: root"]
@@ -232,9 +232,9 @@ fn settings(statements: &Statements) -> eviction::Settings {
     }
 }
 
-/// The machine: a cgroup with a limit, pods below it, and somebody who watches.
+/// The machine: a cgroup with a limit, pods below it, and an eviction shell.
 struct Trial {
-    // Dropped in this order: who watches, who runs, where.
+    // Dropped in this order: the shell, the pods, the cgroup.
     shell: EvictionShell,
     tenants: Vec<Tenant>,
     rest: Arc<Rest>,
@@ -254,7 +254,7 @@ impl Trial {
         trial
     }
 
-    /// With tenants by name, rate and most, which wait to be told.
+    /// With tenants by name, rate and most, which wait for a command.
     fn with(
         tenants: &[(&str, u64, u64)],
         engine: eviction::Settings,
@@ -399,7 +399,7 @@ fn a_fast_hog_is_dead_soon_after_the_line_and_nobody_else_is() {
         assert!(pressure < Duration::from_millis(200), "{pressure:?}");
         assert!(took < Duration::from_secs(5), "{took:?}");
         assert!(lowest >= 90, "{lowest} MiB");
-        // Nobody else has to go for it, however long one waits.
+        // No other pod is evicted for it, however long the test waits.
         let still = Instant::now() + Duration::from_secs(2);
         eventually("two seconds pass", || Instant::now() > still);
         assert_eq!(trial.evicted(), ["hog"]);
@@ -467,7 +467,7 @@ fn a_soft_line_leaves_time_until_the_hard_one_is_crossed() {
     let mut trial = Trial::new(40, settings, |_| {});
     trial.tenants[0].go();
     let dead = loop_until_dead(&mut trial.tenants[0]);
-    // It was told at the soft line and went on, as one that ignores its signal does.
+    // It was signalled at the soft threshold and kept running, as a process does that ignores its signal.
     let evicted = trial.rest.evicted.lock().unwrap().clone();
     assert_eq!(evicted.len(), 1);
     assert!(!evicted[0].1.is_immediate);

@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// Watches until told to stop.
+    /// Watches until asked to stop.
     pub(super) fn run(&mut self) {
         if let Some(warning) = self.engine.warning() {
             tracing::warn!(warning, "eviction thresholds");
@@ -180,7 +180,7 @@ impl Watch {
     }
 
     /// The memory as it is, everything else as it was measured last: figures that are not new are
-    /// not acted upon, but a grace that runs goes on.
+    /// not acted upon, but a grace period that runs continues.
     fn observation(&mut self, look: &Look) -> Observation {
         self.look = *look;
         let survey = self.survey.as_ref();

@@ -26,8 +26,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 type Make = Arc<dyn Fn() -> kube::Result<Client> + Send + Sync>;
 
 /// Hands each request to the client of the moment. Connections of one that was replaced are closed
-/// when what goes on over them ends; watches do within minutes. Those of one that was given up because
-/// the server was silent end at once.
+/// when the requests over them end; watches do within minutes. The connections of a client that was given
+/// up because the server was silent are closed at once.
 #[derive(Clone)]
 pub struct ClientExchange(Arc<RwLock<Current>>);
 
@@ -43,7 +43,7 @@ struct Current {
 enum Silence {
     #[error("the API server has not answered within {} s", ANSWER_WITHIN.as_secs())]
     NoAnswer,
-    #[error("the connection was given up: the API server does not answer")]
+    #[error("closed the connection: the API server does not answer")]
     GivenUp,
 }
 
@@ -99,7 +99,7 @@ impl ClientExchange {
         }
     }
 
-    /// Ends what goes on with the client that belongs to this token, and uses a new one.
+    /// Cancels the requests of the client that belongs to this token, and uses a new client.
     fn give_up(&self, given_up: &CancellationToken) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if given_up.is_cancelled() {
@@ -108,10 +108,10 @@ impl ClientExchange {
         }
         match Current::new(Arc::clone(&current.make)) {
             Ok(next) => {
-                tracing::warn!("the API server does not answer, connecting anew");
+                tracing::warn!("API server does not answer; opening new connection");
                 *current = next;
             }
-            Err(error) => tracing::warn!(%error, "cannot connect anew"),
+            Err(error) => tracing::warn!(%error, "failed to open new connection to API server"),
         }
         given_up.cancel();
     }

@@ -11,22 +11,22 @@ use super::pin::{Pin, PinError};
 use super::request::{RequestError, client_request, user_of_node};
 use super::signing::{SigningError, sign_client};
 
-/// What a machine is told in order to join.
+/// What a machine needs to know to join a cluster.
 #[derive(Clone, Debug)]
 pub struct Invitation {
     /// Where the API server is, `https://HOST:PORT`.
     pub server: Uri,
     /// The token, `abcdef.0123456789abcdef`.
     pub token: String,
-    /// Whom to trust. Without any, whoever answers is trusted.
+    /// Pins of trusted certificate authorities. Without any, any authority is trusted.
     pub pins: Vec<Pin>,
 }
 
 /// Joining failed.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The server does not tell about itself.
-    #[error("cannot read the cluster's information from {server}")]
+    /// The server does not return the cluster information.
+    #[error("cannot read cluster information from {server}")]
     Discover {
         /// Which server.
         server: Uri,
@@ -34,8 +34,8 @@ pub enum JoinError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// What it tells is of no use.
-    #[error("the cluster's information at {server} names no certificate authority")]
+    /// The cluster information is incomplete.
+    #[error("cluster information at {server} has no certificate authority")]
     NoAuthority {
         /// Which server.
         server: Uri,
@@ -54,7 +54,7 @@ pub enum JoinError {
         found: String,
     },
     /// No client can be made of it.
-    #[error("cannot talk to {server}")]
+    #[error("cannot connect to {server}")]
     Connect {
         /// Which server.
         server: Uri,

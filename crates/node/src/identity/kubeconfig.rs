@@ -40,8 +40,8 @@ enum Problem {
     Missing(&'static str),
 }
 
-/// What a node that has joined keeps: where the cluster is, whom to trust there, and who the node
-/// is itself.
+/// What a node that has joined keeps: the server's address, its certificate authority, and the node's
+/// own certificate.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// `https://HOST:PORT`.

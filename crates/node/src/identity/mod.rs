@@ -1,11 +1,11 @@
-//! Who a node is: keys, signing requests, and how a machine comes to have a certificate.
+//! The identity of a node: keys, signing requests, and how a machine comes to have a certificate.
 //!
-//! A machine joins as kubeadm's do: with a token it reads where the cluster is and whom to trust,
+//! A machine joins as kubeadm's do: with a token it reads the cluster's address and certificate authority,
 //! checks that against a pin, and asks for a certificate that it signs requests with from then on.
 //! Keys are made here and never leave.
 //!
-//! Reading order: [`pin`] (whom to trust), [`request`] (what is asked for), `signing` (asking for
-//! it), `discovery` (a server that is not known yet), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
+//! Reading order: [`pin`] (trusted authorities), [`request`] (signing requests), `signing` (submitting
+//! them), `discovery` (a server that is not known yet), [`join`] (all of it), [`kubeconfig`] (keeping it), [`exchange`] and [`renewal`] (exchanging it
 //! before it ends).
 
 mod discovery;

@@ -14,7 +14,7 @@ pub struct Pin([u8; 32]);
 
 /// A text is no pin.
 #[derive(Debug, thiserror::Error)]
-#[error("{text:?} is no pin; expected sha256: and 64 hexadecimal digits")]
+#[error("invalid pin {text:?}: expected sha256: and 64 hexadecimal digits")]
 pub struct InvalidPin {
     text: String,
 }
@@ -26,7 +26,7 @@ pub enum PinError {
     #[error("the cluster's certificate authority is not in PEM form")]
     Pem(#[source] x509_parser::error::PEMError),
     /// They are not X.509.
-    #[error("the cluster's certificate authority is no X.509 certificate")]
+    #[error("the cluster's certificate authority is not an X.509 certificate")]
     Certificate(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
 }
 

@@ -33,7 +33,7 @@ pub enum ValidityError {
     #[error("the certificate is not in PEM form")]
     Pem(#[source] x509_parser::asn1_rs::Err<x509_parser::error::PEMError>),
     /// It is not X.509.
-    #[error("the certificate is no X.509 certificate")]
+    #[error("the certificate is not an X.509 certificate")]
     Certificate(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
 }
 
@@ -104,8 +104,8 @@ enum RenewalError {
     Write(#[from] WriteError),
 }
 
-/// Keeps the certificate in a node's kubeconfig from ending, until told to stop. Who uses the
-/// exchange's client goes on with the new one.
+/// Renews the certificate in a node's kubeconfig before it expires, until `stop` is cancelled. Users of the
+/// exchange's client continue with the new one.
 pub async fn keep_client_certificate(
     path: PathBuf,
     node: String,
@@ -124,7 +124,7 @@ pub async fn keep_client_certificate(
                 Err(error) => {
                     failures += 1;
                     let error = chain(&error);
-                    tracing::warn!(%node, error, "the node's certificate is not renewed");
+                    tracing::warn!(%node, error, "failed to renew node client certificate; retrying");
                     tokio::time::sleep(retry_after(failures)).await;
                 }
             }
@@ -146,7 +146,7 @@ async fn renew(path: &Path, node: &str, exchange: &ClientExchange) -> Result<(),
     write_private(path, &kept.render())?;
     let replaced = exchange.replace(move || Client::try_from(config.clone()));
     replaced.map_err(|source| RenewalError::Use(Box::new(source)))?;
-    tracing::info!(%node, "the node has a new certificate");
+    tracing::info!(%node, "rotated node client certificate");
     Ok(())
 }
 

@@ -15,7 +15,7 @@ pub fn user_of_node(node: &str) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// A name is none.
-    #[error("{name:?} cannot stand in a certificate")]
+    #[error("invalid name {name:?} for a certificate")]
     Name {
         /// Which.
         name: String,
@@ -24,11 +24,11 @@ pub enum RequestError {
         source: rcgen::Error,
     },
     /// The rest.
-    #[error("cannot make a key and a signing request")]
+    #[error("cannot create a key and a certificate signing request")]
     Make(#[from] rcgen::Error),
 }
 
-/// A key and what is asked for it.
+/// A key and the certificate signing request for it.
 pub struct SigningRequest {
     /// The private key, PEM.
     pub key_pem: String,
@@ -72,7 +72,7 @@ pub fn client_request(node: &str) -> Result<SigningRequest, RequestError> {
     })
 }
 
-/// What a node shows to those who ask it for logs and figures, under these names.
+/// The request for the certificate that a node's kubelet API serves with, under these names.
 pub fn serving_request(node: &str, names: &[String]) -> Result<SigningRequest, RequestError> {
     let key = KeyPair::generate()?;
     let mut params = params(node);
@@ -84,7 +84,7 @@ pub fn serving_request(node: &str, names: &[String]) -> Result<SigningRequest, R
     })
 }
 
-/// What it shows before anybody has signed for it, as a kubelet does.
+/// The certificate that the kubelet API serves with until a signed one is issued, as a kubelet does.
 pub fn self_signed(node: &str, names: &[String]) -> Result<KeyedCertificate, RequestError> {
     let key = KeyPair::generate()?;
     let mut params = params(node);

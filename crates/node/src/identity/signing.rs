@@ -17,25 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// No certificate was to be had.
+/// A certificate could not be obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningError {
     /// The request cannot be made.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The API server does not take it, or cannot be asked.
-    #[error("cannot ask for a certificate")]
+    #[error("cannot request a certificate")]
     Api(#[from] kube::Error),
-    /// Somebody said no.
-    #[error("signing request {name} was refused: {message}")]
+    /// The request was denied.
+    #[error("certificate signing request {name} was denied: {message}")]
     Refused {
         /// The request.
         name: String,
-        /// What was said.
+        /// The reason given.
         message: String,
     },
-    /// Nobody said anything.
-    #[error("signing request {name} was not approved within {}s; approve it with `kubectl certificate approve {name}`", PATIENCE.as_secs())]
+    /// The request was neither approved nor denied in time.
+    #[error("certificate signing request {name} was not approved within {}s; approve it with `kubectl certificate approve {name}`", PATIENCE.as_secs())]
     Ignored {
         /// The request.
         name: String,
@@ -61,7 +61,7 @@ pub(super) async fn sign_client(
     .await
 }
 
-/// Asks, as the node itself, for the certificate that it shows to those who ask it for figures.
+/// Requests, as the node itself, the certificate that its kubelet API serves with.
 pub async fn request_serving_certificate(
     client: &Client,
     node: &str,

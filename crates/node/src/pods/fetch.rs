@@ -1,6 +1,6 @@
 //! One HTTP request to a container, for probes and hooks.
 //!
-//! Certificates are not looked at: whoever can be reached at the pod's address is meant. Errors
+//! Certificates are not verified: any server at the pod's address is accepted. Errors
 //! read as Go's HTTP client words them, because people see them in events. Matches v1.36
 //! pkg/probe/http.
 
@@ -37,7 +37,7 @@ pub(super) struct Answer {
     pub(super) body: String,
 }
 
-/// Who asks.
+/// What the request is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// A probe.
@@ -157,15 +157,15 @@ async fn ask(
     }
 }
 
-/// How to connect to whoever answers.
+/// TLS settings that accept any server certificate.
 fn trusting() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let anyone = SkipVerification::new(&provider);
+    let any_server = SkipVerification::new(&provider);
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(anyone))
+        .with_custom_certificate_verifier(Arc::new(any_server))
         .with_no_client_auth()
 }
 

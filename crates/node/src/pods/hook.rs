@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Container, ExecAction, LifecycleHandler, Pod};
 
 use crate::runtime::Runtime;
 
-use super::anatomy;
 use super::fetch::{self, FetchError, Purpose};
 use super::note::{Note, reason};
+use super::pod_fields;
 
 /// Where a hook runs.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Hook<'_> {
             format!(
                 "{kind} lifecycle hook ({what}) for Container {:?} in Pod {:?} failed - error: {error}",
                 self.container.name,
-                anatomy::described(self.pod),
+                pod_fields::described(self.pod),
             )
         })
     }

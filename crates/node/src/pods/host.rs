@@ -110,10 +110,10 @@ pub trait Host: Debug + Send + Sync {
     async fn resize_pod(&self, pod: &Pod, resource: Resource) -> Result<(), HostError>;
     /// How much memory the pod uses, and each container by name; for limits that are to shrink.
     async fn memory_usage(&self, pod: &Pod) -> Result<MemoryUsage, HostError>;
-    /// Tells that the resources of pods have changed, so that QoS cgroups are brought up to date.
+    /// Reports that the resources of pods have changed, so that QoS cgroups are brought up to date.
     fn pods_changed(&self);
 
-    /// Has an event written.
+    /// Records an event.
     fn record(&self, pod: &Pod, note: Note);
 }
 

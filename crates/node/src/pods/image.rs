@@ -21,7 +21,7 @@ use super::back_off::{BackOff, MAX};
 use super::note::{Note, reason};
 use super::plan::go_duration;
 use super::status::StartFailure;
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 /// The images of the node, shared by all workers.
 #[derive(Debug)]
@@ -108,10 +108,10 @@ impl Images {
         sandbox: &PodSandboxConfig,
     ) -> Result<ImageSpec, StartFailure> {
         let asked = container.image.as_deref().unwrap_or_default();
-        let tell = |note: Note| self.host.record(pod, note.about(pod, container, None));
+        let record = |note: Note| self.host.record(pod, note.about(pod, container, None));
         let name = name::with_tag(asked).map_err(|error| {
             let message = format!("Failed to apply default image tag {asked:?}: {error}");
-            tell(Note::warning(reason::INSPECT_FAILED, &message));
+            record(Note::warning(reason::INSPECT_FAILED, &message));
             failure("InvalidImageName", message)
         })?;
         let spec = ImageSpec {
@@ -126,20 +126,20 @@ impl Images {
                     let message = format!(
                         "Container image {asked:?} already present on machine and can be accessed by the pod"
                     );
-                    tell(Note::normal(reason::PULLED, message));
+                    record(Note::normal(reason::PULLED, message));
                     return Ok(used(image.id, asked));
                 }
                 Ok(None) if policy == "Never" => {
                     let message = format!(
                         "Container image {asked:?} is not present with pull policy of Never"
                     );
-                    tell(Note::warning(reason::ERR_IMAGE_NEVER_PULL, &message));
+                    record(Note::warning(reason::ERR_IMAGE_NEVER_PULL, &message));
                     return Err(failure("ErrImageNeverPull", message));
                 }
                 Ok(None) => {}
                 Err(error) => {
                     let message = format!("Failed to inspect image {:?}: {}", "", error.chain());
-                    tell(Note::warning(reason::INSPECT_FAILED, &message));
+                    record(Note::warning(reason::INSPECT_FAILED, &message));
                     return Err(failure("ImageInspectError", message));
                 }
             }
@@ -155,18 +155,18 @@ impl Images {
         sandbox: &PodSandboxConfig,
     ) -> Result<ImageSpec, StartFailure> {
         let asked = container.image.as_deref().unwrap_or_default();
-        let tell = |note: Note| self.host.record(pod, note.about(pod, container, None));
-        let key = format!("{}_{asked}", anatomy::uid(pod));
+        let record = |note: Note| self.host.record(pod, note.about(pod, container, None));
+        let key = format!("{}_{asked}", pod_fields::uid(pod));
         if let Some(last_error) = self.waiting(&key) {
             let message = format!("Back-off pulling image {asked:?}");
-            tell(Note::normal(reason::BACK_OFF, &message));
+            record(Note::normal(reason::BACK_OFF, &message));
             let message = match last_error {
                 Some(error) => format!("{message}: {error}"),
                 None => message,
             };
             return Err(failure("ImagePullBackOff", message));
         }
-        tell(Note::normal(
+        record(Note::normal(
             reason::PULLING,
             format!("Pulling image {asked:?}"),
         ));
@@ -190,14 +190,14 @@ impl Images {
                     whole_millis(begun.elapsed()),
                     size.map_or(0, |image| image.size),
                 );
-                tell(Note::normal(reason::PULLED, message));
+                record(Note::normal(reason::PULLED, message));
                 self.memory().back_off.forget_old(self.clock.now());
                 Ok(used(image, asked))
             }
             Err(error) => {
                 let text = error;
                 let message = format!("Failed to pull image {asked:?}: {text}");
-                tell(Note::warning(reason::FAILED, message));
+                record(Note::warning(reason::FAILED, message));
                 let failed = pull_failure(asked, &text);
                 let now = self.clock.now();
                 let mut memory = self.memory();
@@ -224,7 +224,7 @@ impl Images {
     /// Until when the image of a container has to wait, if it has to.
     pub fn waits_until(&self, pod: &Pod, container: &Container) -> Option<Timestamp> {
         let image = container.image.as_deref().unwrap_or_default();
-        let key = format!("{}_{image}", anatomy::uid(pod));
+        let key = format!("{}_{image}", pod_fields::uid(pod));
         let wait = self
             .memory()
             .back_off
@@ -291,7 +291,7 @@ fn used(image: String, asked: &str) -> ImageSpec {
     }
 }
 
-/// Runtimes tell two kinds of failure apart by how their error begins.
+/// Runtimes distinguish two kinds of failure by the beginning of the error.
 fn pull_failure(image: &str, error: &str) -> StartFailure {
     let kinds = [
         ("RegistryUnavailable", "the registry is unavailable"),

@@ -3,16 +3,15 @@
 //! Whatever is decided is decided by pure functions of what was observed, with the time passed in;
 //! workers observe, ask, act and look again.
 //!
-//! Reading order: [`anatomy`] (the parts of a pod object), [`observed`] (what the runtime has of
+//! Reading order: [`pod_fields`] (the parts of a pod object), [`observed`] (what the runtime has of
 //! it), [`admission`] (whether the node takes it), [`restart`] and [`back_off`] (whether and when a container starts again), [`plan`] (what to
-//! do next), [`status`] (what the API is told), [`note`] (what people are told), [`spec`] (what the
-//! runtime is told), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
+//! do next), [`status`] (the status in the API), [`note`] (events), [`spec`] (the
+//! configuration for the runtime), [`host`] (what workers need besides a runtime), [`image`], [`probe`],
 //! [`resize`],
-//! [`worker`] (one task per pod), [`reports`] (what workers say), [`set`] (all of them),
+//! [`worker`] (one task per pod), [`reports`] (what workers report), [`set`] (all of them),
 //! [`api`] and [`manifest`] (where they come from).
 
 pub mod admission;
-pub mod anatomy;
 pub mod api;
 pub mod back_off;
 mod ending;
@@ -26,6 +25,7 @@ pub mod manifest;
 pub mod note;
 pub mod observed;
 pub mod plan;
+pub mod pod_fields;
 pub mod probe;
 pub mod reports;
 pub mod resize;

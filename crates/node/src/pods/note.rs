@@ -1,4 +1,4 @@
-//! What is told to people about a pod, in the words of the kubelet.
+//! Events about a pod, in the words of the kubelet.
 //!
 //! Reasons match v1.36 pkg/kubelet/events/event.go byte for byte.
 
@@ -10,14 +10,14 @@ use kube::Resource;
 use plimsoll_core::admission::node_admit;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::anatomy::{self, Kind};
+use super::pod_fields::{self, Kind};
 
-/// How good the news is.
+/// The type of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
+    /// As expected.
     Normal,
-    /// Something somebody may have to look after.
+    /// A user may have to act on it.
     Warning,
 }
 
@@ -34,7 +34,7 @@ impl Level {
 /// Something that happened to a pod or a container of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// How good the news is.
+    /// The type of the event.
     pub level: Level,
     /// Why, in one word.
     pub reason: Cow<'static, str>,
@@ -42,10 +42,10 @@ pub struct Note {
     pub message: String,
     /// Where in the pod, such as `spec.containers{web}`.
     pub field_path: Option<String>,
-    /// What is told to machines, by name.
+    /// Annotations of the event, for programs, by name.
     pub annotations: BTreeMap<String, String>,
-    /// When it happened, if it is known better than by when it is told. Told again, even by the next
-    /// agent, it is the same event then.
+    /// When it happened, if that is known better than by when it is recorded. Recorded again, even by the
+    /// next agent, it is the same event then.
     pub at: Option<Timestamp>,
 }
 
@@ -90,7 +90,7 @@ impl Note {
         if let Some(id) = id.filter(|id| !id.is_empty()) {
             self.message = self.message.replace(id, &container.name);
         }
-        self.field_path = anatomy::part(pod, &container.name).map(|part| {
+        self.field_path = pod_fields::part(pod, &container.name).map(|part| {
             let list = match part.kind {
                 Kind::Init | Kind::Sidecar => "initContainers",
                 Kind::App => "containers",

@@ -34,7 +34,7 @@ pub struct Sandbox {
     pub created_at: Timestamp,
     /// Whether it shares the network of the node.
     pub uses_host_network: bool,
-    /// Whether the runtime told of its network at all.
+    /// Whether the runtime reported its network at all.
     pub has_network: bool,
     /// Its addresses, the primary one first.
     pub ips: Vec<String>,
@@ -190,7 +190,7 @@ impl Sandbox {
 }
 
 impl Container {
-    /// Reads the runtime's answer; the termination message is added by who can read files.
+    /// Reads the runtime's answer; the caller reads the termination message from its file.
     pub fn from_wire(status: &ContainerStatus, sandbox_id: &str) -> Container {
         let state = match ContainerState::try_from(status.state) {
             Ok(ContainerState::ContainerCreated) => State::Created,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::Notify;
 
-use super::anatomy;
+use super::pod_fields;
 
 /// What a worker says of its pod.
 #[derive(Clone, Debug)]
@@ -37,14 +37,14 @@ struct Shared {
 impl Reports {
     /// Takes a report, unless it says what is known already.
     pub fn put(&self, pod: &Arc<Pod>, status: PodStatus, may_run: bool, is_finished: bool) {
-        let uid = anatomy::uid(pod);
+        let uid = pod_fields::uid(pod);
         let mut reports = self.lock();
         let known = reports.get(uid);
         let is_news = known.is_none_or(|known| {
             *known.status != status
                 || known.may_run != may_run
                 || known.is_finished != is_finished
-                || anatomy::is_deleted(&known.pod) != anatomy::is_deleted(pod)
+                || pod_fields::is_deleted(&known.pod) != pod_fields::is_deleted(pod)
         });
         let version = known.map_or(0, |known| known.version) + u64::from(is_news);
         let report = Report {
@@ -63,13 +63,13 @@ impl Reports {
 
     /// Notes that the object of a pod has changed, though nothing is new about the pod itself.
     pub fn set_pod(&self, pod: &Arc<Pod>) {
-        if let Some(report) = self.lock().get_mut(anatomy::uid(pod)) {
+        if let Some(report) = self.lock().get_mut(pod_fields::uid(pod)) {
             report.pod = Arc::clone(pod);
         }
         self.poke();
     }
 
-    /// Has whoever waits for news look again.
+    /// Wakes the task that waits for changes.
     pub fn poke(&self) {
         self.0.changed.notify_one();
     }

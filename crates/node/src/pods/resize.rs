@@ -12,7 +12,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::ResourceName;
 use serde_json::json;
 
-use super::anatomy;
+use super::pod_fields;
 
 /// The condition of a pod whose resources are being changed.
 pub const IN_PROGRESS: &str = "PodResizeInProgress";
@@ -37,11 +37,11 @@ impl Allocation {
             containers: containers(pod)
                 .map(|container| (container.name.clone(), container.resources.clone()))
                 .collect(),
-            pod: anatomy::spec(pod).and_then(|spec| spec.resources.clone()),
+            pod: pod_fields::spec(pod).and_then(|spec| spec.resources.clone()),
         }
     }
 
-    /// What a pod was given before the agent was restarted, as far as its status tells.
+    /// What a pod was given before the agent was restarted, as far as its status shows.
     pub fn recovered(pod: &Pod) -> Allocation {
         let mut allocation = Allocation::of(pod);
         let Some(status) = &pod.status else {
@@ -79,7 +79,7 @@ impl Allocation {
             let allocated = self.containers.get(&container.name);
             allocated.is_some_and(|own| !is_same(own.as_ref(), container.resources.as_ref()))
         };
-        let stated = anatomy::spec(pod).and_then(|spec| spec.resources.as_ref());
+        let stated = pod_fields::spec(pod).and_then(|spec| spec.resources.as_ref());
         let differs_as_pod = !is_same(self.pod.as_ref(), stated);
         if !differs_as_pod && !containers(pod).any(differs) {
             return None;
@@ -100,8 +100,8 @@ impl Allocation {
 }
 
 fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
-    let init = anatomy::init_containers(pod).iter();
-    init.chain(anatomy::app_containers(pod))
+    let init = pod_fields::init_containers(pod).iter();
+    init.chain(pod_fields::app_containers(pod))
 }
 
 /// Whether two statements mean the same amounts.
@@ -110,8 +110,8 @@ fn is_same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequiremen
     parse(one) == parse(other)
 }
 
-/// Sorts by who may have the room first: who asks for no more, higher priority, `Guaranteed`, who
-/// has waited longest.
+/// Sorts the pods that wait for resources: first those that request no more, then by higher priority,
+/// `Guaranteed`, longest wait.
 pub fn rank(wanted: &Pod, allocated: &Pod, conditions: &[PodCondition]) -> impl Ord + use<> {
     let requests = |pod: &Pod| {
         let view = PodView::from_api(pod).unwrap_or_default();
@@ -188,7 +188,7 @@ pub fn clear_condition(conditions: &mut Vec<PodCondition>, kind: &str) -> Option
     Some(known.observed_generation.unwrap_or_default())
 }
 
-/// What people are told about a resize: what happened and the resources it is about.
+/// The event message about a resize: what happened and the resources it is about.
 pub fn message(prefix: &str, pod: &Pod, generation: i64, error: &str) -> String {
     let list = |containers: &[Container]| {
         let listed = containers.iter().map(|container| {
@@ -198,8 +198,8 @@ pub fn message(prefix: &str, pod: &Pod, generation: i64, error: &str) -> String 
     };
     let mut summary = serde_json::Map::new();
     for (key, containers) in [
-        ("initContainers", anatomy::init_containers(pod)),
-        ("containers", anatomy::app_containers(pod)),
+        ("initContainers", pod_fields::init_containers(pod)),
+        ("containers", pod_fields::app_containers(pod)),
     ] {
         if !containers.is_empty() {
             summary.insert(key.to_owned(), list(containers).into());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn cpu_of(pod: &Pod) -> String {
-        let resources = anatomy::app_containers(pod)[0].resources.clone();
+        let resources = pod_fields::app_containers(pod)[0].resources.clone();
         resources.unwrap().requests.unwrap()["cpu"].0.clone()
     }
 

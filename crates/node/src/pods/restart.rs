@@ -5,15 +5,15 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
 
-use super::anatomy;
 use super::observed::{Observed, State};
+use super::pod_fields;
 
 const RESTART: &str = "Restart";
 const RESTART_ALL: &str = "RestartAllContainers";
 
 /// The policy of the pod; `Always` unless it says otherwise.
 fn pod_policy(pod: &Pod) -> &str {
-    let policy = anatomy::spec(pod).and_then(|spec| spec.restart_policy.as_deref());
+    let policy = pod_fields::spec(pod).and_then(|spec| spec.restart_policy.as_deref());
     policy.unwrap_or("Always")
 }
 
@@ -82,11 +82,12 @@ pub fn restarts_all(container: &Container, exit_code: i32) -> bool {
 
 /// Whether some rule of the pod could make all containers start over.
 pub fn could_restart_all(pod: &Pod) -> bool {
-    let init = anatomy::init_containers(pod).iter();
-    init.chain(anatomy::app_containers(pod)).any(|container| {
-        let mut rules = container.restart_policy_rules.iter().flatten();
-        rules.any(|rule| rule.action == RESTART_ALL)
-    })
+    let init = pod_fields::init_containers(pod).iter();
+    init.chain(pod_fields::app_containers(pod))
+        .any(|container| {
+            let mut rules = container.restart_policy_rules.iter().flatten();
+            rules.any(|rule| rule.action == RESTART_ALL)
+        })
 }
 
 /// Whether all containers are to start over: some container has ended in a way that asks for it,
@@ -103,22 +104,23 @@ pub fn is_restarting_all(pod: &Pod, observed: &Observed, status: &PodStatus) -> 
         let ended = own.state.as_ref()?.terminated.as_ref()?;
         Some(ended.exit_code)
     };
-    let init = anatomy::init_containers(pod).iter();
-    init.chain(anatomy::app_containers(pod)).any(|container| {
-        let Some(seen) = observed.latest(&container.name) else {
-            return false;
-        };
-        if seen.state != State::Exited {
-            return false;
-        }
-        restarts_all(container, seen.exit_code)
-            || reported(&container.name).is_some_and(|code| restarts_all(container, code))
-    })
+    let init = pod_fields::init_containers(pod).iter();
+    init.chain(pod_fields::app_containers(pod))
+        .any(|container| {
+            let Some(seen) = observed.latest(&container.name) else {
+                return false;
+            };
+            if seen.state != State::Exited {
+                return false;
+            }
+            restarts_all(container, seen.exit_code)
+                || reported(&container.name).is_some_and(|code| restarts_all(container, code))
+        })
 }
 
 /// Whether the container, as it is now, is to be started (again).
 pub fn is_to_start(pod: &Pod, container: &Container, observed: &Observed) -> bool {
-    if anatomy::is_deleted(pod) {
+    if pod_fields::is_deleted(pod) {
         return false;
     }
     let Some(seen) = observed.latest(&container.name) else {
@@ -142,7 +144,7 @@ mod tests {
             "spec": {"restartPolicy": pod_policy, "containers": [container]},
         }))
         .unwrap();
-        restarts_after(&pod, &anatomy::app_containers(&pod)[0], exit_code)
+        restarts_after(&pod, &pod_fields::app_containers(&pod)[0], exit_code)
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Settings {
     pub pull_burst: u32,
     /// How often a pod at rest is looked at all the same (`syncFrequency`).
     pub resync: Duration,
-    /// Where links to the logs of all containers are kept, for those who collect them; `None` for
+    /// Where links to the logs of all containers are kept, for log collectors; `None` for
     /// nowhere.
     pub container_logs_dir: Option<PathBuf>,
 }

@@ -106,7 +106,7 @@ fn judge_cgroups(observed: &Observed, config: &NodeConfig) -> Finding {
         } => {
             let remedy = "boot with systemd.unified_cgroup_hierarchy=1 for version 2, or set \
                           failCgroupV1: false";
-            // Upstream's default refuses; only who says so wants that.
+            // Upstream's default refuses; it counts here only if it is set explicitly.
             let is_refused = *config.fail_cgroup_v1 && config.fail_cgroup_v1.is_set();
             let level = if is_refused {
                 Level::Error

@@ -1,4 +1,4 @@
-//! What there is to see on a machine.
+//! Observes the machine for the preflight checks.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -61,7 +61,7 @@ pub struct Observed {
     pub cgroups: CgroupState,
     /// Swap devices and files.
     pub swaps: Vec<String>,
-    /// Whether the kernel tells of pressure (PSI).
+    /// Whether the kernel reports pressure (PSI).
     pub has_pressure: bool,
     /// The runtime.
     pub runtime: RuntimeState,

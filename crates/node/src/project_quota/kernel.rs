@@ -50,7 +50,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    /// Whether nobody uses it, as far as the kernel knows.
+    /// Whether the project is unused, as far as the kernel knows.
     pub(super) fn is_free(self) -> bool {
         self == Project::default()
     }

@@ -1,4 +1,4 @@
-//! What directories hold, asked of the kernel instead of walked over.
+//! What directories hold, read from the kernel instead of walking over them.
 //!
 //! File systems with project quotas (ext4 with the features `project` and `quota`, XFS mounted with
 //! `pquota`) count blocks and inodes by project. A directory that is made for a pod gets a project
@@ -8,7 +8,7 @@
 //! The directory is the record: its project is read from it, so that nothing is to be found again
 //! after a restart, and a project is free when its directory is gone.
 //!
-//! Reading order: [`ProjectQuotas`], `reserved` (whose ids are not to be taken), `kernel`.
+//! Reading order: [`ProjectQuotas`], `reserved` (ids that are not to be taken), `kernel`.
 
 mod kernel;
 mod reserved;
@@ -123,7 +123,7 @@ impl ProjectQuotas {
     }
 
     /// The project that a directory was given. One that it has in common with the directory around
-    /// it was given by somebody else.
+    /// it was not given by the agent.
     pub fn project_of(&self, path: &Path) -> Option<ProjectId> {
         self.0.as_ref()?;
         let of = |path: &Path| kernel::project_of(open_directory(path).ok()?).ok();
@@ -147,13 +147,13 @@ impl ProjectQuotas {
     }
 }
 
-/// Puts an empty directory into a project that nobody else has.
+/// Puts an empty directory into a project that no other directory has.
 fn take(directory: &OwnedFd, id: u32, reserved: &BTreeSet<u32>) -> Result<bool, Errno> {
     if reserved.contains(&id) || !kernel::usage(directory, id)?.is_free() {
         return Ok(false);
     }
     kernel::set_project(directory, id)?;
-    // Somebody else may have taken it in the same moment.
+    // Another process may have taken it in the same moment.
     let is_alone = kernel::usage(directory, id)?.inodes == 1;
     if !is_alone {
         kernel::set_project(directory, 0)?;

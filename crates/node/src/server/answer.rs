@@ -58,7 +58,7 @@ pub(super) fn streamed(body: Body) -> Response<Body> {
     answer
 }
 
-/// What Go's request multiplexer says of a path that nobody serves.
+/// What Go's request multiplexer says of a path that is not served.
 pub(super) fn no_such_page() -> Response<Body> {
     error(StatusCode::NOT_FOUND, "404 page not found")
 }

@@ -116,7 +116,7 @@ impl Server {
             .await
     }
 
-    /// What can be said before the runtime is asked.
+    /// Checks the request before the runtime is called.
     fn checked(&self, of: &ContainerOf, query: &Query) -> Result<(Arc<Pod>, Wanted), Refusal> {
         let wanted = Wanted::read(query).ok_or_else(|| {
             let text = "you must specify at least 1 of stdin, stdout, stderr";
@@ -143,7 +143,7 @@ impl Server {
                 self.upgrade(request, agreement, Ok(process), wanted, kind)
             }
             Ok(Session::Elsewhere(url)) => self.pass_on(request, &url).await,
-            // It was tried: whoever waits for its output is told there.
+            // The command was tried: the error goes into the client's error stream.
             Err(error @ runtime::Error::Failed { .. }) => {
                 self.upgrade(request, agreement, Err(error), wanted, kind)
             }

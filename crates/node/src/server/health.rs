@@ -51,7 +51,7 @@ fn all(node: &dyn Node, query: &Query) -> Response<Body> {
             Ok(()) => report.push_str(&format!("[+]{name} ok\n")),
             Err(reason) => {
                 tracing::warn!(check = name, reason, "health check failed");
-                // The reason is for those who may see the single check.
+                // The reason is shown only on the page of the single check, which has its own access check.
                 report.push_str(&format!("[-]{name} failed: reason withheld\n"));
                 has_failed = true;
             }

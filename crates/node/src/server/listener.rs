@@ -23,26 +23,26 @@ use super::body::Body;
 use super::tls::{self, ServerCertificate, TlsError};
 use super::{Peer, Server, health};
 
-/// A client that has not shown who it is by then is not going to.
+/// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The same for the headers of a request, and for the next request of a kept connection.
 const HEADERS: Duration = Duration::from_secs(90);
 
-/// How often a silent HTTP/2 client is asked whether it is still there, and how long it may think.
+/// How often a silent HTTP/2 client is pinged, and how long it may take to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
 
 /// Requests on one HTTP/2 connection at once.
 const MAX_STREAMS: u32 = 250;
 
-/// Headers of one request together. Upstream allows 1 MiB; nobody needs it.
+/// Headers of one request together. Upstream allows 1 MiB, which no client needs.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
 
 /// Health checkers at once.
 const MAX_CHECKERS: usize = 64;
 
-/// How long requests may take to end when the face goes away.
+/// How long requests may take to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Server {
@@ -72,14 +72,14 @@ impl Server {
             stop.cancelled().await;
             let ended = tokio::time::timeout(GRACE, self.streams.end()).await;
             if ended.is_err() {
-                tracing::warn!("streams did not end in time");
+                tracing::warn!("streams did not end before shutdown deadline");
             }
         };
         tokio::join!(accepting, ending);
         Ok(())
     }
 
-    /// Answers `/healthz` without TLS or questions, for whoever watches over the agent.
+    /// Answers `/healthz` without TLS or authentication, for health checkers.
     pub async fn serve_health(listener: TcpListener, stop: CancellationToken) {
         let until = stop.clone();
         accept(
@@ -124,7 +124,7 @@ async fn secured(
     converse(stream, address, stop, answer).await;
 }
 
-/// Speaks HTTP until the client is done or the face goes away.
+/// Speaks HTTP until the client is done or the server stops.
 async fn converse<S, F, A>(stream: S, address: SocketAddr, stop: CancellationToken, answer: F)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -1,10 +1,10 @@
-//! The kubelet's face: what the API server, `kubectl` and metrics collectors ask a node for.
+//! The kubelet API: what the API server, `kubectl` and metrics collectors ask a node for.
 //!
-//! It listens with TLS on port 10250, finds out who asks and whether they may, and answers out of a
+//! It listens with TLS on port 10250, authenticates and authorizes the client, and answers out of a
 //! [`Node`]: pods, usage, measurements, logs; and commands, terminals and ports of containers over
 //! upgraded connections. It decides nothing about pods.
 //!
-//! Reading order: `node` (what is behind the face), `route` (its pages), [`access`], `observe`,
+//! Reading order: `node` (the agent behind the API), `route` (its pages), [`access`], `observe`,
 //! `journal`, `health`, `logs` and `system_logs` (pages), `command`, `forward` and `stream` (upgraded
 //! connections), `listener` and [`tls`] (sockets).
 
@@ -41,12 +41,12 @@ use query::Query;
 use route::{Pages, Route, route};
 use stream::Streams;
 
-/// What is decided about the face before it is shown.
+/// The options of the kubelet API.
 #[derive(Debug)]
 pub struct Options {
-    /// Finds out who asks.
+    /// Identifies the client.
     pub authenticator: Authenticator,
-    /// Decides whether they may.
+    /// Decides what the client may do.
     pub authorizer: Authorizer,
     /// Whether there are logs, commands and ports at all (`enableDebuggingHandlers`).
     pub debugging_handlers: bool,
@@ -61,7 +61,7 @@ pub struct Options {
     pub max_connections: usize,
 }
 
-/// The face of one node.
+/// The kubelet API of one node.
 #[derive(Debug)]
 pub struct Server {
     node: Arc<dyn Node>,
@@ -77,7 +77,7 @@ struct Peer {
 }
 
 impl Server {
-    /// A face that is not shown yet.
+    /// A server that does not listen yet.
     pub fn new(node: Arc<dyn Node>, options: Options) -> Arc<Server> {
         Arc::new(Server {
             node,
@@ -103,7 +103,7 @@ impl Server {
         let method = request.method().clone();
         let shown = self.show(route, request).await;
         let shown = shown.unwrap_or_else(|refusal| *refusal);
-        tracing::debug!(%method, path, status = shown.status().as_u16(), "answered");
+        tracing::debug!(%method, path, status = shown.status().as_u16(), "handled request");
         shown
     }
 

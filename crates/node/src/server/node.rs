@@ -1,4 +1,4 @@
-//! What the face shows: the agent, as far as clients may see it.
+//! What the kubelet API needs of the agent.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum Metrics {
     Probes,
 }
 
-/// The agent behind the face.
+/// The agent behind the kubelet API.
 #[async_trait]
 pub trait Node: Debug + Send + Sync {
     /// The pods that should run here, static ones included, each with the newest status known here.

@@ -1,7 +1,7 @@
 //! Which page a request is for.
 //!
-//! Matches v1.36 pkg/kubelet/server/server.go. A path that nobody serves is answered before anyone
-//! is asked who they are; one below a served path only afterwards.
+//! Matches v1.36 pkg/kubelet/server/server.go. A path that is not served is answered before
+//! the client is authenticated; one below a served path only afterwards.
 
 use http::Method;
 
@@ -30,7 +30,7 @@ pub(super) enum Route {
     PortForward(PodNamed),
     /// A file or folder below the node's log folder.
     SystemLogs(String),
-    /// Refused, because the configuration says so.
+    /// Disabled by the configuration.
     Disabled(&'static str),
     /// Below a served path, but nothing.
     Missing,
@@ -71,7 +71,7 @@ pub(super) struct Pages {
     pub(super) system_logs: bool,
 }
 
-/// The page of a path, or `None` if nobody serves it.
+/// The page of a path, or `None` if it is not served.
 pub(super) fn route(method: &Method, path: &str, pages: Pages) -> Option<Route> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);

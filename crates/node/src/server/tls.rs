@@ -1,4 +1,4 @@
-//! Certificates, both of which can be exchanged while the face is up.
+//! The serving certificate and the client authority, which can be replaced while the server runs.
 //!
 //! As upstream, a handshake takes any client certificate whose key the client has. Whether it is
 //! good is found out for each request, so that a client with a wrong certificate gets an answer it
@@ -20,7 +20,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureS
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file is damaged.
-    #[error("the {what} cannot be read")]
+    #[error("cannot read the {what}")]
     Pem {
         /// Which.
         what: &'static str,
@@ -29,13 +29,13 @@ pub enum TlsError {
         source: rustls::pki_types::pem::Error,
     },
     /// There is nothing in it.
-    #[error("there is no certificate in the {what}")]
+    #[error("the {what} contains no certificate")]
     Empty {
         /// Which.
         what: &'static str,
     },
     /// It is no certificate, or not of this key.
-    #[error("the {what} cannot be used")]
+    #[error("cannot use the {what}")]
     Unusable {
         /// Which.
         what: &'static str,
@@ -48,10 +48,10 @@ pub enum TlsError {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// What the face shows of itself.
+/// The certificate that the server presents.
 pub struct ServerCertificate(RwLock<Arc<CertifiedKey>>);
 
-/// Who signs the certificates of clients.
+/// The certificate authority of clients.
 pub struct ClientAuthority(RwLock<Arc<dyn ClientCertVerifier>>);
 
 fn provider() -> Arc<CryptoProvider> {

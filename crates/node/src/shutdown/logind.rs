@@ -12,7 +12,7 @@ use zbus::Connection;
 const SETTINGS: &str = "/etc/systemd/logind.conf.d";
 const OVERRIDE: &str = "99-kubelet.conf";
 const HANG_UP: i32 = 1;
-/// How often logind is asked whether it has taken the override, ever slower.
+/// How often the agent checks whether logind uses the override, with growing pauses.
 const TRIES: u32 = 5;
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 
@@ -40,14 +40,16 @@ trait Systemd {
     fn kill_unit(&self, name: &str, who: &str, signal: i32) -> zbus::Result<()>;
 }
 
-/// Shutdowns of this machine cannot be heard of.
+/// Shutdowns of this machine cannot be detected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LogindError {
-    #[error("cannot talk to logind")]
+    #[error("cannot connect to logind")]
     Bus(#[from] zbus::Error),
     #[error("cannot write {SETTINGS}/{OVERRIDE}")]
     Override(#[source] io::Error),
-    #[error("logind waits for {granted:?} at most, and not for {wanted:?}")]
+    #[error(
+        "logind delays shutdown by at most {granted:?}, which is less than the required {wanted:?}"
+    )]
     TooShort { granted: Duration, wanted: Duration },
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Logind<'a> {
 }
 
 impl Logind<'_> {
-    /// Has logind wait that long with a shutdown, and tell of it.
+    /// Has logind delay a shutdown for that long, and announce it.
     pub(super) async fn open(wanted: Duration) -> Result<Logind<'static>, LogindError> {
         let bus = Connection::system().await?;
         Logind::on(&bus, wanted, Path::new(SETTINGS)).await
@@ -100,12 +102,12 @@ impl Logind<'_> {
     }
 
     /// The next announcement: `true` of a shutdown, `false` that there is none after all. `None` if
-    /// there is nobody left to hear from.
+    /// the connection to logind is closed.
     pub(super) async fn next(&mut self) -> Option<bool> {
         loop {
             let announcement = self.announcements.next().await?;
-            if let Ok(told) = announcement.args() {
-                return Some(told.start);
+            if let Ok(args) = announcement.args() {
+                return Some(args.start);
             }
         }
     }
@@ -235,8 +237,8 @@ mod tests {
             .await
             .unwrap();
         for start in [true, false] {
-            let told = FakeManager::prepare_for_shutdown(manager.signal_emitter(), start);
-            told.await.unwrap();
+            let announced = FakeManager::prepare_for_shutdown(manager.signal_emitter(), start);
+            announced.await.unwrap();
             assert_eq!(logind.next().await, Some(start));
         }
         // The lock is given back when it is let go of.

@@ -1,4 +1,4 @@
-//! Who is ended when, and how long each may take.
+//! Which pods are ended when, and how long each may take.
 
 use std::time::Duration;
 

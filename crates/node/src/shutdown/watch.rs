@@ -10,7 +10,7 @@ use super::logind::Logind;
 use super::plan::{Period, group_of, whole};
 use crate::agent::chain;
 use crate::pods::status::Forced;
-use crate::pods::{Pods, anatomy};
+use crate::pods::{Pods, pod_fields};
 
 const REASON: &str = "Terminated";
 const MESSAGE: &str = "Pod was terminated in response to imminent node shutdown.";
@@ -20,13 +20,13 @@ const SIGPWR: i32 = 30;
 /// How long to wait before logind is looked for again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Who has to know.
+/// Receives the announcement of a shutdown.
 pub trait Announce: Send + Sync {
     /// The machine is about to be switched off, or not after all.
     fn shutting_down(&self, is_shutting_down: bool);
 }
 
-/// Watches until told to stop. Nothing happens without periods.
+/// Watches until `stop` is cancelled. Nothing happens without periods.
 pub async fn watch(
     periods: Vec<Period>,
     pods: Pods,
@@ -67,13 +67,19 @@ impl<A: Announce> Watch<A> {
                 }
                 Err(error) if !was_heard => {
                     let error = chain(&error);
-                    tracing::warn!(error, "shutdowns are heard of by SIGPWR only");
+                    tracing::warn!(
+                        error,
+                        "logind unavailable; shutdown is detected by SIGPWR only"
+                    );
                     while power.recv().await.is_some() {
                         self.end_pods().await;
                     }
                     return;
                 }
-                Err(error) => tracing::warn!(error = chain(&error), "logind is gone"),
+                Err(error) => tracing::warn!(
+                    error = chain(&error),
+                    "failed to reconnect to logind; retrying"
+                ),
             }
             tokio::time::sleep(RECONNECT).await;
         }
@@ -95,7 +101,10 @@ impl<A: Announce> Watch<A> {
                 Some(false) => {
                     self.announce.shutting_down(false);
                     if let Err(error) = logind.inhibit().await {
-                        tracing::warn!(error = chain(&error), "logind does not wait any more");
+                        tracing::warn!(
+                            error = chain(&error),
+                            "failed to renew shutdown inhibitor lock"
+                        );
                         return;
                     }
                 }
@@ -108,7 +117,7 @@ impl<A: Announce> Watch<A> {
         self.announce.shutting_down(true);
         let mut groups = vec![Vec::new(); self.periods.len()];
         for pod in self.pods.active() {
-            let priority = anatomy::spec(&pod).and_then(|spec| spec.priority);
+            let priority = pod_fields::spec(&pod).and_then(|spec| spec.priority);
             groups[group_of(&self.periods, priority.unwrap_or_default())].push(pod);
         }
         for (period, group) in self.periods.iter().zip(groups) {
@@ -120,14 +129,19 @@ impl<A: Announce> Watch<A> {
                     condition_message: None,
                     keeps_success: true,
                 };
-                let own = anatomy::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
+                let own =
+                    pod_fields::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
                 let grace = own.map_or(period.grace_secs, |own| own.min(period.grace_secs));
-                self.pods.kill(anatomy::uid(pod), Some(grace), Some(forced))
+                self.pods
+                    .kill(pod_fields::uid(pod), Some(grace), Some(forced))
             });
             let longest = Duration::from_secs(u64::try_from(period.grace_secs).unwrap_or_default());
             if tokio::time::timeout(longest, join_all(ends)).await.is_err() {
                 let priority = period.priority;
-                tracing::warn!(priority, "pods did not end within the time they have");
+                tracing::warn!(
+                    priority,
+                    "pods did not terminate within shutdown grace period"
+                );
             }
         }
     }

@@ -240,8 +240,8 @@ fn parse_memory_stat_v2(text: &str) -> MemorySample {
     memory
 }
 
-/// The earliest time that any directory of the cgroup, or a file in it that is never written,
-/// tells; a directory changes when a cgroup is made in it.
+/// The earliest modification time of any directory of the cgroup, or of a file in it that is never
+/// written; a directory changes when a cgroup is made in it.
 fn created(directories: &[PathBuf]) -> Option<Timestamp> {
     let files = ["", "cgroup.clone_children", "cgroup.events"];
     let paths = directories

@@ -30,7 +30,7 @@ pub struct Settings {
     pub node_name: String,
     /// What `/proc` and `/sys` are below; `/` but in tests.
     pub mount_root: PathBuf,
-    /// The kubelet's directory, which tells the nodefs.
+    /// The kubelet's directory, which is on the nodefs.
     pub root_dir: PathBuf,
     /// The cgroup of all pods.
     pub kubepods: CgroupPath,
@@ -76,13 +76,13 @@ impl Settings {
     }
 }
 
-/// Measures a node and keeps the last figures.
+/// Measures a node and keeps the latest stats.
 #[derive(Debug)]
 pub struct Collector {
     pub(super) settings: Settings,
     pub(super) layout: Layout,
     pub(super) root: CgroupPath,
-    /// The cgroup whose figures are the node's: the root, unless another plays the machine.
+    /// The cgroup whose stats are the node's: the root, unless another plays the machine.
     pub(super) node_cgroup: CgroupPath,
     budget: Budget,
     pub(super) buffer: Buffer,
@@ -105,7 +105,7 @@ pub(super) struct NodeSample {
     pub(super) filling: Filling,
 }
 
-/// What somebody may fill within seconds; measured more often than the rest.
+/// What a pod may fill within seconds; measured more often than the rest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filling {
     pub(super) time: Option<Timestamp>,
@@ -166,7 +166,7 @@ impl Collector {
     }
 
     /// From now on this is measured. What is no longer in it is forgotten and its files are
-    /// closed; what is new has figures after the next measurement.
+    /// closed; a new pod has stats after the next measurement.
     pub fn set_inventory(&mut self, inventory: Inventory) {
         self.inventory = inventory;
         let wanted: BTreeSet<&CgroupPath> = self.cgroups().collect();
@@ -228,8 +228,8 @@ impl Collector {
     }
 
     /// Measures what may be full within seconds: file systems, process ids, and the directories of
-    /// pods that are held to a limit. To be called every second between measurements. Answers
-    /// whether something fills so fast that it is worth knowing who does it.
+    /// pods that have a limit. To be called every second between measurements. Returns
+    /// whether something fills so fast that all pods should be measured.
     pub fn sample_filling(&mut self, now: Timestamp) -> bool {
         let filling = self.filling(now);
         let before = std::mem::replace(&mut self.node.filling, filling);
@@ -237,7 +237,7 @@ impl Collector {
         self.node.filling.is_much_fuller_than(&before)
     }
 
-    /// Has the next measurement walk over all directories, however new their figures are.
+    /// Has the next measurement walk over all directories, however new their stats are.
     pub fn hurry(&mut self) {
         self.disk.hurry();
     }

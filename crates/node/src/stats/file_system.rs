@@ -11,7 +11,7 @@ use rustix::fs::{StatVfs, statvfs};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileSystem {
     pub(super) capacity: u64,
-    /// For those who are not root.
+    /// For processes without root privileges.
     pub(super) available: u64,
     pub(super) used: u64,
     pub(super) inodes: u64,

@@ -1,4 +1,4 @@
-//! What there is to measure, as the agent knows it from the API and the runtime.
+//! The pods and containers to measure, as the agent knows them from the API and the runtime.
 
 use std::path::PathBuf;
 

@@ -25,7 +25,7 @@ pub(super) struct MachineReader {
     pub(super) processors: Processors,
 }
 
-/// Who counts tasks, and who says how many there may be.
+/// Where the number of tasks and its limit are read from.
 #[derive(Debug)]
 enum Tasks {
     /// The whole machine.
@@ -78,7 +78,7 @@ impl Tasks {
     }
 }
 
-/// What `/proc/meminfo` tells, in bytes.
+/// The values of `/proc/meminfo`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MemInfo {
     pub(super) total: u64,
@@ -87,7 +87,7 @@ pub(super) struct MemInfo {
     pub(super) swap_free: u64,
 }
 
-/// What `/proc/cpuinfo` tells.
+/// The values of `/proc/cpuinfo`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Processors {
     pub(super) logical: u64,
@@ -186,7 +186,7 @@ fn parse_boot_time(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_secs(i64::try_from(seconds).ok()?))
 }
 
-/// Counts processors; a machine that does not tell cores and sockets has as many cores as
+/// Counts processors; a machine that does not report cores and sockets has as many cores as
 /// processors, in one socket.
 fn parse_processors(text: &str) -> Processors {
     let mut logical = 0;

@@ -1,7 +1,7 @@
 //! What the node, its pods and containers use, read from the kernel.
 //!
-//! The agent hands over an [`Inventory`] of what there is, has a [`Collector`] measure it every ten
-//! seconds, and asks it for the same figures in several forms: the summary document, which eviction
+//! The agent hands over an [`Inventory`] of pods and containers, has a [`Collector`] measure it every ten
+//! seconds, and reads the same stats from it in several forms: the summary document, which eviction
 //! and HTTP clients read, and the texts that Prometheus scrapes. Asking costs no measurement, but
 //! for [`Collector::cadvisor_metrics`].
 //!

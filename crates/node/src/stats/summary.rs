@@ -1,4 +1,4 @@
-//! The figures as the summary document.
+//! The stats as the summary document.
 //!
 //! Matches v1.36 pkg/kubelet/server/stats/summary.go and pkg/kubelet/stats/cri_stats_provider.go.
 
@@ -24,7 +24,7 @@ enum Extent {
 }
 
 impl Collector {
-    /// The whole document, with the figures that eviction reads besides upstream's.
+    /// The whole document, with the stats that eviction reads besides upstream's.
     pub fn summary(&self) -> Summary {
         self.summary_of(Extent::All)
     }

@@ -1,4 +1,4 @@
-//! Sums of figures. What is absent everywhere stays absent.
+//! Sums of stats. A value that is absent everywhere stays absent.
 
 use plimsoll_core::eviction::summary::{ContainerStats, CpuStats, FsStats, MemoryStats, SwapStats};
 

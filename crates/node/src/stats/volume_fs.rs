@@ -1,9 +1,9 @@
 //! File systems of volumes, which may not answer.
 //!
-//! A network file system whose server is gone, or a FUSE whose process hangs, keeps whatever asks it
-//! waiting, for ever perhaps, and other measurements must not wait with it. So each is asked by a
-//! thread of its own, which is waited for only briefly. One that does not answer is not asked again
-//! before it does, and only so many threads wait at a time; the last figures hold meanwhile.
+//! A network file system whose server is gone, or a FUSE whose process hangs, keeps any caller
+//! waiting, for ever perhaps, and other measurements must not wait with it. So each is read by a
+//! thread of its own, which is waited for only briefly. One that does not answer is not read again
+//! before it does, and only so many threads wait at a time; the last stats are used meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::file_system::FileSystem;
 
-/// How long the figures of a volume's file system hold.
+/// How long the stats of a volume's file system are valid.
 const PERIOD: Duration = Duration::from_secs(10);
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ impl VolumeFileSystems {
         self.known.get(path).copied()
     }
 
-    /// Has the figures of a path brought up to date, if its file system answers.
+    /// Updates the stats of a path, if its file system answers.
     pub(super) fn sample(&mut self, path: &Path, now: Timestamp) {
         let known = self.known.get(path);
         if known.is_some_and(|(time, _)| now.saturating_since(*time) < PERIOD) {
@@ -96,7 +96,7 @@ impl VolumeFileSystems {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
-                tracing::warn!(path = %path.display(), "file system of volume does not answer");
+                tracing::warn!(path = %path.display(), "volume file system not responding");
                 self.waiting.insert(path.to_owned(), receiver);
                 None
             }

@@ -58,8 +58,8 @@ pub(super) fn contents(dir: &Path) -> Vec<PathBuf> {
 
 /// Removes what is Plimsoll's, and the directory if that was all. Returns what else is there.
 ///
-/// A directory that is reached by a link, or that something is mounted on, was put there by somebody
-/// else: it stays, empty.
+/// A directory that is reached by a link, or that something is mounted on, was not put there by the
+/// agent: it stays, empty.
 pub(super) fn remove(dir: &Path, failed: &mut Vec<String>) -> Vec<String> {
     let real = match fs::canonicalize(dir) {
         Ok(real) => real,

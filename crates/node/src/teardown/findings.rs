@@ -1,8 +1,8 @@
-//! What there is of a node on the machine, by kind and name, and how it is written for people.
+//! What a node has left on the machine, by kind and name, and how it is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an agent makes, in the order in which it is taken away.
+/// What an agent makes, in the order in which it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A process that uses the data directory.

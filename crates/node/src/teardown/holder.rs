@@ -20,7 +20,7 @@ use crate::runtime::embedded;
 const LOCK: &str = "agent.lock";
 /// Locked by an API server as long as it runs.
 const STORE: &str = "store.redb";
-/// How long a process that was just killed may take to let go of its lock.
+/// How long a process that was just killed may take to release its lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

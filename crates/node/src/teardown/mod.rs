@@ -31,7 +31,7 @@ pub use survey::Survey;
 
 use crate::sysctl::Sysctls;
 
-/// How much is taken away.
+/// How much is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// What runs, and what it has made of the kernel; the data directory stays.
@@ -40,14 +40,14 @@ pub enum Scope {
     Everything,
 }
 
-/// What is to be taken away.
+/// What is to be removed.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where the node keeps everything.
     pub data_dir: PathBuf,
     /// What the node uses beside what it has noted.
     pub assumed: Vec<Footprint>,
-    /// How much is taken away.
+    /// How much is removed.
     pub scope: Scope,
     /// How long pods may take to stop at most; as long as they ask for if `None`.
     pub longest_grace: Option<Duration>,
@@ -103,12 +103,12 @@ pub async fn survey(options: &Options) -> Result<Survey, Error> {
     Ok(survey::take(options, &footprints).await)
 }
 
-/// Takes a node off the machine. `tell` gets what is worth knowing before the end.
-pub async fn tear_down(options: &Options, tell: &dyn Fn(&str)) -> Result<Outcome, Error> {
+/// Removes a node from the machine. `report` is called with progress messages.
+pub async fn tear_down(options: &Options, report: &dyn Fn(&str)) -> Result<Outcome, Error> {
     let footprints = footprints(options)?;
     let before = survey::take(options, &footprints).await;
     let mut removal = Removal::default();
-    removal.end_processes(&options.data_dir, tell);
+    removal.end_processes(&options.data_dir, report);
     // From here on no agent can start.
     let claim = match options.data_dir.is_dir() {
         true => Some(Claim::take(&options.data_dir)?),
@@ -116,7 +116,7 @@ pub async fn tear_down(options: &Options, tell: &dyn Fn(&str)) -> Result<Outcome
     };
     let pods = before.findings.of(Kind::Pod).count();
     if pods > 0 {
-        tell(&format!(
+        report(&format!(
             "stopping {pods} pods, which takes as long as their grace periods at most"
         ));
     }

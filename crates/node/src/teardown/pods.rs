@@ -190,7 +190,7 @@ impl Running {
         };
         let run = hook.run(handler, runtime, &|_| {});
         if let Ok(Err(error)) = tokio::time::timeout_at(deadline, run).await {
-            tracing::debug!(container = self.name, error, "preStop failed");
+            tracing::debug!(container = self.name, error, "preStop hook failed");
         }
     }
 }

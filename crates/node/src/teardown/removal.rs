@@ -1,4 +1,4 @@
-//! Taking away what a node has on the machine. What fails is told, and the rest goes on.
+//! Removes what a node has on the machine. Failures are reported, and the removal continues.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ use crate::volumes::removal::remove_tree;
 /// How long an agent may take to end. It stops its servers, and waits for writes that are under way.
 const AGENT_ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// What goes wrong while everything is taken away.
+/// What fails during the removal.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     pub(super) problems: Vec<String>,
@@ -37,14 +37,14 @@ impl Removal {
     }
 
     /// Ends the processes that use the data directory.
-    pub(super) fn end_processes(&mut self, data_dir: &Path, tell: &dyn Fn(&str)) {
+    pub(super) fn end_processes(&mut self, data_dir: &Path, report: &dyn Fn(&str)) {
         let holders = match holder::holders(data_dir) {
             Ok(holders) => holders,
             Err(error) => return self.fail("cannot look for processes", &error),
         };
         for process in holders {
             match holder::end(&process, data_dir, AGENT_ENDS_WITHIN) {
-                Ok(Some(Ended::Killed)) => tell(&format!(
+                Ok(Some(Ended::Killed)) => report(&format!(
                     "{process} did not end within {} seconds of SIGTERM and was killed",
                     AGENT_ENDS_WITHIN.as_secs()
                 )),

@@ -230,7 +230,7 @@ pub(super) fn own_cgroup(
 }
 
 /// The mounts that agents have made, in an order in which they can be unmounted. What is mounted
-/// elsewhere in the data directory was mounted by somebody else.
+/// elsewhere in the data directory was not mounted by the agent.
 pub(super) fn mounts(data_dir: &Path, footprints: &[Footprint]) -> std::io::Result<Vec<PathBuf>> {
     let table = MountTable::read()?;
     let runtime = runtime_dir(data_dir);

@@ -19,7 +19,7 @@ const MOST_WALKS: usize = 64;
 /// How many files with several names all of them remember.
 const MOST_LINKED_OF_ALL: usize = 4 * MOST_LINKED;
 
-/// Walks over directories as it is asked on standard input, a socket, until that is closed.
+/// Walks over directories as requested on standard input, a socket, until that is closed.
 pub fn walker_main() -> ExitCode {
     // Its memory is freed by the kernel, and the process itself is worth nothing.
     let _ = rustix::thread::set_name(c"disk-walker");

@@ -142,7 +142,7 @@ impl Process {
                 match is_waiting {
                     true => Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "its file system does not answer",
+                        "file system not responding",
                     )),
                     false => Err(error),
                 }
@@ -174,7 +174,7 @@ impl Process {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .spawn()?;
-        // Before it is asked for anything.
+        // Before the first request.
         (self.account)(child.id());
         Ok(Running {
             child,
@@ -205,7 +205,7 @@ impl Drop for Process {
         let state = self.state.get_mut();
         let state = state.unwrap_or_else(PoisonError::into_inner);
         if let Some(Running { mut child, socket }) = state.running.take() {
-            // It ends when it is asked for nothing more.
+            // The process ends when the socket is closed.
             drop(socket);
             let _ = child.kill();
             let _ = child.wait();

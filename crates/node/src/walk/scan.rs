@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Other processes may change the files meanwhile, and may make a tree of any depth and width: no
 /// symbolic link is followed, no mount is entered, no path is longer than one name, and the memory
 /// and descriptors that a walk takes are bounded. Where a bound is hit the sum is too small, and
-/// the walk says so.
+/// the walk reports it.
 #[derive(Debug)]
 pub(super) struct Scan {
     device: u64,
@@ -70,7 +70,7 @@ pub(super) struct Scan {
 #[derive(Debug)]
 struct Level {
     inode: u64,
-    /// Where in it the walk goes on.
+    /// Where in it the walk continues.
     offset: i64,
     open: Option<Box<Dir>>,
 }
@@ -197,8 +197,8 @@ impl Scan {
         self.usage.add(Usage::of(&stat));
     }
 
-    /// Counts a directory and goes on in it. It is opened before anything is asked of it, so that a
-    /// mount in it, of a file system that does not answer perhaps, is not asked at all.
+    /// Counts a directory and continues in it. It is opened before anything else is done with it, so that a
+    /// mount in it, of a file system that does not answer perhaps, is not accessed at all.
     fn enter(&mut self, name: &CStr) {
         if self.scope == Scope::Files {
             return;
@@ -236,7 +236,7 @@ impl Scan {
     }
 
     /// Goes back to the directory above. If the way back is lost, because a directory was moved
-    /// meanwhile, it goes on in the deepest one that is held open.
+    /// meanwhile, the walk continues in the deepest one that is held open.
     fn leave(&mut self) {
         let left = self.levels.pop();
         let Some(parent) = self.levels.last_mut() else {

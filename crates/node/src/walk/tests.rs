@@ -210,7 +210,7 @@ fn held(cgroups: &Cgroups, cgroup: &CgroupPath) -> u64 {
     text.trim().parse().unwrap()
 }
 
-/// The most that a cgroup holds more than at first while a walk goes on, and what that finds. It
+/// The most that a cgroup holds more than at first while a walk runs, and what that finds. It
 /// ends early where it takes far too much.
 fn grown(walker: &Walker, path: &Path, held: impl Fn() -> u64) -> (u64, Option<Usage>) {
     let (before, mut most) = (held(), 0);

@@ -176,7 +176,7 @@ pub(crate) async fn an_agent_may_be_killed_at_any_moment(scene: &mut Scene) {
     }
 }
 
-/// Starts pods, tells their containers' ids, and waits to be killed. With a number, it goes on
+/// Starts pods, prints their containers' ids, and waits to be killed. With a number, it continues
 /// starting pods.
 pub(crate) fn agent_main() -> ExitCode {
     let mut args = std::env::args().skip(2);

@@ -276,7 +276,7 @@ pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut S
     let container = scene.root().join("containers").join(&id);
     let monitor = pid_in(&container.join("monitor.json"));
     // What a container's first process ran before it became the container's program. While it is
-    // busy it cannot be written anyway, so that only the mount tells.
+    // busy it cannot be written anyway, so that only the mount shows it.
     let view = statvfs(format!("/proc/{monitor}/exe")).unwrap();
     assert!(view.f_flag.contains(StatVfsMountFlags::RDONLY));
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::scene::{Scene, remove_link, shell, until};
 
-/// Ranges nobody uses here; tests may run side by side.
+/// Ranges that are not used here; tests may run side by side.
 async fn start_with_range(scene: &mut Scene, range: &str) {
     scene.end();
     scene.network.pod_cidr = Some(range.to_owned());

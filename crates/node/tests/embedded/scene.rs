@@ -384,7 +384,7 @@ pub(crate) fn remove_link(name: &str) {
     }
 }
 
-/// The process that a file of the runtime's tells of.
+/// The process that a file of the runtime names.
 pub(crate) fn pid_in(path: &Path) -> i32 {
     let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let process = record.get("process").unwrap_or(&record);

@@ -1,5 +1,5 @@
 //! Whatever happens, in whatever order: no container is started twice, what is over stays over, and
-//! nobody is given more time than before.
+//! no container is given more time than before.
 
 use std::time::Duration;
 

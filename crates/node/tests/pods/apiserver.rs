@@ -226,7 +226,7 @@ async fn static_pods_have_an_image_in_the_api() {
     assert_eq!(annotations["kubernetes.io/config.mirror"], *hash);
     assert_eq!(image["metadata"]["ownerReferences"][0]["uid"], "node-uid");
 
-    // Whoever deletes it does not touch the pod; it comes back.
+    // Deleting it does not affect the pod; it is created again.
     let uid = image["metadata"]["uid"].clone();
     cluster.api.delete("web-n", 30);
     cluster

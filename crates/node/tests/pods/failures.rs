@@ -157,7 +157,7 @@ async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
     let killed = world.pods.kill(&uid("hog"), Some(1), Some(forced)).await;
     killed.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 2, "the least a runtime is told");
-    // Nobody waits for the status to be written before containers are removed.
+    // Containers are removed without waiting for the status to be written.
     world.runtime.collect_garbage();
     world.until_finished("hog").await;
     let status = world.status("hog");
@@ -310,7 +310,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
     assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
 }
 
-/// What is told of a pod that has to go.
+/// What is reported about an evicted pod.
 fn evicted(message: &str) -> Forced {
     Forced {
         reason: "Evicted".to_owned(),
@@ -401,7 +401,7 @@ async fn a_pod_killed_before_a_restart_is_evicted_and_not_started_again() {
         let world = World::new();
         world.apply(simple("job", "sleep:1", restart_policy));
         world.until_phase("job", "Running").await;
-        // The agent is gone before it can tell.
+        // The agent ends before it can report.
         world.stop.cancel();
         tokio::time::sleep(Duration::from_millis(10)).await;
         match is_out_of_memory {
@@ -454,7 +454,7 @@ async fn who_was_told_to_go_before_a_restart_has_what_is_left_of_its_time() {
         let status = world.status("job");
         let told = (status.reason.as_deref(), status.message.as_deref());
         assert_eq!(told, (Some("Evicted"), Some("low")), "{ends_meanwhile:?}");
-        // Nobody knows whether the earlier agent could say so.
+        // It is unknown whether the earlier agent reported it.
         let said = ("Evicted".to_owned(), "low".to_owned());
         assert!(world.host.notes().contains(&said), "{ends_meanwhile:?}");
         assert_eq!(

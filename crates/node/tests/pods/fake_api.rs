@@ -57,7 +57,7 @@ impl FakeApi {
         self.state().refusals = times;
     }
 
-    /// Stores a pod as somebody else would.
+    /// Stores a pod as another client would.
     pub(crate) fn put(&self, pod: &Pod) {
         let pod = serde_json::to_value(pod).unwrap();
         self.state().store(pod, "ADDED");
@@ -73,7 +73,7 @@ impl FakeApi {
         self.state().remove(name);
     }
 
-    /// Changes a pod as somebody else would.
+    /// Changes a pod as another client would.
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Value)) {
         let mut state = self.state();
         let mut pod = state.pods[name].clone();

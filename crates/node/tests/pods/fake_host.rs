@@ -1,4 +1,4 @@
-//! A host that has nothing and remembers what it was told.
+//! A host that has nothing and remembers the calls it gets.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

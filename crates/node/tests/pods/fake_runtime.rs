@@ -22,7 +22,7 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Goes up with every change, unless the runtime does not tell.
+    /// Goes up with every change, unless the runtime does not report changes.
     changes: watch::Sender<u64>,
     is_silent: bool,
 }
@@ -42,7 +42,7 @@ struct State {
     made: Vec<String>,
 }
 
-/// That a container was told to stop.
+/// A request to stop a container.
 #[derive(Debug)]
 struct Stop {
     id: String,
@@ -75,7 +75,7 @@ impl FakeRuntime {
         FakeRuntime::build(clock, false)
     }
 
-    /// A runtime that does not tell of changes.
+    /// A runtime that does not report changes.
     pub(crate) fn silent(clock: Clock) -> Arc<FakeRuntime> {
         FakeRuntime::build(clock, true)
     }
@@ -134,7 +134,7 @@ impl FakeRuntime {
         containers.any(|(_, state)| state == ContainerState::ContainerRunning)
     }
 
-    /// Nobody who was told to stop may be given more time afterwards, but for the two seconds that
+    /// No container that was asked to stop may be given more time afterwards, but for the two seconds that
     /// a runtime is always given.
     pub(crate) fn check_stops(&self) {
         let state = self.state();
@@ -148,7 +148,7 @@ impl FakeRuntime {
         }
     }
 
-    /// Forgets who was told to stop.
+    /// Forgets which containers were asked to stop.
     pub(crate) fn forget_stops(&self) {
         self.state().stops.clear();
     }

@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<FakeRuntime>,
     pub(crate) host: Arc<FakeHost>,
     pub(crate) clock: Clock,
-    /// Ends the agent; what runs goes on.
+    /// Ends the agent; containers keep running.
     pub(crate) stop: CancellationToken,
 }
 
@@ -37,14 +37,14 @@ impl World {
         World::with(runtime, clock)
     }
 
-    /// A node whose runtime does not tell of changes.
+    /// A node whose runtime does not report changes.
     pub(crate) fn with_silent_runtime() -> World {
         let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));
         let runtime = FakeRuntime::silent(clock.clone());
         World::with(runtime, clock)
     }
 
-    /// A new agent on a machine whose runtime goes on.
+    /// A new agent on a machine whose runtime keeps running.
     pub(crate) fn restarted(&self) -> World {
         World::with(Arc::clone(&self.runtime), self.clock.clone())
     }

@@ -122,7 +122,7 @@ pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
     assert!(!cgroup::exists(&at));
 }
 
-/// Why it ended may be told a moment after its end: containerd hears of both apart.
+/// The reason may be reported a moment after the end: containerd receives both separately.
 async fn assert_killed_for_memory(scene: &Scene, id: &str) {
     assert_eq!(scene.ended(id).await.exit_code, 137);
     until("it is told that memory was short", async || {

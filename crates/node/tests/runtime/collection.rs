@@ -1,6 +1,6 @@
 //! What a node clears away: dead containers, unused images, full logs.
 //!
-//! Whoever collects looks at all that a runtime has, so that these cases run alone.
+//! Garbage collection looks at all that a runtime has, so that these cases run alone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     let link = log_links.join("dead.log");
     std::os::unix::fs::symlink(&log, &link).unwrap();
 
-    // Who was evicted keeps nothing.
+    // An evicted pod keeps nothing.
     let evicted = [report(&sandbox, true, Some("Evicted"))];
     run(Scope::Periodic, &evicted).await;
     assert!(!log.exists(), "{}", log.display());

@@ -37,7 +37,7 @@ pub(crate) async fn everything_is_found_again(scene: &Scene) {
     assert_eq!(status.state(), PodSandboxState::SandboxReady);
     assert_eq!(status.metadata, sandbox.config.metadata);
     assert_eq!(status.labels, sandbox.config.labels);
-    // Its log goes on, commands run in it, and its end is noticed.
+    // Its log continues, commands run in it, and its end is noticed.
     std::fs::write(go.join("1"), "").unwrap();
     scene.has_printed(&sandbox, &config, "saw 1").await;
     assert_eq!(scene.shell(&runs, "echo hello").await, "hello");

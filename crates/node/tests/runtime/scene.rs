@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Tells the pods of one case from all others.
+/// Distinguishes the pods of one case from all others.
 const CASE_LABEL: &str = "plimsoll.test/case";
 
 pub(crate) struct Scene {

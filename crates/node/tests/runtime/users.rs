@@ -366,7 +366,7 @@ pub(crate) async fn volumes_keep_their_owners_on_disk(scene: &Scene) {
     let told = shell("(: > /read-only/file) 2>&1 || true").await;
     assert!(told.contains("Read-only file system"), "{told}");
 
-    // Without a mapping the node's files are nobody's.
+    // Without a mapping the node's files belong to the overflow user.
     let mut plain = users.container(config);
     for mount in &mut plain.mounts {
         mount.uid_mappings.clear();

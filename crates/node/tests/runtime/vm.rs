@@ -12,7 +12,7 @@ use crate::backend::Backend;
 /// Emulated cpus are slow, and share the host's with whatever else is tested.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Clients of registries want to know whom to trust, even where nothing is encrypted.
+/// Clients of registries require trusted authorities, even where nothing is encrypted.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// One trial: this program with the cases of a runtime, inside.

@@ -184,7 +184,8 @@ impl Node {
     /// The agent's log lines about the status it reports.
     pub(crate) fn log_of_status(&self) -> String {
         let log = log();
-        let is_about = |line: &&str| line.contains("status reported") || line.contains("evicting");
+        let is_about =
+            |line: &&str| line.contains("updated node status") || line.contains("evicting");
         let lines: Vec<&str> = log.lines().filter(is_about).collect();
         lines[lines.len().saturating_sub(4)..].join("\n")
     }

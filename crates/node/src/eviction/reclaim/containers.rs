@@ -38,7 +38,7 @@ const STARTS_WITHIN: threshold::Duration = threshold::Duration::from_secs(60);
 /// What a run is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// Who asks.
+    /// Whether the run is periodic or requested by eviction.
     pub scope: Scope,
     /// What is kept.
     pub policy: Policy,
@@ -90,8 +90,8 @@ impl Found {
         let mut removed = BTreeSet::new();
         for removal in plan_containers(run.now, run.policy, run.scope, all) {
             let is_stopped = !removal.stop_first
-                || tell(runtime.stop_container(&removal.id, Duration::ZERO).await);
-            if is_stopped && tell(runtime.remove_container(&removal.id).await) {
+                || succeeded(runtime.stop_container(&removal.id, Duration::ZERO).await);
+            if is_stopped && succeeded(runtime.remove_container(&removal.id).await) {
                 removed.insert(removal.id);
             }
         }
@@ -102,18 +102,18 @@ impl Found {
             ..all
         };
         for id in plan_sandboxes(run.scope, left) {
-            tell(runtime.stop_pod_sandbox(&id).await);
-            tell(runtime.remove_pod_sandbox(&id).await);
+            succeeded(runtime.stop_pod_sandbox(&id).await);
+            succeeded(runtime.remove_pod_sandbox(&id).await);
         }
         for uid in plan_logs(left) {
             if let Some(folder) = self.log_folders.get(&uid)
                 && let Err(error) = std::fs::remove_dir_all(folder)
             {
-                tracing::warn!(folder = %folder.display(), %error, "logs not removed");
+                tracing::warn!(folder = %folder.display(), %error, "failed to remove pod logs");
             }
         }
         if let Err(error) = remove_dead_links(run.log_links) {
-            tracing::warn!(folder = %run.log_links.display(), %error, "dead links to logs stay");
+            tracing::warn!(folder = %run.log_links.display(), %error, "failed to remove dead log symlinks");
         }
     }
 }
@@ -123,7 +123,7 @@ fn remove_dead_links(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let link = entry?.path();
         let is_link = link.is_symlink();
-        // Whoever cannot be looked at for another reason is left alone.
+        // A link that cannot be read for another reason stays.
         let is_dead = matches!(link.metadata(), Err(e) if e.kind() == io::ErrorKind::NotFound);
         if is_link && is_dead {
             std::fs::remove_file(&link)?;
@@ -132,19 +132,22 @@ fn remove_dead_links(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it worked; says why if not.
-fn tell(done: Result<(), Error>) -> bool {
+/// Whether the removal worked; logs the reason if not.
+fn succeeded(done: Result<(), Error>) -> bool {
     match done {
         Ok(()) => true,
         Err(error) if error.is_not_found() => true,
         Err(error) => {
-            tracing::warn!(error = error.chain(), "not removed");
+            tracing::warn!(
+                error = error.chain(),
+                "failed to remove dead container or sandbox"
+            );
             false
         }
     }
 }
 
-/// How far each pod is gone: one that may run, or whose end is not told yet, lives. What the node
+/// The state of each pod: one that may run, or whose end is not reported yet, lives. What the node
 /// ended to free something keeps nothing, though its object stays.
 fn pod_states(pods: &[Report]) -> BTreeMap<PodUid, PodState> {
     let kept = pods.iter().filter(|report| {

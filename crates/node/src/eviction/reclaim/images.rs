@@ -107,7 +107,7 @@ async fn carry_out(sweep: &mut Sweep, runtime: &dyn Runtime) {
             tracing::warn!(
                 image = deletion.id,
                 error = error.chain(),
-                "image not removed"
+                "failed to remove image"
             );
         }
         sweep.report(&deletion, removed.is_ok());

@@ -61,7 +61,7 @@ pub async fn rotate_all(
             continue;
         }
         if let Err(error) = rotate(runtime, &container.id, &log, policy, now).await {
-            tracing::warn!(log = %log.display(), %error, "log not rotated");
+            tracing::warn!(log = %log.display(), %error, "failed to rotate container log");
         }
     }
     Ok(())
@@ -72,7 +72,7 @@ pub async fn rotate_all(
 enum RotateError {
     #[error(transparent)]
     File(#[from] io::Error),
-    #[error("the runtime does not open it anew: {0}")]
+    #[error("cannot reopen the container log: {0}")]
     Reopen(String),
 }
 
@@ -89,7 +89,7 @@ async fn rotate(
     };
     let size = match fs::symlink_metadata(log) {
         Ok(metadata) => metadata.len(),
-        // It was renamed and the runtime has not been told.
+        // The log was renamed, but the runtime has not reopened it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return reopen().await,
         Err(error) => return Err(error.into()),
     };

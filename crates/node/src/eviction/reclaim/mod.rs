@@ -1,7 +1,7 @@
 //! What the node frees without hurting a pod: dead containers, unused images, old logs.
 //!
-//! What goes is decided by `plimsoll_core::eviction::{container_gc, image_gc}`; here the runtime is
-//! asked what there is, and told. Periodic runs and those that eviction asks for differ by scope.
+//! `plimsoll_core::eviction::{container_gc, image_gc}` decide what is removed; this module lists the
+//! runtime's objects and removes them. Periodic runs and those that eviction requests differ by scope.
 
 pub mod containers;
 pub mod images;

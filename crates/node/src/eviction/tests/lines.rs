@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is left by the one who looks, or everything before the first look.
+/// The free memory of the machine, in MiB.
 fn left(trial: &Trial) -> u64 {
     let mut memory = super::super::gauge::CgroupMemory::new(
         trial.rest.cgroups.layout(),
@@ -34,7 +34,7 @@ fn behind_a_soft_line_a_pod_gets_the_lines_grace_and_then_its_own() {
     assert_eq!(eviction.pod_ref.name, "hog");
     assert_eq!(eviction.grace_period_seconds, 7);
     assert!(!eviction.is_immediate, "it takes no more, so there is time");
-    // While it takes its time nobody else has to go, and the pressure is told.
+    // While the pod terminates no other pod is evicted, and the pressure is reported.
     let_pass(Duration::from_secs(1));
     assert!(trial.tenants[0].is_alive());
     assert_eq!(trial.evicted(), ["hog"]);

@@ -7,7 +7,7 @@
 use k8s_openapi::api::core::v1::{AppArmorProfile, Pod, SELinuxOptions};
 
 use super::{Rejection, reject};
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
 /// Whether something that confines containers can be enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Confinement {
 const UNCONFINED_TYPE: &str = "spc_t";
 
 pub(super) fn admit(pod: &Pod, node: Confinement) -> Result<(), Rejection> {
-    if !matches!(anatomy::phase(pod), "" | "Pending") {
+    if !matches!(pod_fields::phase(pod), "" | "Pending") {
         return Ok(());
     }
     if wants_app_armor(pod) {
@@ -57,12 +57,12 @@ fn require(name: &str, support: Support) -> Result<(), Rejection> {
 
 fn wants_app_armor(pod: &Pod) -> bool {
     let is_confined = |profile: &AppArmorProfile| profile.type_ != "Unconfined";
-    let of_pod = anatomy::spec(pod).and_then(|spec| {
+    let of_pod = pod_fields::spec(pod).and_then(|spec| {
         let security = spec.security_context.as_ref()?;
         security.app_armor_profile.as_ref()
     });
     of_pod.is_some_and(is_confined)
-        || anatomy::parts(pod).any(|part| {
+        || pod_fields::parts(pod).any(|part| {
             let security = part.container.security_context.as_ref();
             let own = security.and_then(|security| security.app_armor_profile.as_ref());
             own.is_some_and(is_confined)
@@ -70,12 +70,12 @@ fn wants_app_armor(pod: &Pod) -> bool {
 }
 
 fn wants_selinux(pod: &Pod) -> bool {
-    let of_pod = anatomy::spec(pod).and_then(|spec| {
+    let of_pod = pod_fields::spec(pod).and_then(|spec| {
         let security = spec.security_context.as_ref()?;
         security.se_linux_options.as_ref()
     });
     of_pod.is_some_and(is_confined)
-        || anatomy::parts(pod).any(|part| {
+        || pod_fields::parts(pod).any(|part| {
             let security = part.container.security_context.as_ref();
             let own = security.and_then(|security| security.se_linux_options.as_ref());
             own.is_some_and(is_confined)

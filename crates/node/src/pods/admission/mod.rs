@@ -1,9 +1,9 @@
 //! Whether the node takes a pod.
 //!
-//! The scheduler has decided already, but it may have been wrong by now, or somebody may have bound
+//! The scheduler has decided already, but its decision may be outdated, or a user may have bound
 //! the pod by hand. A pod that is not taken has failed for good: nothing is tried again. Checks
 //! come in upstream's order and the first that fails gives the reason. Matches v1.36
-//! pkg/kubelet/lifecycle/predicate.go. Critical pods drive others away, see `preemption`.
+//! pkg/kubelet/lifecycle/predicate.go. Critical pods preempt others, see `preemption`.
 
 mod confinement;
 mod preemption;
@@ -28,7 +28,7 @@ use plimsoll_core::scheduling::plugins::{
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
-use super::anatomy;
+use super::pod_fields;
 pub use confinement::{Confinement, Support};
 use preemption::{Running, Shortage};
 
@@ -39,7 +39,7 @@ pub struct Facts {
     pub node: Option<Arc<NodeView>>,
     /// What the node is short of at the moment.
     pub pressure: BTreeSet<NodeCondition>,
-    /// Who is kept out by that.
+    /// Which pods are rejected because of it.
     pub pressure_rule: PressureRule,
     /// Whether tolerations may compare numbers.
     pub comparison: ComparisonOperators,
@@ -143,7 +143,7 @@ fn judge<'a>(
     let taints = (&node.taints, &view.tolerations);
     let untolerated =
         first_untolerated(taints.0, taints.1, TaintFilter::NoExecute, facts.comparison);
-    if !anatomy::is_static(pod) && untolerated.is_some() {
+    if !pod_fields::is_static(pod) && untolerated.is_some() {
         return predicate(
             "TaintToleration",
             "node(s) had taints that the pod didn't tolerate",
@@ -159,7 +159,7 @@ fn judge<'a>(
     make_room(view, &running, &shortages)
 }
 
-/// Whom a critical pod drives away.
+/// The pods that a critical pod preempts.
 fn make_room(
     critical: &PodView,
     running: &[Running],
@@ -192,7 +192,7 @@ fn admit_platform(pod: &Pod, facts: &Facts) -> Result<(), Rejection> {
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         );
     }
-    let spec = anatomy::spec(pod);
+    let spec = pod_fields::spec(pod);
     let os = spec.and_then(|spec| spec.os.as_ref());
     if os.is_some_and(|os| os.name != "linux") {
         return reject(

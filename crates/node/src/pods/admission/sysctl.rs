@@ -5,9 +5,9 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Rejection, reject};
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
-/// Settings that are the pod's own and touch nobody else. All of them are per namespace since
+/// Settings that are the pod's own and affect no other pod. All of them are per namespace since
 /// Linux 4.15, the oldest that v1.36 runs on.
 const SAFE: [&str; 12] = [
     "kernel.shm_rmid_forced",
@@ -40,7 +40,7 @@ fn normalized(name: &str) -> String {
 }
 
 pub(super) fn admit(pod: &Pod, allowed_unsafe: &[String]) -> Result<(), Rejection> {
-    let Some(spec) = anatomy::spec(pod) else {
+    let Some(spec) = pod_fields::spec(pod) else {
         return Ok(());
     };
     let security = spec.security_context.as_ref();

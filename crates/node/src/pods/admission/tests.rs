@@ -163,7 +163,7 @@ fn only_taints_that_drive_pods_away_count_and_static_pods_stay() {
         )),
     );
     let mut from_file = intolerant;
-    let source = (anatomy::CONFIG_SOURCE.to_owned(), "file".to_owned());
+    let source = (pod_fields::CONFIG_SOURCE.to_owned(), "file".to_owned());
     from_file.metadata.annotations = Some([source].into());
     check(&from_file, &[], None);
     let tolerant = json!({"tolerations": [{"key": "gone", "operator": "Exists"}]});

@@ -1,7 +1,7 @@
-//! Images of static pods in the API, so that others can see them.
+//! Mirror pods: the images of static pods in the API, so that clients can see them.
 //!
-//! An image carries the hash of its pod. One that does not match, or that somebody deletes, goes
-//! and is made anew; one whose pod is gone goes for good. Matches v1.36 pkg/kubelet/pod and
+//! An image carries the hash of its pod. One that does not match, or that a client deletes, is
+//! removed and created anew; one whose pod is gone is removed for good. Matches v1.36 pkg/kubelet/pod and
 //! pkg/kubelet/kubelet.go, `tryReconcileMirrorPods`.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
 use crate::pods::Pods;
-use crate::pods::anatomy::{self, CONFIG_HASH, CONFIG_MIRROR};
+use crate::pods::pod_fields::{self, CONFIG_HASH, CONFIG_MIRROR};
 use crate::pods::set::{MirrorWork, Source};
 
 /// How long to wait before what failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Keeps images of static pods until told to stop.
+/// Keeps mirror pods of static pods until `stop` is cancelled.
 pub async fn keep_mirrors(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
     loop {
         let mut has_failed = false;
@@ -30,7 +30,7 @@ pub async fn keep_mirrors(client: Client, node_name: &str, pods: &Pods, stop: Ca
                 MirrorWork::Delete(image) => delete(&client, image).await,
             };
             if let Err(error) = done {
-                tracing::warn!(%error, "cannot keep the image of a static pod");
+                tracing::warn!(%error, "failed to sync mirror pod");
                 has_failed = true;
             }
         }
@@ -57,7 +57,7 @@ async fn create(
         node_name,
         node.metadata.uid.as_deref().unwrap_or_default(),
     );
-    let api: Api<Pod> = Api::namespaced(client.clone(), anatomy::namespace(pod));
+    let api: Api<Pod> = Api::namespaced(client.clone(), pod_fields::namespace(pod));
     match api.create(&PostParams::default(), &image).await {
         Ok(created) => {
             pods.apply(Source::Api, created);
@@ -70,7 +70,7 @@ async fn create(
 }
 
 async fn delete(client: &Client, image: &Pod) -> Result<(), kube::Error> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), anatomy::namespace(image));
+    let api: Api<Pod> = Api::namespaced(client.clone(), pod_fields::namespace(image));
     let params = DeleteParams {
         grace_period_seconds: Some(0),
         preconditions: Some(Preconditions {
@@ -79,7 +79,7 @@ async fn delete(client: &Client, image: &Pod) -> Result<(), kube::Error> {
         }),
         ..DeleteParams::default()
     };
-    match api.delete(anatomy::name(image), &params).await {
+    match api.delete(pod_fields::name(image), &params).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error),

@@ -1,7 +1,7 @@
-//! Telling the API server how pods are.
+//! Writes the status of pods to the API server.
 //!
 //! Reports are written as they come, one write per pod at a time; whatever comes meanwhile is
-//! written together afterwards. What fails is tried again. A pod that somebody deleted goes from
+//! written together afterwards. What fails is tried again. A deleted pod is removed from
 //! the API when nothing of it is left. Matches v1.36 pkg/kubelet/status/status_manager.go, without
 //! the read before each write: the patch carries the uid, and merging is up to the server.
 
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::pods::reports::Report;
 use crate::pods::status;
-use crate::pods::{Clock, Pods, anatomy};
+use crate::pods::{Clock, Pods, pod_fields};
 
 /// The first wait before what failed is tried again; it doubles.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -62,25 +62,26 @@ enum Outcome {
     Failed,
 }
 
-/// Writes reports until told to stop.
+/// Writes reports until `stop` is cancelled.
 pub async fn write_statuses(client: Client, pods: &Pods, stop: CancellationToken) {
     let mut written: BTreeMap<String, Written> = BTreeMap::new();
     let mut writes = FuturesUnordered::new();
     loop {
         let reports = pods.reports().all();
-        written
-            .retain(|uid, own| own.is_busy || reports.iter().any(|r| anatomy::uid(&r.pod) == uid));
+        written.retain(|uid, own| {
+            own.is_busy || reports.iter().any(|r| pod_fields::uid(&r.pod) == uid)
+        });
         let now = Instant::now();
         for report in reports {
-            let uid = anatomy::uid(&report.pod).to_owned();
+            let uid = pod_fields::uid(&report.pod).to_owned();
             let own = written.entry(uid.clone()).or_default();
             let Some(object) = pods.object_of(&report.pod) else {
                 continue;
             };
             let object = newest(object, own.answer.as_ref());
-            if own.object_uid != anatomy::uid(&object) && !own.is_busy {
+            if own.object_uid != pod_fields::uid(&object) && !own.is_busy {
                 *own = Written {
-                    object_uid: anatomy::uid(&object).to_owned(),
+                    object_uid: pod_fields::uid(&object).to_owned(),
                     ..Written::default()
                 };
             }
@@ -125,7 +126,7 @@ impl Written {
         if report.version > self.version {
             return true;
         }
-        // Somebody else has changed what only the node may say, or the object may go now.
+        // Another client has changed fields that only the node may set, or the object may be removed now.
         let is_newer = match &self.answer {
             Some(answer) => answer.metadata.resource_version != object.metadata.resource_version,
             None => false,
@@ -159,7 +160,7 @@ fn newest(watched: Arc<Pod>, answer: Option<&Arc<Pod>>) -> Arc<Pod> {
     };
     match answer {
         Some(answer)
-            if anatomy::uid(answer) == anatomy::uid(&watched)
+            if pod_fields::uid(answer) == pod_fields::uid(&watched)
                 && version(answer) > version(&watched) =>
         {
             Arc::clone(answer)
@@ -177,16 +178,16 @@ fn patch_of(report: &Report, object: &Pod, clock: &Clock) -> Option<serde_json::
     let known = api_status(object);
     let now = clock.now();
     let shown = status::for_api(&report.pod, &known, &report.status, report.may_run, now);
-    status::patch(anatomy::uid(object), &known, &shown)
+    status::patch(pod_fields::uid(object), &known, &shown)
 }
 
-/// Whether nothing is left of a pod that somebody deleted.
+/// Whether nothing is left of a deleted pod.
 fn may_go(report: &Report, object: &Pod) -> bool {
-    let is_image = anatomy::mirror_hash(object).is_some();
+    let is_image = pod_fields::mirror_hash(object).is_some();
     report.is_finished
-        && anatomy::is_deleted(object)
+        && pod_fields::is_deleted(object)
         && !is_image
-        && anatomy::is_terminal_phase(anatomy::phase(object))
+        && pod_fields::is_terminal_phase(pod_fields::phase(object))
 }
 
 async fn write(client: Client, job: Job, clock: Clock) -> (Job, Outcome) {
@@ -195,8 +196,8 @@ async fn write(client: Client, job: Job, clock: Clock) -> (Job, Outcome) {
         // Gone, or another pod of the same name.
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => Outcome::Gone,
         _ => {
-            let pod = anatomy::described(&job.report.pod);
-            tracing::warn!(pod, %error, "cannot write the status");
+            let pod = pod_fields::described(&job.report.pod);
+            tracing::warn!(pod, %error, "failed to update status for pod");
             Outcome::Failed
         }
     });
@@ -205,7 +206,7 @@ async fn write(client: Client, job: Job, clock: Clock) -> (Job, Outcome) {
 
 async fn try_write(client: Client, job: &Job, clock: &Clock) -> Result<Outcome, kube::Error> {
     let object = &job.object;
-    let (namespace, name) = (anatomy::namespace(object), anatomy::name(object));
+    let (namespace, name) = (pod_fields::namespace(object), pod_fields::name(object));
     let api: Api<Pod> = Api::namespaced(client, namespace);
     let mut answer = None;
     if let Some(patch) = patch_of(&job.report, object, clock) {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::pods::Pods;
 use crate::pods::set::Source;
 
-/// Has `pods` know what the API server has for the node, until told to stop.
+/// Passes the node's pods from the API server to `pods` until `stop` is cancelled.
 pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
     let api: Api<Pod> = Api::all(client);
     let config = watcher::Config::default().fields(&format!("spec.nodeName={node_name}"));

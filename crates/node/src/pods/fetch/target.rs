@@ -43,7 +43,7 @@ impl Target {
         }
     }
 
-    /// Where a redirect from here leads, if that can be told.
+    /// Where a redirect from here leads, if its location can be parsed.
     pub(crate) fn redirected(&self, location: &str) -> Option<Target> {
         let absolute = [("http://", false), ("https://", true)]
             .into_iter()

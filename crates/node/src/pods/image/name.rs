@@ -51,7 +51,7 @@ pub(super) fn with_tag(name: &str) -> Result<String, InvalidName> {
     }
 }
 
-/// When an image is pulled unless the container says so: `latest` changes, others do not.
+/// When an image is pulled unless the container has a pull policy: `latest` changes, others do not.
 pub(super) fn default_policy(name: &str) -> &'static str {
     let parts = split(name);
     match (parts.tag, parts.digest) {

@@ -12,12 +12,12 @@ use crate::folder::{Changes, Watch};
 use crate::pods::Pods;
 use crate::pods::set::Source;
 
-/// How often the folder is read even if nothing is heard of it (`fileCheckFrequency`).
+/// How often the folder is read even if no change is reported (`fileCheckFrequency`).
 pub const PERIOD: Duration = Duration::from_secs(20);
 /// Changes that come together are read together.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// Has `pods` know what stands in the folder, or in the single file, until told to stop.
+/// Passes the pods in the folder, or in the single file, to `pods` until `stop` is cancelled.
 pub async fn watch(
     path: &Path,
     node_name: &str,
@@ -29,7 +29,9 @@ pub async fn watch(
         let mut changes = Watch::new(path, Changes::Finished);
         match read(path, node_name).await {
             Ok(found) => pods.replace(Source::Files, found),
-            Err(error) => tracing::warn!(path = %path.display(), %error, "cannot read manifests"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "failed to read static pod manifests")
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -64,7 +66,9 @@ async fn read(path: &Path, node_name: &str) -> io::Result<Vec<Pod>> {
         let name = file.display().to_string();
         match read_file(&file, &name, node_name).await {
             Ok(pod) => pods.push(pod),
-            Err(error) => tracing::warn!(path = name, error, "cannot process a manifest"),
+            Err(error) => {
+                tracing::warn!(path = name, error, "failed to process static pod manifest")
+            }
         }
     }
     Ok(pods)
@@ -87,7 +91,7 @@ async fn read_file(file: &Path, name: &str, node_name: &str) -> Result<Pod, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pods::anatomy;
+    use crate::pods::pod_fields;
 
     fn manifest(name: &str) -> String {
         format!(
@@ -105,7 +109,7 @@ mod tests {
         std::fs::write(path.join(".hidden.yaml"), manifest("h")).unwrap();
         std::fs::create_dir(path.join("folder")).unwrap();
         let pods = read(path, "n").await.unwrap();
-        let names: Vec<&str> = pods.iter().map(anatomy::name).collect();
+        let names: Vec<&str> = pods.iter().map(pod_fields::name).collect();
         assert_eq!(names, ["a-n", "b-n"]);
         let one = read(&path.join("b.yaml"), "n").await.unwrap();
         assert_eq!(one.len(), 1);

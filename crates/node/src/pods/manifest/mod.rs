@@ -12,7 +12,7 @@ mod references;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use sha2::{Digest, Sha256};
 
-use super::anatomy::{CONFIG_HASH, CONFIG_SOURCE};
+use super::pod_fields::{CONFIG_HASH, CONFIG_SOURCE};
 
 /// Larger files are refused.
 pub const MAX_BYTES: u64 = 10 << 20;
@@ -112,7 +112,7 @@ fn hash(pod: &Pod, path: &str, node_name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pods::anatomy;
+    use crate::pods::pod_fields;
 
     const WEB: &str = "
 apiVersion: v1
@@ -125,10 +125,10 @@ spec:
     #[test]
     fn a_pod_from_a_file_belongs_to_its_node() {
         let pod = parse(WEB, "/manifests/web.yaml", "Node-1").unwrap();
-        assert_eq!(anatomy::name(&pod), "web-node-1");
-        assert_eq!(anatomy::namespace(&pod), "default");
-        assert!(anatomy::is_static(&pod));
-        let uid = anatomy::uid(&pod);
+        assert_eq!(pod_fields::name(&pod), "web-node-1");
+        assert_eq!(pod_fields::namespace(&pod), "default");
+        assert!(pod_fields::is_static(&pod));
+        let uid = pod_fields::uid(&pod);
         assert_eq!(uid.len(), 32);
         let meta = &pod.metadata;
         assert_eq!(meta.annotations.as_ref().unwrap()[CONFIG_HASH], uid);
@@ -141,7 +141,7 @@ spec:
     fn the_uid_changes_with_content_place_and_node() {
         let uid = |text: &str, path: &str, node: &str| {
             let pod = parse(text, path, node).unwrap();
-            anatomy::uid(&pod).to_owned()
+            pod_fields::uid(&pod).to_owned()
         };
         let one = uid(WEB, "/a", "n");
         assert_eq!(uid(WEB, "/a", "n"), one);

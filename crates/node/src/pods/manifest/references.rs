@@ -1,15 +1,15 @@
 //! Objects of the API that a pod from a file may not use: the node would have to be allowed to read
-//! them, though nobody the API server knows has asked for it.
+//! them, though no user of the API server has asked for it.
 //!
 //! Matches v1.36 pkg/api/pod/util.go, `HasAPIObjectReference`.
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Volume, VolumeProjection};
 
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
 /// What the pod uses first, if anything.
 pub(super) fn first_in(pod: &Pod) -> Option<&'static str> {
-    let spec = anatomy::spec(pod)?;
+    let spec = pod_fields::spec(pod)?;
     let account = spec.service_account_name.as_deref();
     if account.is_some_and(|account| !account.is_empty()) {
         return Some("serviceaccounts");
@@ -39,7 +39,7 @@ enum Wanted {
 
 /// Whether any container takes variables from such an object.
 fn uses(pod: &Pod, wanted: Wanted) -> bool {
-    anatomy::parts(pod).any(|part| {
+    pod_fields::parts(pod).any(|part| {
         let container = part.container.as_ref();
         let mut from = container.env_from.iter().flatten();
         let mut variables = container.env.iter().flatten();

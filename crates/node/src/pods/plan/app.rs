@@ -2,8 +2,8 @@
 
 use super::resize::Keep;
 use super::{Input, Kill, KillReason, Plan, Start, Verdict, is_changed, resize};
-use crate::pods::anatomy::{self, Kind};
 use crate::pods::observed::{self, State};
+use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// Plans regular containers of an initialized pod. If none of them runs or will, the pod ends.
@@ -11,7 +11,7 @@ pub(super) fn compute(input: Input<'_>, plan: &mut Plan) {
     let Input { pod, observed, .. } = input;
     let mut is_any_kept = false;
     let mut starts = Vec::new();
-    for (index, container) in anatomy::app_containers(pod).iter().enumerate() {
+    for (index, container) in pod_fields::app_containers(pod).iter().enumerate() {
         let seen = observed.latest(&container.name);
         let Some(seen) = seen.filter(|seen| seen.state == State::Running) else {
             if restart::is_to_start(pod, container, observed) {

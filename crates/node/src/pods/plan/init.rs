@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::resize::Keep;
 use super::{Input, Kill, KillReason, Plan, Start, Verdict, is_changed, resize};
-use crate::pods::anatomy::{self, Kind};
 use crate::pods::observed::{self, Observed, State};
+use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// What is done about one init container or sidecar.
 enum Step {
     /// Nothing: it is busy, or done with and others decide.
     Leave,
-    /// It has done its part; whoever comes after it may start.
+    /// It has done its part; the next one may start.
     Done,
     /// Start it (again).
     Start,
@@ -27,7 +27,7 @@ enum Step {
 /// The walk goes from the last to the first, because those that are done may have been removed:
 /// whatever comes before one that was started needs no second look, unless it is a sidecar.
 pub(super) fn compute(input: Input<'_>, plan: &mut Plan) -> bool {
-    let containers = anatomy::init_containers(input.pod);
+    let containers = pod_fields::init_containers(input.pod);
     if containers.is_empty() {
         return true;
     }
@@ -35,7 +35,7 @@ pub(super) fn compute(input: Input<'_>, plan: &mut Plan) -> bool {
     let mut is_later_one_started = is_initialized;
     let mut starts = Vec::new();
     for (index, container) in containers.iter().enumerate().rev() {
-        let is_sidecar = anatomy::is_sidecar(container);
+        let is_sidecar = pod_fields::is_sidecar(container);
         let Some(seen) = input.observed.latest(&container.name) else {
             if is_later_one_started && is_sidecar {
                 starts.push(index);
@@ -82,7 +82,7 @@ pub(super) fn compute(input: Input<'_>, plan: &mut Plan) -> bool {
 
 /// The start of an init container or sidecar.
 pub(super) fn start_of(container: &Container, index: usize) -> Start {
-    let kind = match anatomy::is_sidecar(container) {
+    let kind = match pod_fields::is_sidecar(container) {
         true => Kind::Sidecar,
         false => Kind::Init,
     };
@@ -108,7 +108,7 @@ impl From<Step> for Decided {
 ///
 /// One that has ended does not count, as it may be from before the machine was restarted.
 fn is_any_app_active(pod: &Pod, observed: &Observed) -> bool {
-    anatomy::app_containers(pod).iter().any(|container| {
+    pod_fields::app_containers(pod).iter().any(|container| {
         let seen = observed.latest(&container.name);
         seen.is_some_and(|seen| matches!(seen.state, State::Created | State::Running))
     })

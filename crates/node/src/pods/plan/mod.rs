@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::anatomy::{self, Kind};
 use super::observed::Observed;
+use super::pod_fields::{self, Kind};
 use super::restart;
 
 pub use resize::{Actuated, Amounts, Resize, Update};
@@ -157,7 +157,10 @@ pub fn compute(input: Input<'_>) -> Plan {
         return plan;
     }
     // People may want to look around even before the pod is initialized.
-    for (index, container) in anatomy::ephemeral_containers(input.pod).iter().enumerate() {
+    for (index, container) in pod_fields::ephemeral_containers(input.pod)
+        .iter()
+        .enumerate()
+    {
         if input.observed.latest(&container.name).is_none() {
             plan.start.push(Start {
                 kind: Kind::Ephemeral,
@@ -176,8 +179,8 @@ pub fn compute(input: Input<'_>) -> Plan {
 /// All containers, those last whose end asked for it: as long as they are there, so is the reason.
 fn containers_to_reset(input: Input<'_>) -> Vec<Reset> {
     let (mut sources, mut others) = (Vec::new(), Vec::new());
-    let app = anatomy::app_containers(input.pod).iter();
-    for container in app.chain(anatomy::init_containers(input.pod)) {
+    let app = pod_fields::app_containers(input.pod).iter();
+    for container in app.chain(pod_fields::init_containers(input.pod)) {
         let all = input.observed.containers.iter();
         for seen in all.filter(|seen| seen.name == container.name) {
             let has_ended = seen.state == super::observed::State::Exited;

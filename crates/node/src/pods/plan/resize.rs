@@ -2,7 +2,7 @@
 //!
 //! What a container was given last is compared with what the pod has been allocated. Where the
 //! container asks for a restart on such a change it is stopped and started, else it is updated.
-//! Matches v1.36 `computePodResizeAction`; limits cannot be taken away, only changed.
+//! Matches v1.36 `computePodResizeAction`; limits cannot be removed, only changed.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use plimsoll_core::object::pod::Requirements;
 use plimsoll_core::resources::{Bytes, Millicores, ResourceList, ResourceName};
 
 use super::{Input, Kill, KillReason, Plan};
-use crate::pods::anatomy;
 use crate::pods::observed;
+use crate::pods::pod_fields;
 
 /// Requests and limits of cpu and memory; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) enum Keep {
 impl Amounts {
     /// What a container is to have. A pod's own limit stands in for one that the container lacks.
     pub fn of(pod: &Pod, container: &Container) -> Amounts {
-        let pod_level = anatomy::spec(pod).and_then(|spec| spec.resources.as_ref());
+        let pod_level = pod_fields::spec(pod).and_then(|spec| spec.resources.as_ref());
         let pod_level = Amounts::of_requirements(pod_level);
         let mut own = Amounts::of_requirements(container.resources.as_ref());
         if own.cpu_limit == Millicores::ZERO {
@@ -108,8 +108,8 @@ impl Amounts {
 impl Actuated {
     /// What the pod is to have, taken for what it has.
     pub fn as_allocated(pod: &Pod) -> Actuated {
-        let pod_level = anatomy::spec(pod).and_then(|spec| spec.resources.as_ref());
-        let parts = anatomy::parts(pod);
+        let pod_level = pod_fields::spec(pod).and_then(|spec| spec.resources.as_ref());
+        let parts = pod_fields::parts(pod);
         Actuated {
             containers: parts
                 .map(|part| {
@@ -191,12 +191,12 @@ pub(super) fn compute_pod(input: Input<'_>, plan: &mut Plan) {
     let Some(actuated) = input.actuated else {
         return;
     };
-    let pod_level = anatomy::spec(input.pod).and_then(|spec| spec.resources.as_ref());
+    let pod_level = pod_fields::spec(input.pod).and_then(|spec| spec.resources.as_ref());
     let is_pod_changed = Amounts::of_requirements(pod_level) != actuated.pod;
     let starts = plan.start.iter();
     let is_start_changed = starts
         .filter_map(|start| {
-            let mut parts = anatomy::parts(input.pod);
+            let mut parts = pod_fields::parts(input.pod);
             parts.find(|part| part.kind == start.kind && part.index == start.index)
         })
         .any(|part| {

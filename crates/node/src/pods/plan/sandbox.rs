@@ -5,8 +5,8 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Input, Plan, SandboxPlan, Start};
-use crate::pods::anatomy::{self, Kind};
 use crate::pods::observed::{Observed, State};
+use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// The sandbox to use: the newest one if it is the only ready one and has what the pod needs.
@@ -19,7 +19,7 @@ pub(crate) fn compute(pod: &Pod, observed: &Observed) -> SandboxPlan {
         };
     };
     let ready = observed.sandboxes.iter().filter(|s| s.is_ready).count();
-    let uses_host_network = anatomy::uses_host_network(pod);
+    let uses_host_network = pod_fields::uses_host_network(pod);
     let is_of_other_network = newest.uses_host_network != uses_host_network;
     let lacks_address = !uses_host_network && newest.has_network && newest.ips.is_empty();
     let is_new = ready > 1 || !newest.is_ready || is_of_other_network || lacks_address;
@@ -39,7 +39,7 @@ pub(super) fn start_over(input: Input<'_>, plan: &mut Plan) {
         plan.sandbox.is_new = false;
         return;
     }
-    let app = anatomy::app_containers(pod).iter().enumerate();
+    let app = pod_fields::app_containers(pod).iter().enumerate();
     let wanted: Vec<Start> = app
         .filter(|(_, container)| {
             let has_succeeded = observed
@@ -54,7 +54,7 @@ pub(super) fn start_over(input: Input<'_>, plan: &mut Plan) {
         .collect();
     if wanted.is_empty() && has_created_any_app(pod, observed) {
         plan.sandbox.is_new = false;
-    } else if let Some(first) = anatomy::init_containers(pod).first() {
+    } else if let Some(first) = pod_fields::init_containers(pod).first() {
         plan.start = vec![super::init::start_of(first, 0)];
     } else {
         plan.start = wanted;
@@ -63,7 +63,7 @@ pub(super) fn start_over(input: Input<'_>, plan: &mut Plan) {
 
 /// Whether any regular container got as far as being made, which is after all init containers.
 pub(crate) fn has_created_any_app(pod: &Pod, observed: &Observed) -> bool {
-    anatomy::app_containers(pod).iter().any(|container| {
+    pod_fields::app_containers(pod).iter().any(|container| {
         observed
             .latest(&container.name)
             .is_some_and(|seen| seen.state != State::Unknown)

@@ -3,14 +3,14 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::pods::anatomy;
 use crate::pods::back_off::{BackOff, Wait};
 use crate::pods::observed::{Observed, State};
+use crate::pods::pod_fields;
 
 /// When a container may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Now. If it has run before, that is its latest end, which the back-off has to be told.
+    /// Now. If it has run before, that is its latest end, which the back-off needs.
     Now {
         /// When it ended last.
         last_end: Option<Timestamp>,
@@ -55,7 +55,7 @@ pub fn due(
                 "back-off {} restarting failed container={} pod={}",
                 go_duration(wait.delay),
                 container.name,
-                anatomy::described(pod)
+                pod_fields::described(pod)
             );
             Due::Later { wait, message }
         }

@@ -83,7 +83,7 @@ pub(super) async fn ask(host: &str, port: u16, service: &str, timeout: Duration)
     }
 }
 
-/// The outer error is that nobody was reached, the inner one that the call failed.
+/// The outer error is that no connection was made, the inner one that the call failed.
 async fn check(
     address: &str,
     service: &str,

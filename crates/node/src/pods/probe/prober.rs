@@ -10,10 +10,10 @@ use tokio::time::sleep_until;
 use super::Kind;
 use super::action::{Asked, Found};
 use super::tracker::{Numbers, Target, Tracker};
-use crate::pods::anatomy;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::State;
 use crate::pods::plan::Verdict;
+use crate::pods::pod_fields;
 use crate::pods::status::Stage;
 use crate::pods::worker::Record;
 
@@ -77,8 +77,8 @@ pub(crate) async fn run(record: Arc<Record>) {
 /// Regular containers and sidecars may have probes.
 fn trackers(record: &Record) -> BTreeMap<Key, Tracker> {
     let pod = record.pod();
-    anatomy::parts(&pod)
-        .filter(|part| matches!(part.kind, anatomy::Kind::App | anatomy::Kind::Sidecar))
+    pod_fields::parts(&pod)
+        .filter(|part| matches!(part.kind, pod_fields::Kind::App | pod_fields::Kind::Sidecar))
         .flat_map(|part| {
             let probes = Kind::ALL.into_iter().filter_map(|kind| {
                 let probe = kind.of(&part.container)?;
@@ -111,7 +111,7 @@ fn target(record: &Record, name: &str) -> Option<Target> {
 
 fn container(record: &Record, name: &str) -> Option<Container> {
     let pod = record.pod();
-    anatomy::part(&pod, name).map(|part| part.container.into_owned())
+    pod_fields::part(&pod, name).map(|part| part.container.into_owned())
 }
 
 fn ask(record: &Arc<Record>, key: Key, id: String, asking: &mut JoinSet<Answer>) {
@@ -134,7 +134,7 @@ fn ask(record: &Arc<Record>, key: Key, id: String, asking: &mut JoinSet<Answer>)
     });
 }
 
-/// Tells people what was found, and the worker if that changes anything.
+/// Records an event for the result, and wakes the worker if the result changes anything.
 fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
     let (name, kind) = &answer.key;
     let probe = kind.as_str();
@@ -156,7 +156,7 @@ fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
         }
     };
     let pod = record.pod();
-    if let (Some(note), Some(part)) = (note, anatomy::part(&pod, name)) {
+    if let (Some(note), Some(part)) = (note, pod_fields::part(&pod, name)) {
         let note = note.about(&pod, &part.container, None);
         record.shared().host.record(&pod, note);
     }
@@ -179,7 +179,7 @@ fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
     };
     if is_news {
         record.publish();
-        // Readiness is only told; the others may start or stop something.
+        // Readiness is only reported; the other kinds may start or stop containers.
         if *kind != Kind::Readiness {
             record.wake();
         }

@@ -81,7 +81,7 @@ impl Tracker {
     /// When to ask about the container next; `None` while there is nothing to ask.
     ///
     /// `spread` in 0..1 delays the first question to a container that has been running for longer
-    /// than a period, so that after a restart of the agent not all are asked at once.
+    /// than a period, so that after a restart of the agent not all containers are probed at once.
     pub(super) fn due(
         &mut self,
         target: Option<&Target>,
@@ -99,7 +99,7 @@ impl Tracker {
             self.last = None;
             self.due = None;
         }
-        // Startup is asked until it is known, the others from then on.
+        // The startup probe runs until it has a result, the others from then on.
         let is_wanted = target.is_started != (self.kind == Kind::Startup);
         if self.is_on_hold || self.is_asking || !is_wanted {
             if !is_wanted {
@@ -115,7 +115,7 @@ impl Tracker {
         self.due
     }
 
-    /// Readiness is asked as soon as it may be, the others give the container a period.
+    /// Readiness is probed as soon as possible, the others give the container a period.
     fn first(&self, target: &Target, now: Timestamp, spread: f64) -> Timestamp {
         let Numbers { delay, period, .. } = self.numbers;
         let wait = match self.kind {
@@ -136,7 +136,7 @@ impl Tracker {
     }
 
     /// Takes the answer about a container; `None` for one that says nothing. Answers what the
-    /// probe has found, if enough answers say so.
+    /// probe has found, if enough results agree.
     pub(super) fn answered(&mut self, id: &str, verdict: Option<Verdict>) -> Option<Verdict> {
         self.is_asking = false;
         if self.id.as_deref() != Some(id) {

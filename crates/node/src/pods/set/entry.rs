@@ -11,7 +11,7 @@ use crate::pods::note::Note;
 use crate::pods::resize::{self, Allocation};
 use crate::pods::status::{self, Forced};
 use crate::pods::worker::{self, Desired, End, Record, Shared, grace};
-use crate::pods::{Host, anatomy};
+use crate::pods::{Host, pod_fields};
 
 /// One pod and its worker.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Kill {
 
 /// Whether a pod is to end by what its source says.
 fn is_over(pod: &Pod) -> bool {
-    anatomy::is_deleted(pod) || anatomy::is_terminal_phase(anatomy::phase(pod))
+    pod_fields::is_deleted(pod) || pod_fields::is_terminal_phase(pod_fields::phase(pod))
 }
 
 /// Whether anything but the status differs.
@@ -53,7 +53,7 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
         || before.annotations != after.annotations
         || before.deletion_timestamp != after.deletion_timestamp
         || before.deletion_grace_period_seconds != after.deletion_grace_period_seconds
-        || anatomy::is_terminal_phase(anatomy::phase(new)) && !is_over(old)
+        || pod_fields::is_terminal_phase(pod_fields::phase(new)) && !is_over(old)
 }
 
 impl Entry {
@@ -74,13 +74,14 @@ impl Entry {
             let left = begun.until.saturating_since(shared.clock.now());
             i64::try_from(left.as_secs()).unwrap_or(i64::MAX)
         });
-        let is_over_already = anatomy::is_terminal_phase(anatomy::phase(&wanted));
+        let is_over_already = pod_fields::is_terminal_phase(pod_fields::phase(&wanted));
         if let Some(begun) = begun.as_ref().filter(|_| !is_over_already) {
             shared.host.record(&wanted, begun.note.clone());
         }
         let mut end = (begun.is_some() || is_over(&wanted)).then(|| End {
             grace_secs: grace::shorten(None, &wanted, left),
-            // What has ended meanwhile, or ends in what is left of its time, was told to.
+            // A container that has ended meanwhile, or ends in what is left of its time, was stopped by the
+            // earlier agent.
             is_killed: begun.is_some(),
             forced: begun.map(|begun| begun.forced),
         });
@@ -135,7 +136,7 @@ impl Entry {
         *self.finished.borrow()
     }
 
-    /// To be told when nothing is left of the pod.
+    /// Set to true when nothing is left of the pod.
     pub(super) fn finished_sender(&self) -> watch::Sender<bool> {
         self.finished.clone()
     }
@@ -207,7 +208,7 @@ impl Entry {
             desired.pod = Arc::clone(&pod);
             is_changed
         });
-        let has_gates = anatomy::spec(&pod)
+        let has_gates = pod_fields::spec(&pod)
             .and_then(|spec| spec.readiness_gates.as_ref())
             .is_some_and(|gates| !gates.is_empty());
         if self.is_finished() {

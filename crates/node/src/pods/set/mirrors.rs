@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Pods;
 use super::table::{Source, Table, full_name};
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
 /// What is to be done about images of static pods.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub enum MirrorWork {
 impl Pods {
     /// The object that stands in the API for a pod; none for a static pod without an image.
     pub(crate) fn object_of(&self, pod: &Arc<Pod>) -> Option<Arc<Pod>> {
-        if !anatomy::is_static(pod) {
+        if !pod_fields::is_static(pod) {
             return Some(Arc::clone(pod));
         }
         let table = self.table();
@@ -41,8 +41,8 @@ impl Pods {
 
 fn is_image_of(image: &Pod, pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
-    let hash = annotations.and_then(|own| own.get(anatomy::CONFIG_HASH));
-    anatomy::mirror_hash(image) == hash.map(String::as_str)
+    let hash = annotations.and_then(|own| own.get(pod_fields::CONFIG_HASH));
+    pod_fields::mirror_hash(image) == hash.map(String::as_str)
 }
 
 fn compute(table: &Table) -> Vec<MirrorWork> {
@@ -58,7 +58,7 @@ fn compute(table: &Table) -> Vec<MirrorWork> {
         let pod = entry.pod();
         match table.mirrors.get(&full_name(&pod)) {
             None => work.push(MirrorWork::Create(pod)),
-            Some(image) if anatomy::is_deleted(image) || !is_image_of(image, &pod) => {
+            Some(image) if pod_fields::is_deleted(image) || !is_image_of(image, &pod) => {
                 work.push(MirrorWork::Delete(Arc::clone(image)));
             }
             Some(_) => {}

@@ -1,11 +1,11 @@
 //! All pods of the node.
 //!
-//! [`Pods`] is told of pods by their sources and keeps a worker for each. What a source says of a
-//! pod is a wish; whether it is granted, and how far it has come, is in the [`Reports`].
+//! [`Pods`] receives pods from their sources and keeps a worker for each. A source gives the desired
+//! state of a pod; the observed state is in the [`Reports`].
 //!
-//! Reading order: this file, `entry` (one pod), `table` (all of them, and who waits for whom),
-//! `resizes` (who gets more), `preemption` (who makes room), `relist` (what the runtime has), `mirrors` (images of static pods),
-//! `reading` (what others ask).
+//! Reading order: this file, `entry` (one pod), `table` (all of them, and which pod waits for which),
+//! `resizes` (changed resources), `preemption` (room for critical pods), `relist` (what the runtime has), `mirrors` (mirror pods of static pods),
+//! `reading` (read access for others).
 
 mod entry;
 mod mirrors;
@@ -32,7 +32,7 @@ use super::note::{Note, reason};
 use super::reports::Reports;
 use super::status::Forced;
 use super::worker::{Shared, grace};
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 use entry::{Entry, Kill};
 use table::Table;
@@ -49,7 +49,7 @@ struct Inner {
     shared: Arc<Shared>,
     table: Mutex<Table>,
     tasks: TaskTracker,
-    /// Told when static pods or their images in the API change.
+    /// Notified when static pods or their mirror pods change.
     mirrors_changed: Notify,
     /// When the runtime was last looked at.
     relisted: Mutex<Instant>,
@@ -119,7 +119,7 @@ impl Pods {
     /// Takes everything that a source has; what it had before and has no more is stopped.
     pub fn replace(&self, source: Source, mut pods: Vec<Pod>) {
         pods.sort_by_key(|pod| pod.metadata.creation_timestamp.clone());
-        let kept: Vec<String> = pods.iter().map(|p| anatomy::uid(p).to_owned()).collect();
+        let kept: Vec<String> = pods.iter().map(|p| pod_fields::uid(p).to_owned()).collect();
         let gone = self.table().replaced(source, &kept);
         for uid in gone {
             self.remove(&uid);
@@ -138,7 +138,7 @@ impl Pods {
     /// Takes a pod that a source has, new or changed.
     pub fn apply(&self, source: Source, pod: Pod) {
         let pod = Arc::new(pod);
-        if anatomy::mirror_hash(&pod).is_some() {
+        if pod_fields::mirror_hash(&pod).is_some() {
             let mut table = self.table();
             table.mirrors.insert(table::full_name(&pod), pod);
             drop(table);
@@ -147,7 +147,7 @@ impl Pods {
             return;
         }
         let mut table = self.table();
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         // The same pod or another of its name may still be ending.
         if table.has_to_wait(&pod) {
             table.waiting.insert(table::full_name(&pod), (source, pod));
@@ -165,7 +165,7 @@ impl Pods {
 
     /// Takes that a source has a pod no more, and how it was at last.
     pub fn removed(&self, pod: Pod) {
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         if let Some(entry) = self.table().entries.get_mut(&uid) {
             entry.take(Arc::new(pod));
         }
@@ -175,8 +175,10 @@ impl Pods {
     /// Takes that a source has a pod no more: it is stopped, cleaned up and forgotten.
     pub fn remove(&self, uid: &str) {
         let mut table = self.table();
-        table.waiting.retain(|_, (_, pod)| anatomy::uid(pod) != uid);
-        let is_mirror = |pod: &Arc<Pod>| anatomy::uid(pod) == uid;
+        table
+            .waiting
+            .retain(|_, (_, pod)| pod_fields::uid(pod) != uid);
+        let is_mirror = |pod: &Arc<Pod>| pod_fields::uid(pod) == uid;
         if let Some(name) = table
             .mirrors
             .iter()
@@ -205,8 +207,8 @@ impl Pods {
         Some(Arc::clone(entry.record.kill_notice()))
     }
 
-    /// Takes whom an earlier agent has begun to end, by uid: it may have been gone before it could
-    /// tell. To be told before the pods are.
+    /// Takes over pods that an earlier agent has begun to end, by uid: that agent may have ended before it
+    /// could report them. To be called before the pods are added.
     pub fn remember_begun(&self, begun: BTreeMap<String, Begun>) {
         self.table().begun = begun;
     }
@@ -251,7 +253,7 @@ impl Pods {
         let note = Note::warning(reason::EXCEEDED_GRACE_PERIOD, message);
         self.0.shared.host.record(&pod, note);
         Err(KillTimeout {
-            pod: anatomy::described(&pod),
+            pod: pod_fields::described(&pod),
         })
     }
 
@@ -262,8 +264,8 @@ impl Pods {
         }
     }
 
-    /// Watches the runtime, and tries again what had to wait, until told to stop. Then workers
-    /// are let go; what runs goes on running.
+    /// Watches the runtime, and retries what had to wait, until `stop` is cancelled. Then workers
+    /// are dropped; containers keep running.
     pub async fn run(&self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -277,7 +279,7 @@ impl Pods {
     /// Admits a pod and starts its worker. One that is not admitted has failed; its worker only
     /// makes sure that nothing of it is there.
     fn start(&self, table: &mut Table, source: Source, pod: Arc<Pod>) {
-        let uid = anatomy::uid(&pod).to_owned();
+        let uid = pod_fields::uid(&pod).to_owned();
         let others = table.active_pods();
         // A static pod is the same when it is started anew, and may be.
         let begun = match source {
@@ -308,7 +310,7 @@ impl Pods {
         self.0.mirrors_changed.notify_one();
     }
 
-    /// Forgets a pod, and starts whoever waited for its end.
+    /// Forgets a pod, and starts the pod that waited for its end.
     fn forget(&self, table: &mut Table, uid: &str) {
         let Some(entry) = table.entries.remove(uid) else {
             return;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::entry::Kill;
 use super::table::{Source, Table, full_name};
-use super::{Pods, anatomy};
+use super::{Pods, pod_fields};
 use crate::pods::note::{Note, reason};
 use crate::pods::status::Forced;
 
@@ -46,8 +46,12 @@ impl Pods {
             });
             ends.push(entry.stopped.clone());
         }
-        let (name, uid) = (full_name(&pod), anatomy::uid(&pod).to_owned());
-        tracing::info!(pod = name, ?victims, "a critical pod drives others away");
+        let (name, uid) = (full_name(&pod), pod_fields::uid(&pod).to_owned());
+        tracing::info!(
+            pod = name,
+            ?victims,
+            "preempting pods to free up resources for critical pod"
+        );
         table.waiting.insert(name.clone(), (source, pod));
         let pods = self.clone();
         self.0.tasks.spawn(async move {
@@ -56,7 +60,7 @@ impl Pods {
                 let _ = end.wait_for(|stopped| *stopped).await;
             }
             let mut table = pods.table();
-            let is_same = |(_, pod): &(Source, Arc<Pod>)| anatomy::uid(pod) == uid;
+            let is_same = |(_, pod): &(Source, Arc<Pod>)| pod_fields::uid(pod) == uid;
             if table.waiting.get(&name).is_some_and(is_same)
                 && let Some((source, pod)) = table.waiting.remove(&name)
             {

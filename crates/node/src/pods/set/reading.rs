@@ -35,14 +35,14 @@ impl Pods {
         self.table().active_pods()
     }
 
-    /// Whether all pods of all sources are known, and each has a report, so that whatever else the
-    /// machine has belongs to nobody. An agent that has just started has found its containers before
-    /// it knows whose they are.
+    /// Whether all pods of all sources are known, and each has a report, so that anything else on the
+    /// machine is orphaned. An agent that has just started finds its containers before it knows the pods
+    /// that they belong to.
     pub fn are_all_known(&self) -> bool {
         self.are_all_reported() && self.table().waiting.is_empty()
     }
 
-    /// Whether sources have told of all pods, and each that may have something on the machine has a
+    /// Whether sources have listed all pods, and each that may have something on the machine has a
     /// report.
     pub fn are_all_reported(&self) -> bool {
         let table = self.table();
@@ -51,7 +51,7 @@ impl Pods {
         table.is_ready() && uids.all(|uid| reports.get(uid).is_some())
     }
 
-    /// Whether sources have told of all pods, though some may not have been looked at yet.
+    /// Whether sources have listed all pods, though some may not have been observed yet.
     pub fn are_all_told(&self) -> bool {
         self.table().is_ready()
     }

@@ -1,8 +1,8 @@
 //! Watching the runtime.
 //!
-//! It is asked once for all pods, and only pods of which something has changed are looked at more
-//! closely. A runtime that tells when something has changed is asked then, and now and then in case
-//! something was lost; one that does not is asked every second.
+//! The runtime is listed once for all pods, and only pods that have changed are inspected more
+//! closely. A runtime that reports changes is listed at each change, and periodically in case
+//! a change was lost; one that does not is listed every second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,25 +17,25 @@ use crate::pods::spec::labels;
 use crate::runtime::Error;
 use crate::runtime::wire::{ContainerFilter, PodSandboxFilter};
 
-/// How often the runtime is asked while things change, or if it tells nothing.
+/// How often the runtime is listed while pods change, or if it does not report changes.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often it is asked if it tells of changes and all is quiet, and how often what is left of pods
-/// is looked for.
+/// How often the runtime is listed if it reports changes and there are none, and how often the agent
+/// looks for leftovers of pods.
 const QUIET_PERIOD: Duration = Duration::from_secs(60);
 /// After so long without a change all is quiet.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
 /// How often pods that want more resources are tried again.
 const RESIZE_PERIOD: Duration = Duration::from_secs(180);
-/// How long pods that nobody wants are given to end, in seconds.
+/// The grace period of orphaned pods, in seconds.
 const ORPHAN_GRACE_SECS: i64 = 1;
 
 /// The state of each sandbox and container of a pod, by id.
 type Seen = BTreeMap<String, i32>;
 
 impl Pods {
-    /// Wakes workers when the runtime has news of their pods, and stops pods that nobody wants.
+    /// Wakes workers when the runtime reports changes of their pods, and stops orphaned pods.
     pub(super) async fn watch_runtime(&self) {
-        let mut told = self.0.shared.runtime.changes();
+        let mut changes = self.0.shared.runtime.changes();
         let mut known: BTreeMap<String, Seen> = BTreeMap::new();
         let mut last_change = Instant::now();
         let mut resize_due = Instant::now() + RESIZE_PERIOD;
@@ -57,20 +57,20 @@ impl Pods {
                     self.stop_orphans(&seen, &leftovers);
                     known = seen;
                 }
-                Err(error) => tracing::warn!(%error, "cannot list what runs"),
+                Err(error) => tracing::warn!(%error, "failed to list pods of container runtime"),
             }
             self.note_relist();
             if Instant::now() >= resize_due {
                 self.retry_resizes(&mut self.table());
                 resize_due = Instant::now() + RESIZE_PERIOD;
             }
-            let is_quiet = told.is_some() && last_change.elapsed() > QUIET_AFTER;
+            let is_quiet = changes.is_some() && last_change.elapsed() > QUIET_AFTER;
             let period = if is_quiet { QUIET_PERIOD } else { PERIOD };
             tokio::select! {
                 () = tokio::time::sleep(period) => {}
-                is_live = changed(told.as_mut()) => if !is_live {
-                    // Nothing more will be told: ask instead.
-                    told = None;
+                is_live = changed(changes.as_mut()) => if !is_live {
+                    // No more changes will be reported: poll instead.
+                    changes = None;
                 },
             }
         }
@@ -113,8 +113,8 @@ impl Pods {
         is_any
     }
 
-    /// Stops what runs for pods that no source has, and takes away what is left of them. Their
-    /// sandboxes are left to be collected.
+    /// Stops the containers of pods that no source has, and removes what is left of them. Their
+    /// sandboxes are left to garbage collection.
     fn stop_orphans(&self, seen: &BTreeMap<String, Seen>, leftovers: &BTreeSet<String>) {
         let mut table = self.table();
         if !table.is_ready() {
@@ -136,10 +136,10 @@ impl Pods {
                 match tokio::spawn(stopping).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
-                        tracing::warn!(uid, %error, "cannot stop a pod that nobody wants");
+                        tracing::warn!(uid, %error, "failed to stop orphaned pod");
                     }
                     // It is found again by the next look at what is left.
-                    Err(error) => tracing::error!(uid, %error, "stopping a pod failed"),
+                    Err(error) => tracing::error!(uid, %error, "task that stops pod failed"),
                 }
                 pods.table().stopping.remove(&uid);
             });
@@ -152,7 +152,7 @@ impl Pods {
         if observed.is_idle() && !is_left {
             return Ok(());
         }
-        tracing::info!(uid, "stopping a pod that nobody wants");
+        tracing::info!(uid, "stopping orphaned pod");
         let grace = Duration::from_secs(u64::try_from(ORPHAN_GRACE_SECS).unwrap_or_default());
         for container in observed.running() {
             let grace = grace.max(crate::pods::worker::MIN_STOP);
@@ -169,16 +169,16 @@ impl Pods {
             ..Pod::default()
         };
         if let Err(error) = self.0.shared.host.clean_up(&pod).await {
-            tracing::warn!(uid, %error, "cannot clean up after a pod that nobody wants");
+            tracing::warn!(uid, %error, "failed to clean up orphaned pod");
         }
         Ok(())
     }
 }
 
-/// Waits for news, for ever if nothing is told; answers whether there may be more.
-async fn changed(told: Option<&mut watch::Receiver<u64>>) -> bool {
-    match told {
-        Some(told) => told.changed().await.is_ok(),
+/// Waits for a change, for ever if none is reported; returns whether there may be more.
+async fn changed(changes: Option<&mut watch::Receiver<u64>>) -> bool {
+    match changes {
+        Some(changes) => changes.changed().await.is_ok(),
         None => std::future::pending().await,
     }
 }

@@ -8,12 +8,12 @@ use super::Pods;
 use super::entry::Entry;
 use super::table::Table;
 use crate::pods::admission;
-use crate::pods::anatomy;
 use crate::pods::note::{Note, reason};
+use crate::pods::pod_fields;
 use crate::pods::resize::{self, DEFERRED, IN_PROGRESS, PENDING};
 
 impl Pods {
-    /// Gives pods what they want as far as there is room. Who cannot have it now waits.
+    /// Allocates the requested resources to pods as far as there is room. A pod that does not fit waits.
     pub(super) fn retry_resizes(&self, table: &mut Table) {
         let mut pending: Vec<(_, String)> = table
             .entries
@@ -30,7 +30,7 @@ impl Pods {
             let others: Vec<Arc<Pod>> = table
                 .active_pods()
                 .into_iter()
-                .filter(|other| anatomy::uid(other) != uid)
+                .filter(|other| pod_fields::uid(other) != uid)
                 .collect();
             if let Some(entry) = table.entries.get_mut(&uid) {
                 self.retry_resize(entry, &others);
@@ -41,7 +41,7 @@ impl Pods {
     fn retry_resize(&self, entry: &mut Entry, others: &[Arc<Pod>]) {
         let shared = &self.0.shared;
         let wanted = Arc::clone(&entry.wanted);
-        let generation = anatomy::generation(&wanted);
+        let generation = pod_fields::generation(&wanted);
         let now = shared.clock.now();
         let facts = shared.host.admission_facts();
         let verdict = admission::fits(&wanted, others.iter().map(AsRef::as_ref), &facts);

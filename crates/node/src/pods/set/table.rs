@@ -1,4 +1,4 @@
-//! Who is there, and who waits for whom.
+//! The pods of the node, and which of them waits for another to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::entry::Entry;
-use crate::pods::anatomy;
 use crate::pods::note::Note;
+use crate::pods::pod_fields;
 use crate::pods::status::Forced;
 
 /// Where pods come from.
@@ -20,14 +20,14 @@ pub enum Source {
     Files,
 }
 
-/// That an earlier agent has begun to end a pod, and has killed its processes or told them to end.
+/// That an earlier agent has begun to end a pod, and has killed its processes or signalled them to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// What its status says.
     pub forced: Forced,
     /// How long it may take.
     pub until: Timestamp,
-    /// What people are told, if the earlier agent was gone before it could tell them.
+    /// The event to record, in case the earlier agent ended before it could record it.
     pub note: Note,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Table {
     pub(super) waiting: BTreeMap<String, (Source, Arc<Pod>)>,
     /// Images of static pods in the API, by full name.
     pub(super) mirrors: BTreeMap<String, Arc<Pod>>,
-    /// Uids of pods that nobody wants and that are being stopped.
+    /// Uids of orphaned pods that are being stopped.
     pub(super) stopping: BTreeSet<String>,
     /// Pods that an earlier agent has begun to end, by uid.
     pub(super) begun: BTreeMap<String, Begun>,
@@ -49,7 +49,7 @@ pub(super) struct Table {
 
 /// Namespace and name.
 pub(super) fn full_name(pod: &Pod) -> String {
-    format!("{}/{}", anatomy::namespace(pod), anatomy::name(pod))
+    format!("{}/{}", pod_fields::namespace(pod), pod_fields::name(pod))
 }
 
 impl Table {
@@ -62,11 +62,11 @@ impl Table {
             .map(|(uid, _)| uid.clone());
         let waiting = self.waiting.values();
         let waiting = waiting
-            .filter(|(own, pod)| *own == source && !is_kept(&anatomy::uid(pod).to_owned()))
-            .map(|(_, pod)| anatomy::uid(pod).to_owned());
+            .filter(|(own, pod)| *own == source && !is_kept(&pod_fields::uid(pod).to_owned()))
+            .map(|(_, pod)| pod_fields::uid(pod).to_owned());
         let mirrors = self.mirrors.values().filter(|_| source == Source::Api);
         let mirrors = mirrors
-            .map(|pod| anatomy::uid(pod).to_owned())
+            .map(|pod| pod_fields::uid(pod).to_owned())
             .filter(|uid| !is_kept(uid));
         entries.chain(waiting).chain(mirrors).collect()
     }
@@ -76,20 +76,20 @@ impl Table {
         self.ready.insert(source);
     }
 
-    /// Whether all pods of both sources are known, so that whatever else there is is nobody's.
+    /// Whether all pods of both sources are known, so that any other pod on the node is orphaned.
     pub(super) fn is_ready(&self) -> bool {
         self.ready.len() == 2
     }
 
     /// Whether the same pod, removed before, has not ended yet; or another static pod of its name.
     pub(super) fn has_to_wait(&self, pod: &Pod) -> bool {
-        let uid = anatomy::uid(pod);
+        let uid = pod_fields::uid(pod);
         if let Some(entry) = self.entries.get(uid) {
             return entry.is_orphan;
         }
         let name = full_name(pod);
         let mut others = self.entries.values();
-        anatomy::is_static(pod)
+        pod_fields::is_static(pod)
             && others.any(|entry| !entry.is_finished() && full_name(&entry.pod()) == name)
     }
 

@@ -29,7 +29,7 @@ pub struct ContainerInput<'a> {
     pub pod_ips: &'a [String],
     /// The image as the runtime calls it.
     pub image_ref: &'a str,
-    /// Who the image wants to run as.
+    /// The user that the image runs as.
     pub image_user: ImageUser,
     /// Volumes of the pod.
     pub volumes: &'a MountedVolumes,

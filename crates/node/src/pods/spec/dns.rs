@@ -71,7 +71,7 @@ pub fn pod_dns(
         Some("None") => Kind::None,
         Some("Default") => Kind::Host,
         Some("ClusterFirst") | None if is_host_network => Kind::Host,
-        // Policies nobody knows fall back to this one too.
+        // Unknown policies fall back to this one too.
         _ => Kind::Cluster,
     };
     if kind == Kind::Cluster && node.cluster_dns.is_empty() {
@@ -118,7 +118,7 @@ fn cluster_dns(node: &NodeFacts, pod: &Pod, host: Option<&DnsConfig>) -> DnsConf
     }
 }
 
-/// No resolver at all: the machine itself is asked, which is what resolvers do that know of none.
+/// Without any resolver the machine itself is used, as resolvers do that have no server configured.
 fn without_resolver(node: &NodeFacts) -> DnsConfig {
     let loopback = |ip: &std::net::IpAddr| if ip.is_ipv6() { "::1" } else { "127.0.0.1" };
     let mut servers: Vec<String> = node.ips.iter().map(|ip| loopback(ip).to_owned()).collect();
@@ -162,7 +162,7 @@ fn without_duplicates(list: Vec<String>) -> Vec<String> {
     list.filter(|text| seen.insert(text.clone())).collect()
 }
 
-/// Cuts what resolvers could not hold, and says so.
+/// Cuts what exceeds the limits of resolvers, and reports it.
 fn fit(config: &mut DnsConfig, warnings: &mut Vec<Warning>) {
     let mut warn = |message: String| {
         warnings.push(Warning {

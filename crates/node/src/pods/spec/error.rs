@@ -111,7 +111,7 @@ pub enum SpecError {
     #[error("unable to provision SubPath `{0}`: must not contain '..'")]
     SubPathBacksteps(String),
     /// The `subPath` is not in the volume and cannot be made. Why stays in the node's log, as it
-    /// tells about the machine.
+    /// reveals details of the machine.
     #[error(
         "failed to create subPath directory for volumeMount {volume:?} of container {container:?}"
     )]
@@ -129,7 +129,7 @@ pub enum SpecError {
         /// The container.
         container: String,
     },
-    /// A `mountPropagation` nobody knows.
+    /// An unknown `mountPropagation`.
     #[error("invalid MountPropagation mode: {0:?}")]
     MountPropagation(String),
     /// A `recursiveReadOnly` that cannot be.
@@ -153,10 +153,10 @@ pub enum SpecError {
         #[source]
         source: std::io::Error,
     },
-    /// The container must not, but would run as root; or nobody can tell.
+    /// The container must not, but would run as root; or that cannot be determined.
     #[error("{0}")]
     RunAsNonRoot(String),
-    /// A `supplementalGroupsPolicy` nobody knows.
+    /// An unknown `supplementalGroupsPolicy`.
     #[error("unsupported supplementalGroupsPolicy: {0}")]
     SupplementalGroupsPolicy(String),
     /// A seccomp profile without its file.
@@ -165,7 +165,7 @@ pub enum SpecError {
     /// An AppArmor profile without its name.
     #[error("missing localhost apparmor profile name")]
     AppArmorProfile,
-    /// An AppArmor profile of a type nobody knows.
+    /// An AppArmor profile of an unknown type.
     #[error("unknown apparmor profile type: {0:?}")]
     AppArmorType(String),
     /// A pod id that no cgroup may be called.
@@ -174,7 +174,7 @@ pub enum SpecError {
     /// The agent ends while files were being made.
     #[error("the agent is stopping")]
     Stopped,
-    /// Quantities that are none.
+    /// Invalid quantities.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Quantities(Vec<Problem>),
 }

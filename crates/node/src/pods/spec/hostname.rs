@@ -66,7 +66,7 @@ pub fn pod_name(pod: &Pod, cluster_domain: &str) -> Result<PodName, SpecError> {
     })
 }
 
-/// What the kernel of the pod is told: the short name, or the full one if the pod wants that.
+/// The host name of the pod's UTS namespace: the short name, or the full one if the pod wants that.
 pub fn kernel_host_name(pod: &Pod, name: &PodName) -> Result<String, SpecError> {
     let spec = pod.spec.as_ref();
     let wants_fqdn = spec.and_then(|spec| spec.set_hostname_as_fqdn);

@@ -39,7 +39,7 @@ const TERMINATION_MESSAGE_FILE: &str = "/dev/termination-log";
 /// The default of `terminationMessagePolicy`.
 const FILE_POLICY: &str = "File";
 
-/// The labels of a sandbox: the pod's own, and who it is.
+/// The labels of a sandbox: the pod's own, and those that identify it.
 pub fn sandbox_labels(pod: &Pod) -> BTreeMap<String, String> {
     let mut labels = pod.metadata.labels.clone().unwrap_or_default();
     labels.extend(pod_labels(pod));

@@ -241,7 +241,7 @@ impl PlannedMount {
         };
         let (volume, container) = (self.volume, container.to_owned());
         let log = |error: &io::Error| {
-            tracing::warn!(volume, container, %error, path = wanted.path, "cannot mount subPath");
+            tracing::warn!(volume, container, %error, path = wanted.path, "failed to mount subPath");
         };
         if let Err(error) = wanted.make() {
             log(&error);

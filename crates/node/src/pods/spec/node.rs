@@ -35,7 +35,7 @@ pub struct NodeFacts {
     pub masked_paths: Vec<String>,
     /// The cgroup that all pods are in.
     pub kubepods: CgroupName,
-    /// Who makes cgroups.
+    /// The cgroup driver.
     pub cgroup_driver: Driver,
     /// What shapes the limits of containers.
     pub container_settings: ContainerSettings,

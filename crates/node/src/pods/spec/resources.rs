@@ -7,7 +7,7 @@ use plimsoll_core::resources::{ResourceList, ResourceName};
 
 use crate::runtime::wire::{HugepageLimit, LinuxContainerResources};
 
-/// What the runtime is told about a container. A container that the view does not have, as an
+/// The resources of a container, for the runtime. A container that the view does not have, as an
 /// ephemeral one, has neither requests nor limits.
 pub fn linux_resources(
     pod: &PodView,
@@ -67,7 +67,7 @@ pub fn overhead_resources(pod: &PodView, settings: &ContainerSettings) -> LinuxC
     sized(overhead.clone(), overhead, settings)
 }
 
-/// Cpu and memory as of a lone container with these; nothing else is told of sandboxes.
+/// Cpu and memory as of a lone container with these; sandboxes have no other resources.
 fn sized(
     requests: ResourceList,
     limits: ResourceList,

@@ -27,7 +27,7 @@ pub struct Sandbox {
     pub warnings: Vec<Warning>,
 }
 
-/// Something the user of the pod should hear of, though the pod can run.
+/// A warning for the user of the pod, though the pod can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The reason of the event.

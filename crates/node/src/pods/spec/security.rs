@@ -1,4 +1,4 @@
-//! Who a container runs as and what it may do.
+//! The user that a container runs as and what it may do.
 //!
 //! Matches v1.36 pkg/securitycontext/util.go and pkg/kubelet/kuberuntime/security_context*.go: what
 //! the container says wins over what the pod says.
@@ -46,7 +46,7 @@ const READONLY_PATHS: [&str; 5] = [
 /// Annotations that named AppArmor profiles before there was a field.
 const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Who an image wants to run as.
+/// The user that an image runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageUser {
     /// A number; zero where the image says nothing.
@@ -68,7 +68,7 @@ impl ImageUser {
     }
 }
 
-/// Masked besides what always is: how hot each CPU got tells what others compute.
+/// Masked besides what always is: how hot each CPU got reveals what other pods compute.
 pub fn thermal_throttle_paths(sys_cpu: &Path) -> Vec<String> {
     let mut paths: Vec<String> = std::fs::read_dir(sys_cpu)
         .into_iter()
@@ -199,7 +199,7 @@ fn verify_not_root(
     )))
 }
 
-/// The namespaces of a pod. Containers see only their own processes unless told otherwise.
+/// The namespaces of a pod. Containers see only their own processes unless the pod requests otherwise.
 pub fn namespace_options(
     spec: Option<&PodSpec>,
     user_namespace: &UserNamespace,

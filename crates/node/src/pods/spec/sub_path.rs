@@ -2,8 +2,8 @@
 //!
 //! A container may have written to the volume, links to other places of the node among it. So a
 //! path is resolved once, must then be inside the volume, is opened again without following any
-//! link, and what was opened is mounted beside the volume for the runtime to take: nobody can put
-//! something else in its place. Matches v1.36 pkg/volume/util/subpath.
+//! link, and what was opened is mounted beside the volume for the runtime to take: no process can put
+//! anything else in its place. Matches v1.36 pkg/volume/util/subpath.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};

@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
 use plimsoll_core::object::pod::status::{DISRUPTION_TARGET, set_condition};
 
 use super::{Input, all_containers, find, is_restarting_all, known_disruption};
-use crate::pods::anatomy;
 use crate::pods::plan::compute_sandbox;
+use crate::pods::pod_fields;
 use crate::pods::restart;
 
 pub(super) const SCHEDULED: &str = "PodScheduled";
@@ -129,11 +129,11 @@ fn ready_to_start(input: Input<'_>) -> Said {
 
 fn initialized(input: Input<'_>, status: &PodStatus) -> Said {
     let (mut unknown, mut incomplete) = (Vec::new(), Vec::new());
-    for container in anatomy::init_containers(input.pod) {
+    for container in pod_fields::init_containers(input.pod) {
         match find(status, &container.name) {
             None => unknown.push(container.name.as_str()),
             Some(own) => {
-                let is_done = match anatomy::is_sidecar(container) {
+                let is_done = match pod_fields::is_sidecar(container) {
                     true => own.started == Some(true),
                     false => own.ready,
                 };
@@ -150,10 +150,12 @@ fn initialized(input: Input<'_>, status: &PodStatus) -> Said {
         };
     }
     // Once a regular container has run, sidecars that start again do not undo it.
-    let has_started_app = anatomy::app_containers(input.pod).iter().any(|container| {
-        let state = find(status, &container.name).and_then(|own| own.state.as_ref());
-        state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
-    });
+    let has_started_app = pod_fields::app_containers(input.pod)
+        .iter()
+        .any(|container| {
+            let state = find(status, &container.name).and_then(|own| own.state.as_ref());
+            state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+        });
     let was_initialized = || {
         let mut previous = input.previous.conditions.iter().flatten();
         previous.any(|known| known.type_ == INITIALIZED && known.status == "True")
@@ -170,9 +172,9 @@ fn initialized(input: Input<'_>, status: &PodStatus) -> Said {
 
 fn containers_ready(input: Input<'_>, status: &PodStatus) -> Said {
     let (mut unknown, mut unready) = (Vec::new(), Vec::new());
-    let sidecars = anatomy::init_containers(input.pod).iter();
-    let sidecars = sidecars.filter(|container| anatomy::is_sidecar(container));
-    for container in sidecars.chain(anatomy::app_containers(input.pod)) {
+    let sidecars = pod_fields::init_containers(input.pod).iter();
+    let sidecars = sidecars.filter(|container| pod_fields::is_sidecar(container));
+    for container in sidecars.chain(pod_fields::app_containers(input.pod)) {
         match find(status, &container.name) {
             None => unknown.push(container.name.as_str()),
             Some(own) if !own.ready => unready.push(container.name.as_str()),
@@ -202,7 +204,7 @@ fn ready(input: Input<'_>, status: &PodStatus, containers_ready: &Said) -> Said 
     if !containers_ready.status {
         return Said::no(containers_ready.reason, containers_ready.message.clone());
     }
-    let gates = anatomy::spec(input.pod).and_then(|spec| spec.readiness_gates.as_deref());
+    let gates = pod_fields::spec(input.pod).and_then(|spec| spec.readiness_gates.as_deref());
     let closed: Vec<String> = gates
         .unwrap_or_default()
         .iter()
@@ -233,8 +235,8 @@ fn all_restarting(input: Input<'_>, status: &PodStatus) -> Said {
         Some("Failed") => return Said::no("PodFailed", ""),
         _ => {}
     }
-    let init = anatomy::init_containers(input.pod).iter();
-    let mut all = init.chain(anatomy::app_containers(input.pod));
+    let init = pod_fields::init_containers(input.pod).iter();
+    let mut all = init.chain(pod_fields::app_containers(input.pod));
     let is_any_left = all.any(|container| input.observed.latest(&container.name).is_some());
     if !is_restarting_all(input) || !is_any_left {
         return Said::no("", "");

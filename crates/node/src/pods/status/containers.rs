@@ -12,14 +12,14 @@ use k8s_openapi::api::core::v1::{
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::{Input, Stage, is_restarting_all, resources};
-use crate::pods::anatomy::{self, Kind};
 use crate::pods::observed::{self, State};
 use crate::pods::plan::{Health, Verdict, has_created_any_app};
+use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 
 /// The reason in the status of containers that were removed so that all start over.
 pub(super) const RESTARTING_ALL: &str = "RestartingAllContainers";
-/// The reason of an end nobody saw.
+/// The reason of an end that was not observed.
 pub(super) const UNKNOWN_END: &str = "ContainerStatusUnknown";
 const CREATING: &str = "ContainerCreating";
 const INITIALIZING: &str = "PodInitializing";
@@ -55,7 +55,7 @@ fn statuses(input: Input<'_>, list: Kind) -> Vec<ContainerStatus> {
         Kind::Sidecar => list == Kind::Init,
         kind => kind == list,
     };
-    anatomy::parts(input.pod)
+    pod_fields::parts(input.pod)
         .filter(|part| is_of_list(part.kind))
         .map(|part| {
             let mut known = previous.iter().flatten();
@@ -126,7 +126,7 @@ fn state_of_absent(
     container: &Container,
     known: Option<&ContainerStatus>,
 ) -> ContainerStatus {
-    let default_reason = match anatomy::init_containers(input.pod) {
+    let default_reason = match pod_fields::init_containers(input.pod) {
         [] => CREATING,
         _ => INITIALIZING,
     };
@@ -157,7 +157,7 @@ fn state_of_absent(
         let message = "The container could not be located when the pod was deleted.  The container used to be Running";
         status.last_state = Some(terminated(UNKNOWN_END, message));
         // A pod that is ending starts nothing again.
-        let is_ending = anatomy::is_deleted(input.pod) || input.stage > Stage::Running;
+        let is_ending = pod_fields::is_deleted(input.pod) || input.stage > Stage::Running;
         status.restart_count += i32::from(!is_ending);
     }
     status
@@ -242,7 +242,7 @@ fn convert(
 fn infer_done_init(input: Input<'_>, container: &Container, status: &mut ContainerStatus) {
     let is_waiting = status.state.as_ref().is_some_and(|s| s.waiting.is_some());
     let is_gone = input.observed.latest(&container.name).is_none();
-    if !anatomy::is_sidecar(container)
+    if !pod_fields::is_sidecar(container)
         && is_gone
         && is_waiting
         && has_created_any_app(input.pod, input.observed)

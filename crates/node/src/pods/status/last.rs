@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::containers::UNKNOWN_END;
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
-/// Gives every container that may have run an end, and the pod a terminal phase: what nobody saw
-/// the end of counts as failed. Static pods keep their phase.
+/// Gives every container that may have run an end, and the pod a terminal phase: a container whose end
+/// was not observed counts as failed. Static pods keep their phase.
 pub fn close(pod: &Pod, status: &mut PodStatus) {
     if has_initialized(pod, status) {
         for own in status.container_statuses.iter_mut().flatten() {
@@ -24,7 +24,7 @@ pub fn close(pod: &Pod, status: &mut PodStatus) {
         }
     }
     let phase = status.phase.as_deref().unwrap_or_default();
-    if !anatomy::is_static(pod) && !anatomy::is_terminal_phase(phase) {
+    if !pod_fields::is_static(pod) && !pod_fields::is_terminal_phase(phase) {
         status.phase = Some("Failed".to_owned());
     }
 }
@@ -54,7 +54,7 @@ fn end(own: &mut ContainerStatus) {
 
 /// Whether regular containers were ever to start.
 fn has_initialized(pod: &Pod, status: &PodStatus) -> bool {
-    let Some(last_init) = anatomy::init_containers(pod).last() else {
+    let Some(last_init) = pod_fields::init_containers(pod).last() else {
         return true;
     };
     let mut apps = status.container_statuses.iter().flatten();
@@ -67,7 +67,7 @@ fn has_initialized(pod: &Pod, status: &PodStatus) -> bool {
     let Some(own) = init.and_then(<[ContainerStatus]>::last) else {
         return false;
     };
-    if anatomy::is_sidecar(last_init) {
+    if pod_fields::is_sidecar(last_init) {
         let is_running = own.state.as_ref().is_some_and(|s| s.running.is_some());
         return is_running && own.started == Some(true);
     }

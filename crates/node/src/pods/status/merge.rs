@@ -5,7 +5,7 @@ use plimsoll_core::object::pod::status::DISRUPTION_TARGET;
 use serde_json::{Map, Value, json};
 
 use super::{Timestamp, conditions};
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 
 /// The status to show, given that the API has `api`.
 ///
@@ -20,7 +20,7 @@ pub fn for_api(
 ) -> PodStatus {
     let mut shown = computed.clone();
     let phase_of = |status: &PodStatus| {
-        anatomy::is_terminal_phase(status.phase.as_deref().unwrap_or_default())
+        pod_fields::is_terminal_phase(status.phase.as_deref().unwrap_or_default())
     };
     let becomes_terminal = !phase_of(api) && phase_of(computed);
     let others = api.conditions.iter().flatten();

@@ -1,4 +1,4 @@
-//! What the API is told about a pod.
+//! The status of a pod in the API.
 //!
 //! [`compute`] turns what the runtime has, what probes found and why starts failed into a
 //! [`PodStatus`]. It is a function of its input: reading files and writing to the API are for
@@ -27,9 +27,9 @@ use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::pod::status::{DISRUPTION_TARGET, Failure};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::anatomy;
 use super::observed::Observed;
 use super::plan::{Actuated, Results};
+use super::pod_fields;
 use super::restart;
 
 pub use last::close;
@@ -173,10 +173,10 @@ fn find<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
 
 fn set_phase(input: Input<'_>, status: &mut PodStatus) {
     let Input { pod, previous, .. } = input;
-    let api_phase = anatomy::phase(pod);
+    let api_phase = pod_fields::phase(pod);
     let previous_phase = previous.phase.as_deref().unwrap_or_default();
     let mut phase = phase::compute(input, status);
-    if !anatomy::is_terminal_phase(phase) {
+    if !pod_fields::is_terminal_phase(phase) {
         // A pod never comes back from a terminal phase.
         phase = match (previous_phase, api_phase) {
             ("Failed", _) => "Failed",
@@ -194,14 +194,14 @@ fn set_phase(input: Input<'_>, status: &mut PodStatus) {
     }
     status.phase = Some(phase.to_owned());
     if let Some(forced) = input.forced
-        && !anatomy::is_terminal_phase(api_phase)
+        && !pod_fields::is_terminal_phase(api_phase)
     {
         let has_succeeded = phase == "Succeeded" && forced.keeps_success;
         let failure = Failure {
             reason: &forced.reason,
             message: &forced.message,
             is_disruption: forced.is_disruption,
-            generation: anatomy::generation(pod),
+            generation: pod_fields::generation(pod),
         };
         // The condition's place and time come with the others, see `conditions`.
         failure.apply(status, input.now);
@@ -214,7 +214,7 @@ fn set_phase(input: Input<'_>, status: &mut PodStatus) {
             condition.message = Some(message.to_owned());
         }
     }
-    if anatomy::is_terminal_phase(api_phase) {
+    if pod_fields::is_terminal_phase(api_phase) {
         status.phase = Some(api_phase.to_owned());
     }
 }
@@ -232,7 +232,7 @@ fn set_addresses(input: Input<'_>, status: &mut PodStatus) {
         status.host_ip = Some(primary.to_string());
         let all = input.host_ips.iter().take(2);
         status.host_ips = Some(all.map(|ip| HostIP { ip: ip.to_string() }).collect());
-        if anatomy::uses_host_network(pod) {
+        if pod_fields::uses_host_network(pod) {
             if ips.is_empty() {
                 ips.push(primary.to_string());
             }
@@ -264,7 +264,7 @@ pub fn sorted_ips(ips: &[String], host_ips: &[IpAddr]) -> Vec<String> {
 
 /// Cuts termination messages so that all of them together are not too long.
 fn limit_messages(pod: &Pod, status: &mut PodStatus) {
-    let bytes = MESSAGE_BYTES / anatomy::parts(pod).count().max(1);
+    let bytes = MESSAGE_BYTES / pod_fields::parts(pod).count().max(1);
     let init = status.init_container_statuses.iter_mut().flatten();
     let app = status.container_statuses.iter_mut().flatten();
     let ephemeral = status.ephemeral_container_statuses.iter_mut().flatten();

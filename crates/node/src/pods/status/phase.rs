@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::containers::RESTARTING_ALL;
 use super::{Input, Stage, find};
-use crate::pods::anatomy;
+use crate::pods::pod_fields;
 use crate::pods::restart;
 
 /// Where a container stands.
@@ -63,14 +63,14 @@ struct Count {
 pub(super) fn compute(input: Input<'_>, status: &PodStatus) -> &'static str {
     let pod = input.pod;
     let mut count = Count::default();
-    for container in anatomy::init_containers(pod) {
-        if anatomy::is_sidecar(container) {
+    for container in pod_fields::init_containers(pod) {
+        if pod_fields::is_sidecar(container) {
             count_sidecar(&mut count, standing(status, container));
         } else if count_init(&mut count, pod, container, status) {
             return "Failed";
         }
     }
-    for container in anatomy::app_containers(pod) {
+    for container in pod_fields::app_containers(pod) {
         match standing(status, container) {
             Standing::Unknown => count.unknown += 1,
             Standing::Waiting => count.waiting += 1,
@@ -97,7 +97,7 @@ pub(super) fn compute(input: Input<'_>, status: &PodStatus) -> &'static str {
     if count.stopped == 0 {
         return "Pending";
     }
-    let is_over = input.stage == Stage::Terminated && !anatomy::is_static(pod);
+    let is_over = input.stage == Stage::Terminated && !pod_fields::is_static(pod);
     match () {
         () if !is_over && count.stopped != count.stopped_for_good => "Running",
         () if count.stopped == count.succeeded => "Succeeded",
@@ -140,6 +140,6 @@ fn has_active_app(input: Input<'_>) -> bool {
     };
     let all = input.observed.containers.iter();
     let mut active = all.filter(|seen| seen.sandbox_id == sandbox.id);
-    let apps = anatomy::app_containers(input.pod);
+    let apps = pod_fields::app_containers(input.pod);
     active.any(|seen| apps.iter().any(|container| container.name == seen.name))
 }

@@ -12,9 +12,9 @@ use plimsoll_core::object::render_resource_list;
 use plimsoll_core::resources::{Bytes, Millicores};
 
 use super::Input;
-use crate::pods::anatomy;
 use crate::pods::observed::{self, State};
 use crate::pods::plan::Amounts;
+use crate::pods::pod_fields;
 use crate::runtime::wire::LinuxContainerResources;
 
 /// Requests of up to so many millicores look all the same in a cgroup.
@@ -105,7 +105,7 @@ fn keep(list: &mut List, known: Option<&List>, name: &str) {
     }
 }
 
-/// Cpu and memory as cgroup values tell them; zero for what they do not.
+/// Cpu and memory from cgroup values; zero for those without.
 fn amounts_of(linux: &LinuxContainerResources) -> Amounts {
     let period = u64::try_from(linux.cpu_period).unwrap_or_default();
     let cpu_limit = match linux.cpu_quota {
@@ -136,7 +136,7 @@ pub(super) fn add_pod_level(input: Input<'_>, status: &mut PodStatus) {
     };
     let requests = render_resource_list(&view.requests(Overhead::Included));
     status.allocated_resources.clone_from(&requests);
-    let stated = anatomy::spec(input.pod).and_then(|spec| spec.resources.clone());
+    let stated = pod_fields::spec(input.pod).and_then(|spec| spec.resources.clone());
     status.resources = Some(ResourceRequirements {
         requests,
         limits: render_resource_list(&view.limits(Overhead::Included)),

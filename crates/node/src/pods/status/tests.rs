@@ -249,7 +249,7 @@ fn who_waits_says_why() {
     assert_eq!(container.restart_count, 2);
     let last = container.last_state.unwrap().terminated.unwrap();
     assert_eq!(last.exit_code, 1);
-    // Who is not to start again is over, whatever went wrong before.
+    // A container that is not to start again is over, whatever failed before.
     let case = Case::new("Never", "a1", "a1:exited=1").failing("a1", "CrashLoopBackOff");
     assert_eq!(end(&own(&case.compute(), "a1")).exit_code, 1);
 }
@@ -325,7 +325,7 @@ fn started_and_ready_follow_the_probes() {
     assert_eq!(flags(&readiness), (Some(true), false));
     readiness.health.insert("a1-0".to_owned(), said(None, yes));
     assert_eq!(flags(&readiness), (Some(true), true));
-    // A new agent has no results yet: what it was told counts, for the same container only.
+    // A new agent has no results yet: the status from the API counts, for the same container only.
     readiness.previous = readiness.compute();
     readiness.health.clear();
     assert_eq!(flags(&readiness), (Some(true), true));

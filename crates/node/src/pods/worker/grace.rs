@@ -9,26 +9,26 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::pods::anatomy;
 use crate::pods::plan::KillReason;
+use crate::pods::pod_fields;
 
 /// What the API gives pods that do not say.
 const DEFAULT_SECS: i64 = 30;
 /// The least a pod is given.
 const MIN_POD_SECS: i64 = 1;
-/// The least the runtime is told to give, so that no container dies needlessly by force.
+/// The shortest grace period for the runtime, so that no container dies needlessly by force.
 pub(crate) const MIN_STOP: Duration = Duration::from_secs(2);
 
 /// What the pod says itself.
 pub(crate) fn of_pod(pod: &Pod) -> i64 {
-    let own = anatomy::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
+    let own = pod_fields::spec(pod).and_then(|spec| spec.termination_grace_period_seconds);
     own.unwrap_or(DEFAULT_SECS)
 }
 
 /// The grace period of a pod that ends, in seconds: it can only become shorter, never longer.
 ///
-/// `current` is what it was given before, if it is ending already; `wanted` is what somebody on
-/// the node asks for.
+/// `current` is what it was given before, if it is ending already; `wanted` is what a component of
+/// the node requests.
 pub(crate) fn shorten(current: Option<i64>, pod: &Pod, wanted: Option<i64>) -> i64 {
     let of_api = pod.metadata.deletion_grace_period_seconds;
     let candidates = [current, of_api, wanted];
@@ -36,7 +36,7 @@ pub(crate) fn shorten(current: Option<i64>, pod: &Pod, wanted: Option<i64>) -> i
     shortest.unwrap_or_else(|| of_pod(pod)).max(MIN_POD_SECS)
 }
 
-/// The grace period of one container that is stopped while its pod goes on.
+/// The grace period of one container that is stopped while its pod keeps running.
 pub(super) fn of_container(pod: &Pod, container: &Container, reason: KillReason) -> i64 {
     if let Some(secs) = pod.metadata.deletion_grace_period_seconds {
         return secs;

@@ -1,9 +1,9 @@
 //! One task per pod.
 //!
-//! A worker is told what its pod should be through a watch channel, looks at what the runtime has,
-//! carries out the plan and looks again, until there is nothing to do; then it sleeps until
-//! somebody wakes it or something is due. Once the pod is to end the worker only stops and cleans
-//! up, whatever else it is told.
+//! A worker receives the desired state of its pod through a watch channel, observes what the runtime has,
+//! carries out the plan and observes again, until there is nothing to do; then it sleeps until
+//! it is woken or something is due. Once the pod is to end the worker only stops and cleans
+//! up, even if the desired state changes.
 //!
 //! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
 //! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take).
@@ -33,7 +33,7 @@ use super::note::{Note, reason};
 use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
-use super::{Clock, Host, Settings, anatomy};
+use super::{Clock, Host, Settings, pod_fields};
 
 pub(crate) use grace::MIN_STOP;
 pub(crate) use record::Record;
@@ -93,7 +93,7 @@ pub(crate) struct Worker {
     prepared: Option<(Arc<Pod>, Instant)>,
     /// When it will have run longer than it may, by its status, and when that is.
     deadline: Option<(Timestamp, Instant)>,
-    /// Told once nothing of the pod runs any more.
+    /// Set to true once nothing of the pod runs any more.
     stopped: watch::Sender<bool>,
 }
 
@@ -111,7 +111,7 @@ enum Next {
 /// Has a worker work until nothing of its pod is left; `stopped` is set once nothing of the pod runs
 /// any more. If the worker panics, another takes over after a while: what is known of the pod is in
 /// its record, and what there is of it in the runtime.
-#[tracing::instrument(name = "pod", skip_all, fields(pod = %anatomy::described(&record.pod())))]
+#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::described(&record.pod())))]
 pub(crate) async fn keep(
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,
@@ -168,7 +168,7 @@ impl Worker {
             tokio::select! {
                 changed = self.desired.changed() => {
                     if changed.is_err() {
-                        // Nobody wants to know any more: the agent itself ends.
+                        // The sender is gone: the agent itself ends.
                         return;
                     }
                 }
@@ -190,7 +190,7 @@ impl Worker {
         state.stage > Stage::Running || is_to_end || desired.end.is_some()
     }
 
-    /// Whether somebody wants the pod to end, which is a reason to stop what one is doing.
+    /// Whether the pod is to end, which is a reason to stop the current step.
     fn ends(&self) -> bool {
         self.desired.borrow().end.is_some() || self.record.kill_notice().is_given()
     }
@@ -224,10 +224,10 @@ impl Worker {
     async fn clean_up(&mut self) {
         let pod = self.record.pod();
         while let Err(error) = self.shared().host.clean_up(&pod).await {
-            tracing::warn!(%error, "cannot clean up");
+            tracing::warn!(%error, "failed to clean up pod");
             tokio::time::sleep(RETRY).await;
         }
-        self.shared().images.forget(anatomy::uid(&pod));
+        self.shared().images.forget(pod_fields::uid(&pod));
         self.shared().host.pods_changed();
         self.record.state().pod = Arc::clone(&self.desired.borrow().pod);
         self.record.close();

@@ -1,4 +1,4 @@
-//! What is known of one pod, shared by its worker, its probes and whoever asks.
+//! What is known of one pod, shared by its worker, its probes and its readers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
 use crate::pods::KillNotice;
-use crate::pods::anatomy;
 use crate::pods::back_off::BackOff;
 use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
+use crate::pods::pod_fields;
 use crate::pods::status::{self, Forced, Stage, StartFailure};
 
 use super::{End, Shared};
@@ -28,7 +28,7 @@ pub(crate) struct Record {
     kill_notice: Arc<KillNotice>,
 }
 
-/// The knowledge itself. Whoever changes it calls [`Record::publish`] afterwards.
+/// The knowledge itself. After a change the caller calls [`Record::publish`].
 #[derive(Debug)]
 pub(crate) struct State {
     /// The pod, with the resources allocated to it.
@@ -64,7 +64,7 @@ impl State {
         let init = self.status.init_container_statuses.iter().flatten();
         let app = self.status.container_statuses.iter().flatten();
         for own in init.chain(app).filter(|own| own.started == Some(true)) {
-            let has_probe = anatomy::part(&self.pod, &own.name)
+            let has_probe = pod_fields::part(&self.pod, &own.name)
                 .is_some_and(|part| part.container.startup_probe.is_some());
             let id = own.container_id.as_deref().unwrap_or_default();
             let seen = self.observed.latest(&own.name);
@@ -77,7 +77,7 @@ impl State {
     }
 
     /// Takes over why the pod's processes are killed, in the very moment in which they are seen to
-    /// be dead: until its worker stops the pod, somebody else may report it. `before` is what was
+    /// be dead: until its worker stops the pod, another task may report it. `before` is what was
     /// seen last; what the kernel has killed since, for want of memory, was not killed by us.
     pub(super) fn adopt_kill(&mut self, end: &End, before: &Observed) {
         let had_ended = |id: &str| {

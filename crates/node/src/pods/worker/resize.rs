@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use plimsoll_core::object::pod::{Overhead, PodView};
 use plimsoll_core::resources::{Bytes, Millicores, ResourceName};
 
-use crate::pods::anatomy;
 use crate::pods::host::Resource;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::State;
 use crate::pods::plan::{Actuated, Amounts, Resize, Update};
+use crate::pods::pod_fields;
 use crate::pods::resize::{self, ERROR, IN_PROGRESS};
 
 use super::Worker;
@@ -25,11 +25,11 @@ impl Worker {
     pub(super) fn follow_resize(&self, pod: &Pod) {
         let now = self.shared().clock.now();
         let mut state = self.record.state();
-        let generation = anatomy::generation(pod);
+        let generation = pod_fields::generation(pod);
         let is_different = {
             let mut running = state.observed.running();
             running.any(|seen| {
-                let Some(part) = anatomy::part(pod, &seen.name) else {
+                let Some(part) = pod_fields::part(pod, &seen.name) else {
                     return false;
                 };
                 let given = state.actuated.containers.get(&seen.name);
@@ -57,7 +57,7 @@ impl Worker {
             return true;
         };
         let now = self.shared().clock.now();
-        let generation = anatomy::generation(pod);
+        let generation = pod_fields::generation(pod);
         let is_news = {
             let conditions = &mut self.record.state().resize;
             resize::set_condition(conditions, IN_PROGRESS, ERROR, &error, generation, now)
@@ -82,7 +82,7 @@ impl Worker {
             self.resize_one(pod, &before, Resource::Cpu, &plan.cpu)
                 .await?;
         }
-        let pod_level = anatomy::spec(pod).and_then(|spec| spec.resources.as_ref());
+        let pod_level = pod_fields::spec(pod).and_then(|spec| spec.resources.as_ref());
         self.record.state().actuated.pod = Amounts::of_requirements(pod_level);
         self.shared().host.pods_changed();
         Ok(())
@@ -113,7 +113,7 @@ impl Worker {
 
     /// Changes one resource of a container; the other stays what it was given last.
     async fn update(&self, pod: &Pod, resource: Resource, update: &Update) -> Result<(), String> {
-        let Some(part) = anatomy::part(pod, &update.name) else {
+        let Some(part) = pod_fields::part(pod, &update.name) else {
             return Ok(());
         };
         let given = {
@@ -165,7 +165,7 @@ impl Worker {
         }
         let usage = self.shared().host.memory_usage(pod).await;
         let usage = usage.map_err(|_| {
-            let pod = anatomy::described(pod);
+            let pod = pod_fields::described(pod);
             format!("unable to read memory usage for pod {pod:?}")
         })?;
         let mut problems = Vec::new();
@@ -201,7 +201,7 @@ impl Worker {
     }
 
     /// Finds out what running containers were given before the agent was restarted. Shares are too
-    /// coarse to be compared, so limits tell.
+    /// coarse to be compared, so limits are compared.
     pub(super) fn adopt_resources(&self, pod: &Pod) {
         let host = &self.shared().host;
         let mut state = self.record.state();
@@ -210,7 +210,7 @@ impl Worker {
             let reported = seen.resources.as_ref();
             let is_running = seen.state == State::Running;
             let (Some(reported), Some(part), true) =
-                (reported, anatomy::part(pod, &seen.name), is_running)
+                (reported, pod_fields::part(pod, &seen.name), is_running)
             else {
                 continue;
             };

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::pods::anatomy::{self, Part};
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
 use crate::pods::note::{Note, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
+use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
 use crate::runtime::wire::PodSandboxConfig;
 
@@ -57,9 +57,9 @@ impl Worker {
                 let note = format!(
                     "Back-off restarting failed container {} in pod {}",
                     container.name,
-                    anatomy::described(pod)
+                    pod_fields::described(pod)
                 );
-                self.tell(pod, container, Note::warning(reason::BACK_OFF, note), None);
+                self.record_event(pod, container, Note::warning(reason::BACK_OFF, note), None);
                 self.remember_failure(container, "CrashLoopBackOff", message);
                 return Outcome::Waits(wait.until);
             }
@@ -85,7 +85,7 @@ impl Worker {
             Ok(image) => image,
             Err(failure) => {
                 let note = Note::warning(reason::FAILED, format!("Error: {}", failure.reason));
-                self.tell(pod, container, note, None);
+                self.record_event(pod, container, note, None);
                 let outcome = match images.waits_until(pod, container) {
                     Some(until) => Outcome::Waits(until),
                     None => Outcome::Failed,
@@ -120,7 +120,7 @@ impl Worker {
         let runtime = Arc::clone(&self.shared().runtime);
         let fail = |reason: &'static str, message: String, id: Option<&str>| {
             let note = Note::warning(reason::FAILED, format!("Error: {message}"));
-            self.tell(pod, container, note, id);
+            self.record_event(pod, container, note, id);
             StartFailure { reason, message }
         };
         let target = self
@@ -151,17 +151,17 @@ impl Worker {
             .await;
         let id = created.map_err(|error| fail("CreateContainerError", error.chain(), None))?;
         let note = Note::normal(reason::CREATED, "Container created");
-        self.tell(pod, container, note, Some(&id));
+        self.record_event(pod, container, note, Some(&id));
         let started = runtime.start_container(&id).await;
         started.map_err(|error| fail("RunContainerError", error.chain(), Some(&id)))?;
         let note = Note::normal(reason::STARTED, "Container started");
-        self.tell(pod, container, note, Some(&id));
+        self.record_event(pod, container, note, Some(&id));
         let log = Path::new(&place.config.log_directory).join(&config.log_path);
         self.link_log(pod, container, &id, &log).await;
         self.run_post_start(pod, container, &id, place).await
     }
 
-    /// Makes a link to the log where those look who collect logs of all containers.
+    /// Creates a link to the log in the directory of log collectors.
     async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
         let Some(folder) = &self.shared().settings.container_logs_dir else {
             return;
@@ -171,7 +171,7 @@ impl Worker {
         if tokio::fs::metadata(log).await.is_ok()
             && let Err(error) = tokio::fs::symlink(log, &link).await
         {
-            tracing::warn!(link = %link.display(), %error, "cannot link a log");
+            tracing::warn!(link = %link.display(), %error, "failed to create log symlink");
         }
     }
 
@@ -204,7 +204,7 @@ impl Worker {
         };
         // What the hook said may be secret, so events do not repeat it.
         let note = Note::warning(reason::FAILED_POST_START_HOOK, "PostStartHook failed");
-        self.tell(pod, container, note, Some(id));
+        self.record_event(pod, container, note, Some(id));
         let kill = Kill {
             id: id.to_owned(),
             name: container.name.clone(),
@@ -212,7 +212,7 @@ impl Worker {
             reason: KillReason::Other,
         };
         if let Err(error) = self.stop_one(pod, &kill).await {
-            tracing::warn!(container = container.name, %error, "cannot stop");
+            tracing::warn!(container = container.name, %error, "failed to kill container after postStart hook failed");
         }
         Err(StartFailure {
             reason: "PostStartHookError",
@@ -233,7 +233,7 @@ impl Worker {
     }
 
     /// How often the container will have been started before. If the runtime has forgotten it,
-    /// its logs may tell.
+    /// its logs show it.
     async fn next_count(&self, container: &Container, config: &PodSandboxConfig) -> u32 {
         let seen = {
             let state = self.record.state();
@@ -246,7 +246,13 @@ impl Worker {
         }
     }
 
-    pub(super) fn tell(&self, pod: &Pod, container: &Container, note: Note, id: Option<&str>) {
+    pub(super) fn record_event(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        note: Note,
+        id: Option<&str>,
+    ) {
         let note = note.about(pod, container, id);
         self.shared().host.record(pod, note);
     }
@@ -262,7 +268,7 @@ impl Worker {
 pub(crate) fn link_name(pod: &Pod, container: &str, id: &str) -> String {
     const SUFFIX: &str = ".log";
     const MAX_BYTES: usize = 255;
-    let (namespace, pod) = (anatomy::namespace(pod), anatomy::name(pod));
+    let (namespace, pod) = (pod_fields::namespace(pod), pod_fields::name(pod));
     let mut name = format!("{pod}_{namespace}_{container}-{id}");
     name.truncate(name.floor_char_boundary(MAX_BYTES - SUFFIX.len()));
     name + SUFFIX

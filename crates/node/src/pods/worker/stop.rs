@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::pods::anatomy;
 use crate::pods::hook::Hook;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::{self, State};
 use crate::pods::plan::{Kill, KillReason, Reset};
+use crate::pods::pod_fields;
 use crate::pods::status::Stage;
 use crate::runtime::Error;
 
@@ -38,16 +38,16 @@ impl Worker {
             self.take_over_end();
             self.record.publish();
             if let Err(error) = self.shared().host.thaw(&pod).await {
-                tracing::warn!(%error, "cannot thaw the pod");
+                tracing::warn!(%error, "failed to thaw pod cgroup");
             }
             let stopped = match seen {
                 Ok(()) => self.stop_for_good(&pod, begun).await,
-                Err(_) => Err("its state cannot be read".to_owned()),
+                Err(_) => Err("cannot read the state of the pod".to_owned()),
             };
             match stopped {
                 Ok(()) => break,
                 Err(error) => {
-                    tracing::warn!(error, "cannot stop the pod");
+                    tracing::warn!(error, "failed to kill pod");
                     tokio::time::sleep(RETRY).await;
                 }
             }
@@ -60,7 +60,7 @@ impl Worker {
     }
 
     /// Takes over why and how the pod is to end. What has come to its own end, as by running out of
-    /// memory, was not ended by anybody else.
+    /// memory, was not ended by the agent.
     fn take_over_end(&mut self) -> Option<i64> {
         let desired = self.desired.borrow_and_update().clone();
         {
@@ -70,7 +70,7 @@ impl Worker {
         }
         let end = self.end()?;
         if end.forced.is_some() && self.record.state().forced.is_none() {
-            let is_over = anatomy::is_terminal_phase(&self.record.publish());
+            let is_over = pod_fields::is_terminal_phase(&self.record.publish());
             if !is_over {
                 self.record.state().forced = end.forced;
             }
@@ -116,7 +116,7 @@ impl Worker {
             return Err(error);
         }
         if self.observe(pod).await.is_err() {
-            return Err("its state cannot be read".to_owned());
+            return Err("cannot read the state of the pod".to_owned());
         }
         let state = self.record.state();
         let running: Vec<&str> = state.observed.running().map(|c| c.id.as_str()).collect();
@@ -140,7 +140,7 @@ impl Worker {
         let running: Vec<&observed::Container> = observed.running().collect();
         let order = Order::new(pod, &running);
         let stops = running.iter().map(|seen| {
-            let part = anatomy::part(pod, &seen.name);
+            let part = pod_fields::part(pod, &seen.name);
             let deadline = deadline.clone();
             let order = &order;
             async move {
@@ -182,9 +182,9 @@ impl Worker {
         }
     }
 
-    /// Stops one container of a pod that goes on.
+    /// Stops one container of a pod that keeps running.
     pub(super) async fn stop_one(&self, pod: &Pod, kill: &Kill) -> Result<(), Error> {
-        let part = anatomy::part(pod, &kill.name);
+        let part = pod_fields::part(pod, &kill.name);
         let container = part.as_ref().map(|part| part.container.as_ref());
         let secs = match container {
             Some(container) => grace::of_container(pod, container, kill.reason),
@@ -209,7 +209,7 @@ impl Worker {
     ) -> Result<(), Error> {
         if let Some(container) = stopping.container {
             let note = Note::normal(reason::KILLING, stopping.message.clone());
-            self.tell(stopping.pod, container, note, Some(stopping.id));
+            self.record_event(stopping.pod, container, note, Some(stopping.id));
         }
         self.run_pre_stop(&stopping, &mut deadline).await;
         if let Some(order) = order {
@@ -257,15 +257,15 @@ impl Worker {
         let result = tokio::select! {
             result = hook.run(handler, &*shared.runtime, &record) => result,
             () = deadline.passed() => {
-                tracing::debug!(container = stopping.name, "preStop took all the time there was");
+                tracing::debug!(container = stopping.name, "preStop hook did not finish within grace period");
                 return;
             }
         };
         if let Err(error) = result {
-            tracing::debug!(container = stopping.name, error, "preStop failed");
+            tracing::debug!(container = stopping.name, error, "preStop hook failed");
             // What the hook said may be secret, so events do not repeat it.
             let note = Note::warning(reason::FAILED_PRE_STOP_HOOK, "PreStopHook failed");
-            self.tell(stopping.pod, container, note, Some(stopping.id));
+            self.record_event(stopping.pod, container, note, Some(stopping.id));
         }
     }
 
@@ -273,7 +273,7 @@ impl Worker {
     pub(super) async fn reset(&self, pod: &Pod, resets: &[Reset]) -> Result<(), Error> {
         for reset in resets {
             if reset.is_running {
-                let part = anatomy::part(pod, &reset.name);
+                let part = pod_fields::part(pod, &reset.name);
                 let stopping = Stopping {
                     pod,
                     container: part.as_ref().map(|part| part.container.as_ref()),
@@ -293,21 +293,21 @@ impl Worker {
     /// pile up.
     pub(super) async fn remove_init_containers(&self, pod: &Pod, kept: usize) {
         let observed = self.record.state().observed.clone();
-        for container in anatomy::init_containers(pod) {
+        for container in pod_fields::init_containers(pod) {
             let all = observed.containers.iter();
             let own = all.filter(|seen| {
                 seen.name == container.name && matches!(seen.state, State::Exited | State::Unknown)
             });
             for seen in own.skip(kept) {
                 if let Err(error) = self.shared().runtime.remove_container(&seen.id).await {
-                    tracing::warn!(container = seen.name, %error, "cannot remove");
+                    tracing::warn!(container = seen.name, %error, "failed to remove container");
                 }
             }
         }
     }
 }
 
-/// Who waits for whom: a sidecar for all regular containers and for the sidecars after it.
+/// The order in which containers stop: a sidecar waits for all regular containers and for the sidecars after it.
 struct Order {
     stopped: watch::Sender<std::collections::BTreeSet<String>>,
     before: std::collections::BTreeMap<String, Vec<String>>,
@@ -316,14 +316,14 @@ struct Order {
 impl Order {
     fn new(pod: &Pod, running: &[&observed::Container]) -> Order {
         let is_running = |name: &str| running.iter().any(|seen| seen.name == name);
-        let apps = anatomy::app_containers(pod).iter();
+        let apps = pod_fields::app_containers(pod).iter();
         let mut earlier: Vec<String> = apps
             .map(|container| container.name.clone())
             .filter(|name| is_running(name))
             .collect();
         let mut before = std::collections::BTreeMap::new();
-        for container in anatomy::init_containers(pod).iter().rev() {
-            if anatomy::is_sidecar(container) && is_running(&container.name) {
+        for container in pod_fields::init_containers(pod).iter().rev() {
+            if pod_fields::is_sidecar(container) && is_running(&container.name) {
                 before.insert(container.name.clone(), earlier.clone());
                 earlier.push(container.name.clone());
             }
@@ -334,7 +334,7 @@ impl Order {
         }
     }
 
-    /// Tells that a container has been stopped, or could not be.
+    /// Records that a container has been stopped, or could not be.
     fn stopped(&self, name: &str) {
         self.stopped.send_modify(|stopped| {
             stopped.insert(name.to_owned());

@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::time::Instant;
 
-use crate::pods::anatomy::{self, Kind};
 use crate::pods::host::PrepareError;
 use crate::pods::look::look;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::{Observed, Sandbox};
 use crate::pods::plan::{self, Plan};
+use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 use crate::pods::status::Forced;
 use crate::runtime::wire::PodSandboxConfig;
@@ -39,7 +39,7 @@ impl Worker {
             self.shared().host.record(&pod, note);
             self.record.state().forced = Some(forced);
         }
-        if anatomy::is_terminal_phase(&self.record.publish()) {
+        if pod_fields::is_terminal_phase(&self.record.publish()) {
             return Next::End;
         }
         match self.prepare(&pod).await {
@@ -58,7 +58,7 @@ impl Worker {
     pub(super) async fn observe(&mut self, pod: &Pod) -> Result<(), Next> {
         let known = self.record.state().observed.clone();
         let runtime = Arc::clone(&self.shared().runtime);
-        match look(&*runtime, anatomy::uid(pod), &known).await {
+        match look(&*runtime, pod_fields::uid(pod), &known).await {
             Ok(observed) => {
                 let end = self.end();
                 let mut state = self.record.state();
@@ -92,7 +92,7 @@ impl Worker {
             return Ok(());
         }
         let host = Arc::clone(&self.shared().host);
-        if !anatomy::uses_host_network(pod)
+        if !pod_fields::uses_host_network(pod)
             && let Some(problem) = host.network_problem().await
         {
             let message = format!("network is not ready: {problem}");
@@ -126,7 +126,7 @@ impl Worker {
             pod,
             observed: &state.observed,
             health: &state.health,
-            actuated: (!anatomy::is_static(pod)).then_some(&state.actuated),
+            actuated: (!pod_fields::is_static(pod)).then_some(&state.actuated),
             restarts_all: restart::is_restarting_all(pod, &state.observed, &state.status),
         })
     }
@@ -140,7 +140,7 @@ impl Worker {
         let has_to_stop = plan.kills_pod && !self.record.state().observed.is_idle();
         if has_to_stop {
             if let Err(error) = self.stop_all(pod, Instant::now(), None).await {
-                tracing::warn!(%error, "cannot stop the pod");
+                tracing::warn!(%error, "failed to kill pod");
                 return self.in_a(RETRY);
             }
             if !plan.sandbox.is_new {
@@ -153,7 +153,7 @@ impl Worker {
         if !plan.kills_pod {
             for kill in &plan.kill {
                 if let Err(error) = self.stop_one(pod, kill).await {
-                    tracing::warn!(container = kill.name, %error, "cannot stop");
+                    tracing::warn!(container = kill.name, %error, "failed to kill container");
                     return self.in_a(RETRY);
                 }
             }
@@ -162,7 +162,7 @@ impl Worker {
             return match self.reset(pod, &plan.reset).await {
                 Ok(()) => Next::Again,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot remove containers");
+                    tracing::warn!(%error, "failed to remove containers of pod");
                     self.in_a(RETRY)
                 }
             };
@@ -213,7 +213,7 @@ impl Worker {
         );
         let id = match runtime.run_pod_sandbox(config).await {
             Ok(id) => id,
-            // What was to be made is no longer wanted: nobody needs to know.
+            // The sandbox is no longer wanted, so the failure needs no event.
             Err(_) if self.ends() => return Err(Next::Again),
             Err(error) => {
                 let message = format!("Failed to create pod sandbox: {}", error.chain());
@@ -242,7 +242,7 @@ impl Worker {
             sandboxes.push(sandbox);
             state.observed = Observed::new(sandboxes, known.containers);
         }
-        // The API is told before images are pulled, which may take long.
+        // The status is published before images are pulled, which may take long.
         self.record.publish();
         Ok((id, ips))
     }
@@ -258,7 +258,7 @@ impl Worker {
     ) -> Next {
         let host_ips = self.shared().host.host_ips();
         let mut ips = crate::pods::status::sorted_ips(ips, &host_ips);
-        if ips.is_empty() && anatomy::uses_host_network(pod) {
+        if ips.is_empty() && pod_fields::uses_host_network(pod) {
             ips.extend(host_ips.iter().map(ToString::to_string));
         }
         let mut is_any_started = false;
@@ -268,7 +268,7 @@ impl Worker {
             if self.ends() {
                 return Next::Again;
             }
-            let mut parts = anatomy::parts(pod);
+            let mut parts = pod_fields::parts(pod);
             let part = parts.find(|part| part.kind == start.kind && part.index == start.index);
             let Some(part) = part else {
                 continue;
@@ -289,7 +289,7 @@ impl Worker {
         if is_any_started {
             return Next::Again;
         }
-        // Why nothing was started is worth telling at once.
+        // The reason why nothing was started is published at once.
         self.record.publish();
         let retry = has_failed.then(|| self.shared().clock.now().saturating_add(RETRY));
         match look_again.into_iter().chain(retry).min() {
@@ -317,7 +317,7 @@ impl Worker {
     /// When the pod will have run longer than it may. What is left of its time is looked up once: it
     /// passes as fast as ever when the clock is set.
     fn deadline(&mut self, pod: &Pod) -> Option<Instant> {
-        let secs = anatomy::spec(pod)?.active_deadline_seconds?;
+        let secs = pod_fields::spec(pod)?.active_deadline_seconds?;
         let limit = super::grace::seconds(secs);
         let ends = {
             let state = self.record.state();

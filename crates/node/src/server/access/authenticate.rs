@@ -1,4 +1,4 @@
-//! Who asks.
+//! Authentication of clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,39 +18,39 @@ use super::expiring::Expiring;
 use super::retry::review;
 use crate::server::tls::ClientAuthority;
 
-/// Tokens that are asked about at once.
+/// Tokens that are reviewed at once.
 const UNDER_WAY: usize = 32;
 
 /// How many tokens are remembered.
 const TOKENS: usize = 4096;
 
-/// Finds out who asks.
+/// Finds the user of a request.
 ///
 /// As upstream, the ways are tried one after another and the first that knows the client wins; a
-/// client that shows something wrong and nothing right is refused even where nobody need show
-/// anything.
+/// client with only invalid credentials is refused even where anonymous clients are
+/// allowed.
 #[derive(Debug)]
 pub struct Authenticator {
     /// Signs client certificates; without it they are not looked at.
     pub authority: Option<Arc<ClientAuthority>>,
     /// Knows tokens; without it they are not looked at.
     pub tokens: Option<TokenReviews>,
-    /// Whether a client may say nothing.
+    /// Whether a client may be anonymous.
     pub anonymous: bool,
 }
 
-/// Asks the API server about tokens, and remembers what it said.
+/// Has the API server review tokens, and caches the results.
 #[derive(Debug)]
 pub struct TokenReviews {
     api: Api<TokenReview>,
     known: Expiring<[u8; 32], Option<User>>,
-    /// Anybody can make up tokens; the API server is not to be drowned in them.
+    /// Any client can make up tokens; the API server is not to be flooded with them.
     under_way: Semaphore,
     /// How long an answer is good (`authentication.webhook.cacheTTL`).
     life: Duration,
 }
 
-/// The client must say who it is.
+/// The client must authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) struct Unauthenticated;
 
@@ -70,7 +70,7 @@ impl Authenticator {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a client certificate was not accepted");
+                    tracing::debug!(%error, "unable to authenticate client certificate");
                     has_failed = true;
                 }
             }
@@ -99,7 +99,7 @@ impl TokenReviews {
         }
     }
 
-    /// The user of a token, or `None` if it is nobody's. That an answer could not be had is not
+    /// The user of a token, or `None` if the token is invalid. A failed review is not
     /// remembered.
     async fn user(&self, token: &str) -> Option<User> {
         // The tokens themselves need not lie about in memory.
@@ -121,7 +121,7 @@ impl TokenReviews {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "a token could not be reviewed"
+                    "failed to review token"
                 );
                 return None;
             }

@@ -15,16 +15,16 @@ use super::{Attributes, User};
 /// How many answers are remembered.
 const ANSWERS: usize = 8192;
 
-/// Decides who may do what.
+/// Decides which user may do what.
 #[derive(Debug)]
 pub enum Authorizer {
-    /// Everybody may do everything.
+    /// Every user may do everything.
     AlwaysAllow,
     /// The API server decides.
     Webhook(Box<Reviews>),
 }
 
-/// Asks the API server, and remembers what it said.
+/// Has the API server review access, and caches the results.
 #[derive(Debug)]
 pub struct Reviews {
     api: Api<SubjectAccessReview>,
@@ -39,9 +39,9 @@ pub struct Reviews {
 /// Why not, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Denial {
-    /// They may not: 403.
+    /// The user may not: 403.
     Forbidden(String),
-    /// Nobody could say: 500.
+    /// The review failed: 500.
     Unknown(String),
 }
 
@@ -99,7 +99,7 @@ impl Reviews {
             Ok(answered) => answered.status.unwrap_or_default(),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, user = user.name, "access could not be reviewed");
+                tracing::warn!(error, user = user.name, "failed to review access");
                 return None;
             }
         };

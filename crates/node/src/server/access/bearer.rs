@@ -45,7 +45,7 @@ fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .flat_map(|list| list.split(',').map(str::trim))
 }
 
-/// Takes the token out, so that nobody behind the face sees it.
+/// Removes the token, so that it is not passed on to the runtime.
 pub(in crate::server) fn strip_token(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     if protocols(headers).any(|protocol| protocol.starts_with(PROTOCOL)) {

@@ -11,7 +11,7 @@ use super::User;
 /// The subject attribute that carries a user's uid.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
-/// What tells one of a user's certificates from another.
+/// What distinguishes a user's certificates.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that a verified certificate (DER) names: the common name, with the organisations as

@@ -1,10 +1,10 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization of clients.
 //!
 //! Matches v1.36 pkg/kubelet/server/auth.go and cmd/kubelet/app/auth.go: a client certificate of
-//! the cluster's authority, or a token that the API server recognises; then the API server is asked
+//! the cluster's authority, or a token that the API server recognises; then the API server decides
 //! whether that user may do this with `nodes/<name>/<subresource>`.
 //!
-//! Reading order: [`User`], [`Authenticator`], `attributes` (what is asked for), [`Authorizer`].
+//! Reading order: [`User`], [`Authenticator`], `attributes` (verb and resource of a request), [`Authorizer`].
 
 mod attributes;
 mod authenticate;

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReviewError {
     /// It refused or could not be reached.
-    #[error("the API server did not review")]
+    #[error("the API server failed to review")]
     Failed(#[source] Box<kube::Error>),
     /// It took too long.
     #[error("the API server did not answer within {}s", PATIENCE.as_secs())]

@@ -6,21 +6,21 @@ const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
 
-/// Somebody, as authorization knows them.
+/// A user, as authorization knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// What tells two users of one name apart, if anything does.
+    /// What distinguishes two users of one name, if known.
     pub uid: String,
-    /// Their groups.
+    /// The groups.
     pub groups: Vec<String>,
     /// What else is known.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Somebody who did not say who they are.
+    /// A user without credentials.
     pub fn anonymous() -> User {
         User {
             name: ANONYMOUS.to_owned(),
@@ -29,10 +29,10 @@ impl User {
         }
     }
 
-    /// With the group of everybody who said so. Who carries one of the two groups keeps it.
+    /// Adds the group of authenticated users. A user that has one of the two groups keeps it.
     pub(super) fn authenticated(mut self) -> User {
-        let told = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
-        if self.name != ANONYMOUS && !self.groups.iter().any(told) {
+        let is_set = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+        if self.name != ANONYMOUS && !self.groups.iter().any(is_set) {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

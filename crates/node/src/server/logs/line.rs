@@ -18,7 +18,7 @@ pub(super) struct Line<'a> {
     pub(super) stamp: String,
     /// `None` if the format allows saying something else than the two.
     pub(super) source: Option<Source>,
-    /// What the process wrote, with the end of the line unless the line goes on.
+    /// What the process wrote, with the end of the line unless the line continues.
     pub(super) content: std::borrow::Cow<'a, [u8]>,
 }
 

@@ -4,7 +4,7 @@
 //! cri-client/pkg/logs. Only the current file of a container is read, as upstream does; while
 //! following, a renamed file is read to its end before the next one is opened.
 //!
-//! Reading order: `options` (what is asked for), `container` (which container that is), `line` and
+//! Reading order: `options` (the query parameters), `container` (which container that is), `line` and
 //! `printer` (what of a file is shown), `tail` and `reader` (the file), `watch` (its changes).
 
 mod container;
@@ -31,7 +31,7 @@ use container::{has_container, log_of};
 use options::LogOptions;
 use reader::LogReader;
 
-/// The log of a container; one that is followed ends when the face goes away.
+/// The log of a container; one that is followed ends when the server stops.
 pub(super) async fn container_logs(
     node: &Arc<dyn Node>,
     of: &ContainerOf,
@@ -55,7 +55,7 @@ pub(super) async fn container_logs(
         Ok(id) => id,
         Err(error) => return answer::text(StatusCode::BAD_REQUEST, error.to_string()),
     };
-    // From here on upstream has already said yes: what goes wrong is told in the text.
+    // From here on upstream has already said yes: errors are written into the text.
     answer::streamed(match LogReader::open(node.runtime(), &id, options).await {
         Ok(reader) => body::stream(reader.pieces().take_until(stopping.cancelled_owned())),
         Err(error) => body::full(error.to_string()),

@@ -1,4 +1,4 @@
-//! Which part of a log is asked for.
+//! Which part of a log is requested.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::server::query::Query;
 
-/// Whose lines are shown.
+/// The streams whose lines are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Streams {
     #[default]

@@ -16,7 +16,7 @@ pub(super) struct Printer {
     at_line_start: bool,
 }
 
-/// How it goes on after a line.
+/// What follows after a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     More,
@@ -42,7 +42,7 @@ impl Printer {
         self.lines == Some(0) || self.room == 0
     }
 
-    /// Shows a line of the file, as far as it is asked for.
+    /// Shows a line of the file, as far as it is requested.
     pub(super) fn print(&mut self, line: &[u8], out: &mut Vec<u8>) -> Next {
         if self.is_done() {
             return Next::Done;

@@ -85,7 +85,11 @@ impl LogReader {
         let container = id.split_once("://").map_or(id, |(_, id)| id);
         let status = runtime.container_status(container).await;
         let status = status.map_err(|error| {
-            tracing::debug!(id, error = error.chain(), "a log's container is not there");
+            tracing::debug!(
+                id,
+                error = error.chain(),
+                "container of followed log not found"
+            );
             ReadError::NoContainer { id: id.to_owned() }
         })?;
         let path = PathBuf::from(status.log_path);
@@ -114,7 +118,7 @@ impl LogReader {
         })
     }
 
-    /// What the client gets, in pieces. What goes wrong is told in the last one.
+    /// What the client gets, in pieces. An error is written into the last one.
     pub(super) fn pieces(self) -> impl Stream<Item = Bytes> + Send {
         futures::stream::unfold(Some(self), |reader| async move {
             let mut reader = reader?;

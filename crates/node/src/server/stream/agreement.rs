@@ -1,4 +1,4 @@
-//! What a client and the face will speak.
+//! The streaming protocol that a client and the server agree on.
 //!
 //! Matches v1.36 streaming/pkg/httpstream (`Handshake`, spdy, wsstream) and
 //! cri-streaming/pkg/streaming/remotecommand.

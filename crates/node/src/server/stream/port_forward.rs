@@ -145,7 +145,7 @@ fn asked(stream: &Stream) -> Option<Asked> {
     })
 }
 
-/// Half a pair that has waited too long is told so.
+/// Reports to half a pair that it has waited too long.
 async fn give_up(pairs: &mut HashMap<String, Pair>, now: Instant) {
     let late = |(_, pair): &(&String, &Pair)| pair.deadline <= now;
     let late: Vec<String> = pairs
@@ -180,7 +180,7 @@ async fn forward(dial: &Dial, target: &Target, port: u16, data: Stream, error: S
     if let Some(failure) = failure {
         let Target { name, uid } = target;
         let text = format!("error forwarding port {port} to pod {name}, uid {uid}: {failure}");
-        tracing::debug!(text, "a port was not forwarded");
+        tracing::debug!(text, "failed to forward port");
         let _ = error.output.send(text.into()).await;
         data.output.reset().await;
     }
@@ -212,7 +212,7 @@ async fn join(
         // A port that does not listen any more may still have something to say.
         let _ = tokio::io::copy(&mut input, &mut to_port).await;
         let _ = to_port.shutdown().await;
-        // What the client goes on saying is not waited for, but it must not block others.
+        // Further input of the client is discarded, so that it does not block other streams.
         let _ = tokio::io::copy(&mut input, &mut tokio::io::sink()).await;
         Ok(())
     };

@@ -21,7 +21,7 @@ use crate::server::body::{Body, full};
 /// How long the runtime may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long either side may take to hear that it is over.
+/// How long either side may take to close the connection.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// How much of a refusal is handed on.
@@ -42,7 +42,7 @@ pub(super) enum PassError {
 
 impl From<PassError> for Refusal {
     fn from(error: PassError) -> Refusal {
-        tracing::warn!(%error, "the runtime's streams cannot be had");
+        tracing::warn!(%error, "failed to connect to streaming server of container runtime");
         let text = error.to_string();
         Box::new(answer::error(StatusCode::INTERNAL_SERVER_ERROR, &text))
     }
@@ -102,7 +102,7 @@ pub(super) async fn exchange(
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
     tokio::spawn(async move {
-        // What goes wrong here is seen by whoever reads the answer.
+        // The reader of the response gets the error.
         let _ = connection.with_upgrades().await;
     });
     let path = url.path_and_query().ok_or_else(unusable)?;

@@ -35,7 +35,7 @@ pub(super) struct RemoteCommand {
 pub(super) enum OpenError {
     #[error("timed out waiting for client to create streams")]
     Late,
-    #[error("the client went away before it had created its streams")]
+    #[error("the client disconnected before it created its streams")]
     Gone,
 }
 

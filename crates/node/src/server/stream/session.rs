@@ -38,7 +38,7 @@ pub(super) struct Client {
     pub(super) stdin: Option<DuplexStream>,
     pub(super) stdout: Option<Outlet>,
     pub(super) stderr: Option<Outlet>,
-    /// Where the end of the process is told.
+    /// Where the exit status of the process is written.
     pub(super) error: Outlet,
     pub(super) form: Form,
     /// Changes of the terminal's size.
@@ -49,7 +49,7 @@ pub(super) struct Client {
 /// The connection under a client's streams.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Link {
-    /// Cancelled by whoever finds that the client has gone.
+    /// Cancelled by the task that finds the client gone.
     pub(in crate::server) gone: CancellationToken,
     pub(super) activity: Activity,
 }
@@ -85,7 +85,7 @@ impl Outlet {
         }
     }
 
-    /// Nothing more will come. Not every protocol can say so.
+    /// Nothing more will come. Not every protocol can express that.
     pub(super) async fn finish(&self) {
         match self {
             Outlet::WebSocket(_) => {}
@@ -100,7 +100,7 @@ impl fmt::Debug for Outlet {
     }
 }
 
-/// Joins them until the process has ended and its client has been told, or the client has gone.
+/// Joins them until the process has ended and its status is sent, or the client has gone.
 /// Then the process is given up, which ends it if it was the client's.
 pub(super) async fn serve(
     process: Result<Box<ProcessStreams>, Error>,
@@ -140,7 +140,7 @@ pub(super) async fn serve(
             never = input => match never {},
         }
     };
-    let told = async {
+    let reported = async {
         let status = Status::of(kind, &ended.await);
         if let Some(status) = status.encode(form) {
             let _ = error.send(status).await;
@@ -148,14 +148,14 @@ pub(super) async fn serve(
         error.finish().await;
     };
     tokio::select! {
-        () = told => {}
+        () = reported => {}
         () = link.gone.cancelled() => {}
         () = link.activity.stall(idle) => {}
     }
 }
 
 /// What the client says, until it says no more. When the process does not listen any more, the
-/// client may talk on: it still has to be heard out.
+/// client may send more: its input is still read.
 async fn copy_in(from: Option<DuplexStream>, to: Option<Input>) {
     let (Some(mut from), Some(mut to)) = (from, to) else {
         return;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::runtime::TerminalSize;
 
-/// A change is a few bytes; whoever sends more without an end sends none.
+/// A change is a few bytes; more input without an end is no change.
 const MAX_PENDING: usize = 1024;
 
 /// Reads `{"Width":80,"Height":24}` again and again, however it is cut into pieces.

@@ -1,4 +1,4 @@
-//! How a process ended, as its client is told.
+//! The status that a client gets when its process has ended.
 //!
 //! Matches v1.36 cri-streaming/pkg/streaming/remotecommand/{exec,attach,status}.go.
 

@@ -34,7 +34,7 @@ const MAX_STATUS: u64 = 64 * 1024;
 /// How long the runtime may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What runtimes put before the reason, and the face puts there again.
+/// What runtimes put before the reason, and the server puts there again.
 const PREFIXES: [&str; 3] = [
     "Internal error occurred: ",
     "error executing command in container: ",

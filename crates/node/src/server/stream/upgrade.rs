@@ -29,7 +29,7 @@ const MAX_STREAMS: usize = 1000;
 /// When a client that found no place may come back, in seconds.
 const COME_BACK: HeaderValue = HeaderValue::from_static("60");
 
-/// The upgraded connections of a face.
+/// The upgraded connections of a server.
 #[derive(Debug)]
 pub(in crate::server) struct Streams {
     places: Arc<Semaphore>,
@@ -48,7 +48,7 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Cancelled when the face goes away.
+    /// Cancelled when the server stops.
     pub(in crate::server) fn stopping(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -61,7 +61,7 @@ impl Streams {
     }
 
     /// Does something with the connection once it is upgraded, unless there are too many or the
-    /// face goes away.
+    /// server stops.
     pub(super) fn spawn<F>(
         &self,
         request: &mut Request<Incoming>,
@@ -82,7 +82,7 @@ impl Streams {
             let serve = async {
                 match upgraded.await {
                     Ok(upgraded) => serve(upgraded).await,
-                    Err(error) => tracing::debug!(%error, "a connection was not upgraded"),
+                    Err(error) => tracing::debug!(%error, "failed to upgrade connection"),
                 }
             };
             tokio::select! {
@@ -96,8 +96,8 @@ impl Streams {
 }
 
 impl Server {
-    /// Agrees to an upgrade and joins client and process. A process that could not be started is
-    /// told of there.
+    /// Agrees to an upgrade and joins client and process. The error of a process that could not be
+    /// started is sent over the upgraded connection.
     pub(in crate::server) fn upgrade(
         &self,
         mut request: Request<Incoming>,
@@ -121,7 +121,7 @@ impl Server {
                             session::serve(process, client, &kind, idle).await;
                             connection.close(idle).await;
                         }
-                        Err(error) => tracing::debug!(%error, "a command was not begun"),
+                        Err(error) => tracing::debug!(%error, "failed to start streaming request"),
                     }
                 };
                 self.streams.spawn(&mut request, serve)?;

@@ -46,7 +46,7 @@ const MAX_INPUT: usize = 256 * 1024;
 /// Messages that the client has not taken yet.
 const MAX_QUEUE: usize = 4;
 
-/// How often the client is asked whether it is there. One that is gone while its input is stuck
+/// How often the client is pinged. One that is gone while its input is stuck
 /// would else not be missed.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -129,7 +129,7 @@ pub(super) async fn open(
         resize: Some(Box::pin(futures::stream::unfold(sizes, next_size))),
         link,
     };
-    // Something empty on the lowest channel tells the client that the connection stands.
+    // An empty message on the lowest channel reports to the client that the connection is established.
     let outputs = [client.stdout.as_ref(), client.stderr.as_ref()];
     let lowest = outputs.into_iter().flatten().next();
     let _ = lowest.unwrap_or(&client.error).send(Bytes::new()).await;

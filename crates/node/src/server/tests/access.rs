@@ -1,4 +1,4 @@
-//! Who may.
+//! Authentication and authorization.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use super::face::{Ca, Face, FakeNode, open_to_all, read, soon};
+use super::kubelet_api::{Ca, FakeNode, KubeletApi, open_to_all, read, soon};
 use super::runtime::FakeRuntime;
 use crate::server::Options;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
@@ -87,9 +87,9 @@ impl Reviewer {
         }
     }
 
-    async fn face(&self, anonymous: bool) -> Face {
+    async fn kubelet_api(&self, anonymous: bool) -> KubeletApi {
         let node = FakeNode::with_web(FakeRuntime::default());
-        Face::with(node, |ca| self.options(ca, anonymous)).await
+        KubeletApi::with(node, |ca| self.options(ca, anonymous)).await
     }
 
     fn count(&self, kind: &str) -> usize {
@@ -98,20 +98,20 @@ impl Reviewer {
     }
 }
 
-async fn with_token(face: &Face, path: &str, token: &str) -> (StatusCode, String) {
+async fn with_token(kubelet_api: &KubeletApi, path: &str, token: &str) -> (StatusCode, String) {
     let request = Request::get(path)
         .header("host", "localhost")
         .header("authorization", format!("Bearer {token}"))
         .body(Empty::<Bytes>::new());
-    soon(async { read(face.send(None, request.unwrap()).await).await }).await
+    soon(async { read(kubelet_api.send(None, request.unwrap()).await).await }).await
 }
 
 #[tokio::test]
 async fn a_token_is_reviewed_once_and_so_is_access() {
     let reviewer = Reviewer::default();
-    let face = reviewer.face(false).await;
+    let kubelet_api = reviewer.kubelet_api(false).await;
     for _ in 0..3 {
-        let (code, _) = with_token(&face, "/stats/summary", "good").await;
+        let (code, _) = with_token(&kubelet_api, "/stats/summary", "good").await;
         assert_eq!(code, StatusCode::OK);
     }
     assert_eq!(reviewer.count("TokenReview"), 1);
@@ -131,47 +131,50 @@ async fn a_token_is_reviewed_once_and_so_is_access() {
 #[tokio::test]
 async fn refusals_are_worded_as_upstream_words_them() {
     let reviewer = Reviewer::default();
-    let face = reviewer.face(false).await;
+    let kubelet_api = reviewer.kubelet_api(false).await;
     let unauthorized = (StatusCode::UNAUTHORIZED, "Unauthorized".to_owned());
-    assert_eq!(with_token(&face, "/pods", "bad").await, unauthorized);
-    assert_eq!(soon(face.get("/pods")).await, unauthorized);
+    assert_eq!(with_token(&kubelet_api, "/pods", "bad").await, unauthorized);
+    assert_eq!(soon(kubelet_api.get("/pods")).await, unauthorized);
     let forbidden = |text: &str| (StatusCode::FORBIDDEN, text.to_owned());
     assert_eq!(
-        with_token(&face, "/configz", "good").await,
+        with_token(&kubelet_api, "/configz", "good").await,
         forbidden(
             "Forbidden (user=robot, verb=get, resource=nodes, subresource(s)=[configz proxy])\n"
         )
     );
     assert_eq!(
-        with_token(&face, "/exec/default/web/app", "good").await,
+        with_token(&kubelet_api, "/exec/default/web/app", "good").await,
         forbidden("Forbidden (user=robot, verb=get, resource=nodes, subresource(s)=[proxy])\n")
     );
-    // Nobody serves it, so nobody is asked.
-    assert_eq!(soon(face.get("/nothing")).await.0, StatusCode::NOT_FOUND);
+    // The path is not served, so no review is requested.
+    assert_eq!(
+        soon(kubelet_api.get("/nothing")).await.0,
+        StatusCode::NOT_FOUND
+    );
 }
 
 #[tokio::test]
 async fn silence_is_somebody_only_where_it_is_allowed_and_nothing_wrong_is_shown() {
     let reviewer = Reviewer::default();
-    let face = reviewer.face(true).await;
-    let (code, text) = soon(face.get("/pods")).await;
+    let kubelet_api = reviewer.kubelet_api(true).await;
+    let (code, text) = soon(kubelet_api.get("/pods")).await;
     assert_eq!(code, StatusCode::FORBIDDEN);
     let start = "Forbidden (user=system:anonymous, verb=get, resource=nodes,";
     assert!(text.starts_with(start), "{text}");
-    let (code, _) = with_token(&face, "/pods", "bad").await;
+    let (code, _) = with_token(&kubelet_api, "/pods", "bad").await;
     assert_eq!(code, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn a_certificate_of_the_authority_names_a_user() {
     let reviewer = Reviewer::default();
-    let face = reviewer.face(false).await;
+    let kubelet_api = reviewer.kubelet_api(false).await;
     let get = |path: &str| {
         let request = Request::get(path).header("host", "localhost");
         request.body(Empty::<Bytes>::new()).unwrap()
     };
-    let own = face.ca.sign("robot", &["machines"]);
-    let response = soon(face.send(Some(&own), get("/pods"))).await;
+    let own = kubelet_api.ca.sign("robot", &["machines"]);
+    let response = soon(kubelet_api.send(Some(&own), get("/pods"))).await;
     assert_eq!(response.status(), StatusCode::OK);
     let asked = reviewer.asked.lock().unwrap().last().unwrap().clone();
     let groups = json!(["machines", "system:authenticated"]);
@@ -180,7 +183,7 @@ async fn a_certificate_of_the_authority_names_a_user() {
     assert!(ids[0].as_str().unwrap().starts_with("X509SHA256="));
 
     let foreign = Ca::new().sign("robot", &[]);
-    let answer = soon(face.send(Some(&foreign), get("/pods"))).await;
+    let answer = soon(kubelet_api.send(Some(&foreign), get("/pods"))).await;
     let unauthorized = (StatusCode::UNAUTHORIZED, "Unauthorized".to_owned());
     assert_eq!(read(answer).await, unauthorized);
     // A good token makes up for a foreign certificate.
@@ -188,7 +191,7 @@ async fn a_certificate_of_the_authority_names_a_user() {
         .header("host", "localhost")
         .header("authorization", "Bearer good")
         .body(Empty::<Bytes>::new());
-    let response = soon(face.send(Some(&foreign), request.unwrap())).await;
+    let response = soon(kubelet_api.send(Some(&foreign), request.unwrap())).await;
     assert_eq!(response.status(), StatusCode::OK);
 }
 
@@ -216,19 +219,19 @@ async fn an_api_server_that_stumbles_is_asked_again_but_not_for_ever() {
 
 #[tokio::test]
 async fn certificates_can_be_exchanged_while_the_face_is_up() {
-    let face = Face::new(FakeNode::with_web(FakeRuntime::default())).await;
+    let kubelet_api = KubeletApi::new(FakeNode::with_web(FakeRuntime::default())).await;
     let shown = |connection: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         let (_, session) = connection.get_ref();
         session.peer_certificates().unwrap()[0].to_vec()
     };
-    let before = shown(&face.connect(None).await);
-    let next = face.ca.sign("node", &[]);
+    let before = shown(&kubelet_api.connect(None).await);
+    let next = kubelet_api.ca.sign("node", &[]);
     let (chain, key) = (next.certificate.as_bytes(), next.key.as_bytes());
-    face.certificate.replace(chain, key).unwrap();
-    assert_ne!(before, shown(&face.connect(None).await));
+    kubelet_api.certificate.replace(chain, key).unwrap();
+    assert_ne!(before, shown(&kubelet_api.connect(None).await));
 
     let other = Ca::new().sign("x", &[]);
     let mismatched = ServerCertificate::new(chain, other.key.as_bytes());
     assert!(mismatched.is_err());
-    assert!(face.certificate.replace(b"", key).is_err());
+    assert!(kubelet_api.certificate.replace(b"", key).is_err());
 }

@@ -11,20 +11,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::exec::pods;
-use super::face::{DEADLINE, Face, FakeNode, read, soon};
+use super::kubelet_api::{DEADLINE, FakeNode, KubeletApi, read, soon};
 use super::runtime::FakeRuntime;
 use crate::runtime::{Ports, Session};
 use crate::server::stream::spdy::{Connection, Limits, Role, Stream};
 
-/// A face whose runtime serves streams at the listener.
-async fn face() -> (Face, TcpListener) {
+/// A kubelet API whose runtime serves streams at the listener.
+async fn kubelet_api() -> (KubeletApi, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/exec/token", listener.local_addr().unwrap());
     let mut runtime = FakeRuntime::with_app("/nowhere");
     let exec = url.clone();
     runtime.on_exec = Some(Box::new(move |_| Ok(Session::Elsewhere(exec.clone()))));
     runtime.on_forward = Some(Box::new(move |_| Ok(Ports::Elsewhere(url.clone()))));
-    (Face::new(FakeNode::with_web(runtime)).await, listener)
+    (KubeletApi::new(FakeNode::with_web(runtime)).await, listener)
 }
 
 /// Takes a request and returns its head.
@@ -49,7 +49,7 @@ fn upgrade(path: &str, protocol: &str) -> Request<Empty<Bytes>> {
 
 #[tokio::test]
 async fn a_connection_is_passed_on_byte_for_byte() {
-    let (face, listener) = face().await;
+    let (kubelet_api, listener) = kubelet_api().await;
     let runtime = tokio::spawn(async move {
         let (mut socket, head) = request(&listener).await;
         let answer = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\n\
@@ -62,7 +62,7 @@ async fn a_connection_is_passed_on_byte_for_byte() {
         (head, heard)
     });
     let path = "/exec/default/web/app?output=1&command=sh";
-    let mut response = soon(face.send(None, upgrade(path, "v4.channel.k8s.io"))).await;
+    let mut response = soon(kubelet_api.send(None, upgrade(path, "v4.channel.k8s.io"))).await;
     assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
     let chosen = &response.headers()["x-stream-protocol-version"];
     assert_eq!(chosen, "v4.channel.k8s.io");
@@ -80,24 +80,24 @@ async fn a_connection_is_passed_on_byte_for_byte() {
 
 #[tokio::test]
 async fn the_runtimes_refusal_is_the_clients() {
-    let (face, listener) = face().await;
+    let (kubelet_api, listener) = kubelet_api().await;
     tokio::spawn(async move {
         let (mut socket, _) = request(&listener).await;
         let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nno token\n";
         socket.write_all(answer.as_bytes()).await.unwrap();
     });
     let path = "/portForward/default/web";
-    let response = soon(face.send(None, upgrade(path, "portforward.k8s.io"))).await;
+    let response = soon(kubelet_api.send(None, upgrade(path, "portforward.k8s.io"))).await;
     let refused = (StatusCode::NOT_FOUND, "no token\n".to_owned());
     assert_eq!(read(response).await, refused);
 }
 
 #[tokio::test]
 async fn a_runtime_that_is_gone_is_an_error() {
-    let (face, listener) = face().await;
+    let (kubelet_api, listener) = kubelet_api().await;
     drop(listener);
     let path = "/exec/default/web/app?output=1&command=sh";
-    let response = soon(face.send(None, upgrade(path, "v4.channel.k8s.io"))).await;
+    let response = soon(kubelet_api.send(None, upgrade(path, "v4.channel.k8s.io"))).await;
     let (code, text) = read(response).await;
     assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(text.starts_with("error dialing backend: "), "{text}");
@@ -105,7 +105,7 @@ async fn a_runtime_that_is_gone_is_an_error() {
 
 #[tokio::test]
 async fn a_client_of_the_fifth_protocol_is_translated_for_the_runtime() {
-    let (face, listener) = face().await;
+    let (kubelet_api, listener) = kubelet_api().await;
     let runtime = tokio::spawn(async move {
         let (mut socket, head) = request(&listener).await;
         assert!(head.contains("x-stream-protocol-version: v4.channel.k8s.io"));
@@ -138,9 +138,9 @@ async fn a_client_of_the_fifth_protocol_is_translated_for_the_runtime() {
         error.output.reset().await;
         connection.close(&[], DEADLINE).await;
     });
-    let face = Arc::new(face);
+    let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(true);
-    let mut attached = soon(pods(&face).exec("web", ["cat"], &params))
+    let mut attached = soon(pods(&kubelet_api).exec("web", ["cat"], &params))
         .await
         .unwrap();
     let mut stdin = attached.stdin().unwrap();

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
 use tower::service_fn;
 
-use super::face::{Face, FakeNode, soon};
+use super::kubelet_api::{FakeNode, KubeletApi, soon};
 use super::runtime::FakeRuntime;
 use crate::runtime::wire::ExecRequest;
 use crate::runtime::{Error, ProcessStreams, Session, TerminalSize};
@@ -57,8 +57,8 @@ pub(super) fn process(request: &ExecRequest) -> (Process, Session) {
     (process, Session::Here(Box::new(streams)))
 }
 
-/// A face whose commands come out of the receiver as processes.
-pub(super) async fn face() -> (Face, mpsc::UnboundedReceiver<Process>) {
+/// A kubelet API whose commands come out of the receiver as processes.
+pub(super) async fn kubelet_api() -> (KubeletApi, mpsc::UnboundedReceiver<Process>) {
     let (started, processes) = mpsc::unbounded_channel();
     let mut runtime = FakeRuntime::with_app("/nowhere");
     let attached = started.clone();
@@ -78,19 +78,22 @@ pub(super) async fn face() -> (Face, mpsc::UnboundedReceiver<Process>) {
         attached.send(inside).unwrap();
         Ok(session)
     }));
-    (Face::new(FakeNode::with_web(runtime)).await, processes)
+    (
+        KubeletApi::new(FakeNode::with_web(runtime)).await,
+        processes,
+    )
 }
 
-/// A client that asks the face as the API server would: `pods/exec` becomes `/exec`.
-pub(super) fn pods(face: &Arc<Face>) -> Api<Pod> {
-    let face = Arc::clone(face);
+/// A client that calls the kubelet API as the API server would: `pods/exec` becomes `/exec`.
+pub(super) fn pods(kubelet_api: &Arc<KubeletApi>) -> Api<Pod> {
+    let kubelet_api = Arc::clone(kubelet_api);
     let service = service_fn(move |request: Request<kube::client::Body>| {
-        let face = Arc::clone(&face);
+        let kubelet_api = Arc::clone(&kubelet_api);
         async move {
             let (mut parts, body) = request.into_parts();
             parts.uri = at_the_node(&parts.uri);
             parts.headers.insert("host", "localhost".parse().unwrap());
-            let io = TokioIo::new(face.connect(None).await);
+            let io = TokioIo::new(kubelet_api.connect(None).await);
             let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await?;
             tokio::spawn(async move {
                 let _ = connection.with_upgrades().await;
@@ -146,10 +149,10 @@ async fn reason(mut attached: AttachedProcess) -> (String, String) {
 
 #[tokio::test]
 async fn input_output_and_exit_code_travel() {
-    let (face, mut processes) = face().await;
-    let face = Arc::new(face);
+    let (kubelet_api, mut processes) = kubelet_api().await;
+    let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(true);
-    let mut attached = soon(pods(&face).exec("web", ["cat", "-n"], &params))
+    let mut attached = soon(pods(&kubelet_api).exec("web", ["cat", "-n"], &params))
         .await
         .unwrap();
     let mut process = soon(processes.recv()).await.unwrap();
@@ -187,10 +190,10 @@ async fn input_output_and_exit_code_travel() {
 
 #[tokio::test]
 async fn a_terminal_follows_its_client() {
-    let (face, mut processes) = face().await;
-    let face = Arc::new(face);
+    let (kubelet_api, mut processes) = kubelet_api().await;
+    let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::interactive_tty();
-    let mut attached = soon(pods(&face).exec("web", ["sh"], &params))
+    let mut attached = soon(pods(&kubelet_api).exec("web", ["sh"], &params))
         .await
         .unwrap();
     let mut process = soon(processes.recv()).await.unwrap();
@@ -214,10 +217,10 @@ async fn a_terminal_follows_its_client() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_process() {
-    let (face, mut processes) = face().await;
-    let face = Arc::new(face);
+    let (kubelet_api, mut processes) = kubelet_api().await;
+    let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(true);
-    let attached = soon(pods(&face).exec("web", ["sleep"], &params))
+    let attached = soon(pods(&kubelet_api).exec("web", ["sleep"], &params))
         .await
         .unwrap();
     let mut process = soon(processes.recv()).await.unwrap();
@@ -230,10 +233,12 @@ async fn a_client_that_goes_away_ends_its_process() {
 
 #[tokio::test]
 async fn attaching_joins_what_runs() {
-    let (face, mut processes) = face().await;
-    let face = Arc::new(face);
+    let (kubelet_api, mut processes) = kubelet_api().await;
+    let kubelet_api = Arc::new(kubelet_api);
     let params = AttachParams::default().stdin(false);
-    let mut attached = soon(pods(&face).attach("web", &params)).await.unwrap();
+    let mut attached = soon(pods(&kubelet_api).attach("web", &params))
+        .await
+        .unwrap();
     let mut process = soon(processes.recv()).await.unwrap();
     let mut stdout = attached.stdout().unwrap();
     process
@@ -256,9 +261,9 @@ async fn a_command_that_cannot_start_is_told_of_on_the_error_channel() {
     runtime.on_exec = Some(Box::new(|_| {
         Err(Error::failed("start \"nothing\"", "no such file"))
     }));
-    let face = Arc::new(Face::new(FakeNode::with_web(runtime)).await);
+    let kubelet_api = Arc::new(KubeletApi::new(FakeNode::with_web(runtime)).await);
     let params = AttachParams::default();
-    let mut attached = soon(pods(&face).exec("web", ["nothing"], &params))
+    let mut attached = soon(pods(&kubelet_api).exec("web", ["nothing"], &params))
         .await
         .unwrap();
     let status = soon(attached.take_status().unwrap()).await.unwrap();
@@ -271,7 +276,7 @@ async fn a_command_that_cannot_start_is_told_of_on_the_error_channel() {
 
 #[tokio::test]
 async fn a_stopped_face_ends_commands() {
-    let (mut face, mut processes) = face().await;
+    let (mut kubelet_api, mut processes) = kubelet_api().await;
     let request = Request::get("/exec/default/web/app?output=1&command=sleep")
         .header("host", "localhost")
         .header("connection", "Upgrade")
@@ -280,12 +285,12 @@ async fn a_stopped_face_ends_commands() {
         .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
         .header("sec-websocket-protocol", "v4.channel.k8s.io")
         .body(http_body_util::Empty::<Bytes>::new());
-    let response = soon(face.send(None, request.unwrap())).await;
+    let response = soon(kubelet_api.send(None, request.unwrap())).await;
     assert_eq!(response.status(), 101);
     let accept = &response.headers()["sec-websocket-accept"];
     assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     let mut process = soon(processes.recv()).await.unwrap();
-    face.stop.cancel();
-    soon(&mut face.task).await.unwrap();
+    kubelet_api.stop.cancel();
+    soon(&mut kubelet_api.task).await.unwrap();
     soon(process.exit.closed()).await;
 }

@@ -18,21 +18,21 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-use super::exec::{at_the_node, face};
-use super::face::{Face, FakeNode, soon};
+use super::exec::{at_the_node, kubelet_api};
+use super::kubelet_api::{FakeNode, KubeletApi, soon};
 use super::runtime::FakeRuntime;
 use crate::runtime::{Connection, Error, Ports, TerminalSize};
 
 /// Answers what kubectl asks before it gets to the point, and passes that on.
-async fn front(face: Arc<Face>, speaks: Speaks) -> SocketAddr {
+async fn front(kubelet_api: Arc<KubeletApi>, speaks: Speaks) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            let face = Arc::clone(&face);
+            let kubelet_api = Arc::clone(&kubelet_api);
             let service = service_fn(move |request| {
-                let face = Arc::clone(&face);
-                async move { Ok::<_, Infallible>(answer(&face, speaks, request).await) }
+                let kubelet_api = Arc::clone(&kubelet_api);
+                async move { Ok::<_, Infallible>(answer(&kubelet_api, speaks, request).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), service)
@@ -45,7 +45,11 @@ async fn front(face: Arc<Face>, speaks: Speaks) -> SocketAddr {
     address
 }
 
-async fn answer(face: &Face, speaks: Speaks, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(
+    kubelet_api: &KubeletApi,
+    speaks: Speaks,
+    request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
     if let Some(upgrade) = request.headers().get("upgrade") {
         assert!(upgrade == "SPDY/3.1" || speaks == Speaks::Newest);
     }
@@ -60,12 +64,12 @@ async fn answer(face: &Face, speaks: Speaks, request: Request<Incoming>) -> Resp
             }],
         }),
         "/api/v1/namespaces/default/pods/web" => {
-            let mut pod = serde_json::to_value(&*face.node.pods[0]).unwrap();
+            let mut pod = serde_json::to_value(&*kubelet_api.node.pods[0]).unwrap();
             pod["status"]["phase"] = "Running".into();
             pod
         }
         path if path.starts_with("/api/v1/namespaces/default/pods/web/") => {
-            return pass_on(face, request).await;
+            return pass_on(kubelet_api, request).await;
         }
         _ => {
             let mut missing = Response::new(Full::default());
@@ -79,14 +83,17 @@ async fn answer(face: &Face, speaks: Speaks, request: Request<Incoming>) -> Resp
     response
 }
 
-async fn pass_on(face: &Face, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn pass_on(
+    kubelet_api: &KubeletApi,
+    mut request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
     let client = hyper::upgrade::on(&mut request);
     let mut passed = Request::new(Empty::<Bytes>::new());
     *passed.method_mut() = request.method().clone();
     *passed.uri_mut() = at_the_node(request.uri());
     *passed.headers_mut() = request.headers().clone();
     passed.headers_mut().remove("content-length");
-    let mut response = face.send(None, passed).await;
+    let mut response = kubelet_api.send(None, passed).await;
     let (code, headers) = (response.status(), response.headers().clone());
     let mut answer = if code == StatusCode::SWITCHING_PROTOCOLS {
         let node = hyper::upgrade::on(&mut response);
@@ -156,8 +163,8 @@ async fn finish(child: Child) -> (Option<i32>, String, String) {
 #[ignore = "tier: tools"]
 async fn kubectl_exec_carries_streams_and_exit_code() {
     for speaks in BOTH {
-        let (face, mut processes) = face().await;
-        let front = front(Arc::new(face), speaks).await;
+        let (kubelet_api, mut processes) = kubelet_api().await;
+        let front = front(Arc::new(kubelet_api), speaks).await;
         let mut child = start(
             front,
             speaks,
@@ -191,8 +198,8 @@ async fn kubectl_exec_carries_streams_and_exit_code() {
 #[ignore = "tier: tools"]
 async fn an_interrupted_kubectl_ends_its_command() {
     for speaks in BOTH {
-        let (face, mut processes) = face().await;
-        let front = front(Arc::new(face), speaks).await;
+        let (kubelet_api, mut processes) = kubelet_api().await;
+        let front = front(Arc::new(kubelet_api), speaks).await;
         let mut child = start(
             front,
             speaks,
@@ -213,8 +220,8 @@ async fn an_interrupted_kubectl_ends_its_command() {
 #[ignore = "tier: tools"]
 async fn a_terminal_of_kubectl_reaches_the_command() {
     for speaks in BOTH {
-        let (face, mut processes) = face().await;
-        let front = front(Arc::new(face), speaks).await;
+        let (kubelet_api, mut processes) = kubelet_api().await;
+        let front = front(Arc::new(kubelet_api), speaks).await;
         let (near, far) = terminal(100, 30);
         let args = ["exec", "-it", "web", "-c", "app", "--", "sh"];
         let mut command = kubectl(front, speaks, &args);
@@ -277,8 +284,8 @@ async fn kubectl_tells_why_a_command_did_not_start() {
         runtime.on_exec = Some(Box::new(|_| {
             Err(Error::failed("start \"nothing\"", "no such file"))
         }));
-        let face = Face::new(FakeNode::with_web(runtime)).await;
-        let front = front(Arc::new(face), speaks).await;
+        let kubelet_api = KubeletApi::new(FakeNode::with_web(runtime)).await;
+        let front = front(Arc::new(kubelet_api), speaks).await;
         let child = start(
             front,
             speaks,
@@ -296,8 +303,8 @@ async fn kubectl_tells_why_a_command_did_not_start() {
 #[ignore = "tier: tools"]
 async fn kubectl_attach_shows_what_runs() {
     for speaks in BOTH {
-        let (face, mut processes) = face().await;
-        let front = front(Arc::new(face), speaks).await;
+        let (kubelet_api, mut processes) = kubelet_api().await;
+        let front = front(Arc::new(kubelet_api), speaks).await;
         let child = start(front, speaks, &["attach", "web", "-c", "app"]);
         let process = soon(processes.recv()).await.unwrap();
         process.stdout.unwrap().write_all(b"a log\n").await.unwrap();
@@ -316,8 +323,8 @@ async fn kubectl_logs_shows_the_last_lines() {
     let log = "1970-01-01T00:00:01Z stdout F one\n1970-01-01T00:00:02Z stderr F two\n";
     std::fs::write(&path, log).unwrap();
     let runtime = FakeRuntime::with_app(path.to_str().unwrap());
-    let face = Face::new(FakeNode::with_web(runtime)).await;
-    let front = front(Arc::new(face), Speaks::Spdy).await;
+    let kubelet_api = KubeletApi::new(FakeNode::with_web(runtime)).await;
+    let front = front(Arc::new(kubelet_api), Speaks::Spdy).await;
     let child = start(
         front,
         Speaks::Spdy,
@@ -355,8 +362,8 @@ async fn kubectl_port_forward_reaches_a_port() {
             })
         })))
     }));
-    let face = Face::new(FakeNode::with_web(runtime)).await;
-    let front = front(Arc::new(face), Speaks::Spdy).await;
+    let kubelet_api = KubeletApi::new(FakeNode::with_web(runtime)).await;
+    let front = front(Arc::new(kubelet_api), Speaks::Spdy).await;
     let args = [
         "port-forward",
         "--address=127.0.0.1",

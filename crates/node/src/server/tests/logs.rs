@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
-use super::face::{Face, FakeNode, soon};
+use super::kubelet_api::{FakeNode, KubeletApi, soon};
 use super::runtime::FakeRuntime;
 
 const LOGS: &str = "/containerLogs/default/web/app";
 
 struct Log {
-    face: Face,
+    kubelet_api: KubeletApi,
     path: PathBuf,
     _folder: TempDir,
 }
@@ -30,14 +30,14 @@ impl Log {
         std::fs::write(&path, text).unwrap();
         let runtime = FakeRuntime::with_app(path.to_str().unwrap());
         Log {
-            face: Face::new(FakeNode::with_web(runtime)).await,
+            kubelet_api: KubeletApi::new(FakeNode::with_web(runtime)).await,
             path,
             _folder: folder,
         }
     }
 
     async fn get(&self, query: &str) -> String {
-        let (code, text) = soon(self.face.get(&format!("{LOGS}{query}"))).await;
+        let (code, text) = soon(self.kubelet_api.get(&format!("{LOGS}{query}"))).await;
         assert_eq!(code, StatusCode::OK);
         text
     }
@@ -45,7 +45,7 @@ impl Log {
     async fn follow(&self, query: &str) -> Incoming {
         let request = Request::get(format!("{LOGS}?follow=true{query}"));
         let request = request.header("host", "a").body(Empty::<Bytes>::new());
-        let response = soon(self.face.send(None, request.unwrap())).await;
+        let response = soon(self.kubelet_api.send(None, request.unwrap())).await;
         assert_eq!(response.status(), StatusCode::OK);
         response.into_body()
     }
@@ -146,7 +146,7 @@ async fn a_followed_log_shows_new_lines_until_its_container_has_ended() {
     append(&log.path, rest).await;
     assert_eq!(until(&mut body, "new\n").await, "new\n");
     append(&log.path, &line(3, "last")).await;
-    log.face.node.runtime.stop("c1");
+    log.kubelet_api.node.runtime.stop("c1");
     assert_eq!(until(&mut body, "last\n").await, "last\n");
     assert!(soon(body.frame()).await.is_none());
 }
@@ -170,8 +170,8 @@ async fn a_followed_log_ends_when_the_face_goes_away() {
     let mut body = log.follow("").await;
     assert_eq!(until(&mut body, "old\n").await, "old\n");
     let start = std::time::Instant::now();
-    log.face.stop.cancel();
-    soon(&mut log.face.task).await.unwrap();
+    log.kubelet_api.stop.cancel();
+    soon(&mut log.kubelet_api.task).await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(4));
     assert!(soon(body.frame()).await.is_none());
 }
@@ -179,7 +179,7 @@ async fn a_followed_log_ends_when_the_face_goes_away() {
 #[tokio::test]
 async fn a_client_that_goes_away_is_not_followed_for() {
     let log = Log::new(&line(1, "old")).await;
-    let runtime = &log.face.node.runtime;
+    let runtime = &log.kubelet_api.node.runtime;
     let before = Arc::strong_count(runtime);
     let mut body = log.follow("").await;
     assert_eq!(until(&mut body, "old\n").await, "old\n");

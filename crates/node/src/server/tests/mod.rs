@@ -1,10 +1,10 @@
-//! The face as its clients see it, over real sockets.
+//! The kubelet API as its clients see it, over real sockets.
 
 mod access;
 mod elsewhere;
 mod exec;
-mod face;
 mod kubectl;
+mod kubelet_api;
 mod logs;
 mod pages;
 pub(super) mod runtime;

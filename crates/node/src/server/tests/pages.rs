@@ -12,31 +12,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::face::{Face, FakeNode, open_to_all, soon};
+use super::kubelet_api::{FakeNode, KubeletApi, open_to_all, soon};
 use super::runtime::FakeRuntime;
 use crate::server::Server;
 
-async fn face() -> Face {
-    Face::new(FakeNode::with_web(FakeRuntime::with_app("/nowhere"))).await
+async fn kubelet_api() -> KubeletApi {
+    KubeletApi::new(FakeNode::with_web(FakeRuntime::with_app("/nowhere"))).await
 }
 
 #[tokio::test]
 async fn pods_are_a_list_as_a_kubelet_gives_it() {
-    let face = face().await;
-    let (code, text) = soon(face.get("/pods")).await;
+    let kubelet_api = kubelet_api().await;
+    let (code, text) = soon(kubelet_api.get("/pods")).await;
     assert_eq!(code, StatusCode::OK);
     let list: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(list["kind"], "PodList");
     assert_eq!(list["items"][0]["metadata"]["name"], "web");
     assert_eq!(list["items"][0]["kind"], Value::Null);
-    let (_, text) = soon(face.get("/runningpods/")).await;
+    let (_, text) = soon(kubelet_api.get("/runningpods/")).await;
     let none = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":null}\n";
     assert_eq!(text, none);
 }
 
 #[tokio::test]
 async fn usage_measurements_and_configuration_are_shown() {
-    let face = face().await;
+    let kubelet_api = kubelet_api().await;
     let summary = |small| json!({"node": {"nodeName": "n1"}, "small": small}).to_string();
     let cases = [
         ("/stats/summary", summary(false)),
@@ -51,11 +51,11 @@ async fn usage_measurements_and_configuration_are_shown() {
         ),
     ];
     for (path, expected) in cases {
-        let answer = soon(face.get(path)).await;
+        let answer = soon(kubelet_api.get(path)).await;
         assert_eq!(answer, (StatusCode::OK, expected), "{path}");
     }
-    *face.node.trouble.lock().unwrap() = Some("no stats".to_owned());
-    let answer = soon(face.get("/stats/summary")).await;
+    *kubelet_api.node.trouble.lock().unwrap() = Some("no stats".to_owned());
+    let answer = soon(kubelet_api.get("/stats/summary")).await;
     let expected = "Internal Error: no stats".to_owned();
     assert_eq!(answer, (StatusCode::INTERNAL_SERVER_ERROR, expected));
 }
@@ -91,7 +91,7 @@ async fn decisions_are_shown_by_pod_and_the_latest_if_not_all() {
     let mut node = FakeNode::with_web(FakeRuntime::default());
     let evictions = [eviction(1, "a"), eviction(2, "b"), eviction(3, "a")];
     node.decisions = evictions.into_iter().map(Arc::new).collect();
-    let face = Face::new(node).await;
+    let kubelet_api = KubeletApi::new(node).await;
     let cases = [
         ("", 3, 1),
         ("?pod=default/a", 2, 1),
@@ -99,7 +99,7 @@ async fn decisions_are_shown_by_pod_and_the_latest_if_not_all() {
         ("?uid=uid-b", 1, 2),
     ];
     for (query, count, first) in cases {
-        let (code, text) = soon(face.get(&format!("/plimsoll/decisions{query}"))).await;
+        let (code, text) = soon(kubelet_api.get(&format!("/plimsoll/decisions{query}"))).await;
         assert_eq!(code, StatusCode::OK);
         let list: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(list["kind"], "EvictionDecisionList");
@@ -107,49 +107,53 @@ async fn decisions_are_shown_by_pod_and_the_latest_if_not_all() {
         assert_eq!(items.len(), count, "{query}");
         assert_eq!(items[0].at, eviction(first, "a").at, "{query}");
     }
-    let refused = soon(face.get("/plimsoll/decisions?limit=x")).await;
+    let refused = soon(kubelet_api.get("/plimsoll/decisions?limit=x")).await;
     assert_eq!(refused.0, StatusCode::BAD_REQUEST);
-    let (_, lines) = soon(face.get("/plimsoll/lines")).await;
+    let (_, lines) = soon(kubelet_api.get("/plimsoll/lines")).await;
     let lines: Value = serde_json::from_str(&lines).unwrap();
     assert_eq!(lines["items"], json!([]));
 }
 
 #[tokio::test]
 async fn the_order_of_eviction_is_shown_for_a_signal() {
-    let face = face().await;
-    let (code, text) = soon(face.get("/plimsoll/ranking?signal=pid.available")).await;
+    let kubelet_api = kubelet_api().await;
+    let (code, text) = soon(kubelet_api.get("/plimsoll/ranking?signal=pid.available")).await;
     assert_eq!(code, StatusCode::OK, "{text}");
     let ranking: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(ranking["kind"], "EvictionRanking");
     assert_eq!(ranking["signal"], "pid.available");
-    let (_, text) = soon(face.get("/plimsoll/ranking")).await;
+    let (_, text) = soon(kubelet_api.get("/plimsoll/ranking")).await;
     assert!(text.contains("memory.available"), "{text}");
-    let refused = soon(face.get("/plimsoll/ranking?signal=memory")).await;
+    let refused = soon(kubelet_api.get("/plimsoll/ranking?signal=memory")).await;
     let expected = "signal \"memory\" is no eviction signal".to_owned();
     assert_eq!(refused, (StatusCode::BAD_REQUEST, expected));
 }
 
 #[tokio::test]
 async fn health_is_one_word_unless_more_is_asked_for() {
-    let face = face().await;
+    let kubelet_api = kubelet_api().await;
     let ok = |text: &str| (StatusCode::OK, text.to_owned());
-    assert_eq!(soon(face.get("/healthz")).await, ok("ok"));
-    assert_eq!(soon(face.get("/healthz/syncloop")).await, ok("ok"));
+    assert_eq!(soon(kubelet_api.get("/healthz")).await, ok("ok"));
+    assert_eq!(soon(kubelet_api.get("/healthz/syncloop")).await, ok("ok"));
     let verbose = "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n";
-    assert_eq!(soon(face.get("/healthz?verbose")).await, ok(verbose));
+    assert_eq!(soon(kubelet_api.get("/healthz?verbose")).await, ok(verbose));
 
-    *face.node.trouble.lock().unwrap() = Some("sync Loop took longer than expected".to_owned());
+    *kubelet_api.node.trouble.lock().unwrap() =
+        Some("sync Loop took longer than expected".to_owned());
     let bad = |text: &str| (StatusCode::INTERNAL_SERVER_ERROR, text.to_owned());
     let all = "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n";
-    assert_eq!(soon(face.get("/healthz")).await, bad(all));
+    assert_eq!(soon(kubelet_api.get("/healthz")).await, bad(all));
     let one = "internal server error: sync Loop took longer than expected\n";
-    assert_eq!(soon(face.get("/healthz/syncloop")).await, bad(one));
-    assert_eq!(soon(face.get("/healthz?exclude=syncloop")).await, ok("ok"));
+    assert_eq!(soon(kubelet_api.get("/healthz/syncloop")).await, bad(one));
+    assert_eq!(
+        soon(kubelet_api.get("/healthz?exclude=syncloop")).await,
+        ok("ok")
+    );
 }
 
 #[tokio::test]
 async fn what_is_not_there_is_told_as_upstream_tells_it() {
-    let face = face().await;
+    let kubelet_api = kubelet_api().await;
     let cases = [
         (Method::GET, "/nothing", 404, "404 page not found\n"),
         (Method::GET, "/exec/only", 404, "404: Page Not Found"),
@@ -228,7 +232,7 @@ async fn what_is_not_there_is_told_as_upstream_tells_it() {
         ),
     ];
     for (method, path, code, text) in cases {
-        let answer = soon(face.ask(method, path)).await;
+        let answer = soon(kubelet_api.ask(method, path)).await;
         let code = StatusCode::from_u16(code).unwrap();
         assert_eq!(answer, (code, text.to_owned()), "{path}");
     }
@@ -237,16 +241,16 @@ async fn what_is_not_there_is_told_as_upstream_tells_it() {
 #[tokio::test]
 async fn without_debugging_handlers_nothing_can_be_done() {
     let node = FakeNode::with_web(FakeRuntime::default());
-    let face = Face::with(node, |ca| {
+    let kubelet_api = KubeletApi::with(node, |ca| {
         let mut options = open_to_all(ca);
         options.debugging_handlers = false;
         options
     });
-    let face = face.await;
-    let answer = soon(face.get("/exec/default/web/app?output=1")).await;
+    let kubelet_api = kubelet_api.await;
+    let answer = soon(kubelet_api.get("/exec/default/web/app?output=1")).await;
     let expected = "Debug endpoints are disabled.\n".to_owned();
     assert_eq!(answer, (StatusCode::METHOD_NOT_ALLOWED, expected));
-    assert_eq!(soon(face.get("/pods")).await.0, StatusCode::OK);
+    assert_eq!(soon(kubelet_api.get("/pods")).await.0, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -260,12 +264,12 @@ async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
     std::os::unix::fs::symlink(root.join("pods/x"), root.join("inside")).unwrap();
     std::os::unix::fs::symlink(folder.path().join("secret"), root.join("out")).unwrap();
     let node = FakeNode::with_web(FakeRuntime::default());
-    let face = Face::with(node, |ca| {
+    let kubelet_api = KubeletApi::with(node, |ca| {
         let mut options = open_to_all(ca);
         options.system_logs = Some(root.clone());
         options
     });
-    let face = face.await;
+    let kubelet_api = kubelet_api.await;
     let listing = "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n\
         <a href=\"a%20%3Cb%3E.log\">a &lt;b&gt;.log</a>\n\
         <a href=\"inside\">inside</a>\n<a href=\"out\">out</a>\n\
@@ -281,7 +285,7 @@ async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
         ("/logs/pods", 301, ""),
     ];
     for (path, code, text) in cases {
-        let answer = soon(face.get(path)).await;
+        let answer = soon(kubelet_api.get(path)).await;
         let code = StatusCode::from_u16(code).unwrap();
         assert_eq!(answer, (code, text.to_owned()), "{path}");
     }
@@ -289,8 +293,8 @@ async fn the_nodes_own_logs_are_shown_and_nothing_beside_them() {
 
 #[tokio::test]
 async fn plain_requests_may_come_over_http2() {
-    let face = face().await;
-    let io = TokioIo::new(face.dial(None, b"h2").await);
+    let kubelet_api = kubelet_api().await;
+    let io = TokioIo::new(kubelet_api.dial(None, b"h2").await);
     let executor = TokioExecutor::new();
     let handshake = hyper::client::conn::http2::handshake(executor, io);
     let (mut sender, connection) = handshake.await.unwrap();
@@ -303,14 +307,14 @@ async fn plain_requests_may_come_over_http2() {
 
 #[tokio::test]
 async fn a_stopped_face_lets_go_of_its_port_and_clients() {
-    let mut face = face().await;
-    let mut idle = face.connect(None).await;
-    face.stop.cancel();
-    soon(&mut face.task).await.unwrap();
+    let mut kubelet_api = kubelet_api().await;
+    let mut idle = kubelet_api.connect(None).await;
+    kubelet_api.stop.cancel();
+    soon(&mut kubelet_api.task).await.unwrap();
     let mut rest = Vec::new();
     let _ = soon(idle.read_to_end(&mut rest)).await;
     assert!(rest.is_empty());
-    assert!(TcpStream::connect(face.address).await.is_err());
+    assert!(TcpStream::connect(kubelet_api.address).await.is_err());
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::exec::{Process, face, process};
-use super::face::{Face, FakeNode, open_to_all, read, soon};
+use super::exec::{Process, kubelet_api, process};
+use super::kubelet_api::{FakeNode, KubeletApi, open_to_all, read, soon};
 use super::runtime::FakeRuntime;
 use crate::runtime::{Connection as PortConnection, Error, Ports, TerminalSize};
 use crate::server::stream::spdy::{Connection, Headers, Limits, Role, Stream};
@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits {
 
 /// Asks for SPDY; the connection, or the refusal.
 async fn upgrade(
-    face: &Face,
+    kubelet_api: &KubeletApi,
     path: &str,
     protocol: &str,
 ) -> Result<Connection, (StatusCode, String)> {
@@ -37,7 +37,7 @@ async fn upgrade(
         .header("upgrade", "SPDY/3.1")
         .header("x-stream-protocol-version", protocol)
         .body(Empty::<Bytes>::new());
-    let mut response = soon(face.send(None, request.unwrap())).await;
+    let mut response = soon(kubelet_api.send(None, request.unwrap())).await;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(read(response).await);
     }
@@ -71,9 +71,9 @@ async fn text(input: &mut DuplexStream) -> String {
 
 #[tokio::test]
 async fn a_command_has_a_stream_for_everything() {
-    let (face, mut processes) = face().await;
+    let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?input=1&output=1&error=1&command=cat";
-    let mut connection = upgrade(&face, path, V4).await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let mut error = open(&mut connection, "error").await;
     let stdin = open(&mut connection, "stdin").await;
     let mut stdout = open(&mut connection, "stdout").await;
@@ -123,9 +123,9 @@ async fn the_end_is_told_as_the_version_has_it() {
         ("v2.channel.k8s.io", false),
         ("channel.k8s.io", false),
     ] {
-        let (face, mut processes) = face().await;
+        let (kubelet_api, mut processes) = kubelet_api().await;
         let path = "/exec/default/web/app?output=1&command=sh";
-        let mut connection = upgrade(&face, path, protocol).await.unwrap();
+        let mut connection = upgrade(&kubelet_api, path, protocol).await.unwrap();
         let mut error = open(&mut connection, "error").await;
         let mut stdout = open(&mut connection, "stdout").await;
         let process = soon(processes.recv()).await.unwrap();
@@ -146,9 +146,9 @@ async fn the_end_is_told_as_the_version_has_it() {
 
 #[tokio::test]
 async fn a_terminal_has_a_stream_for_its_size() {
-    let (face, mut processes) = face().await;
+    let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?input=1&output=1&error=1&tty=1&command=sh";
-    let mut connection = upgrade(&face, path, V4).await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let _error = open(&mut connection, "error").await;
     let _stdin = open(&mut connection, "stdin").await;
     let _stdout = open(&mut connection, "stdout").await;
@@ -166,9 +166,9 @@ async fn a_terminal_has_a_stream_for_its_size() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_process() {
-    let (face, mut processes) = face().await;
+    let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?input=1&output=1&command=sleep";
-    let mut connection = upgrade(&face, path, V4).await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let _error = open(&mut connection, "error").await;
     let _stdin = open(&mut connection, "stdin").await;
     let _stdout = open(&mut connection, "stdout").await;
@@ -179,9 +179,9 @@ async fn a_client_that_goes_away_ends_its_process() {
 
 #[tokio::test]
 async fn streams_that_nobody_asked_for_are_refused() {
-    let (face, mut processes) = face().await;
+    let (kubelet_api, mut processes) = kubelet_api().await;
     let path = "/exec/default/web/app?output=1&command=sh";
-    let mut connection = upgrade(&face, path, V4).await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let stdin = headers(&[("streamtype", "stdin")]);
     assert!(soon(connection.open(stdin)).await.is_err());
     let _error = open(&mut connection, "error").await;
@@ -204,14 +204,14 @@ async fn a_client_that_opens_no_streams_loses_its_process() {
         started.send(inside).unwrap();
         Ok(session)
     }));
-    let face = Face::with(FakeNode::with_web(runtime), |ca| {
+    let kubelet_api = KubeletApi::with(FakeNode::with_web(runtime), |ca| {
         let mut options = open_to_all(ca);
         options.stream_creation = Duration::from_millis(50);
         options
     });
-    let face = face.await;
+    let kubelet_api = kubelet_api.await;
     let path = "/exec/default/web/app?output=1&command=sh";
-    let _connection = upgrade(&face, path, V4).await.unwrap();
+    let _connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let mut process = soon(processes.recv()).await.unwrap();
     soon(process.exit.closed()).await;
 }
@@ -225,14 +225,14 @@ async fn a_silent_session_is_given_up() {
         started.send(inside).unwrap();
         Ok(session)
     }));
-    let face = Face::with(FakeNode::with_web(runtime), |ca| {
+    let kubelet_api = KubeletApi::with(FakeNode::with_web(runtime), |ca| {
         let mut options = open_to_all(ca);
         options.idle = Duration::from_millis(100);
         options
     });
-    let face = face.await;
+    let kubelet_api = kubelet_api.await;
     let path = "/exec/default/web/app?output=1&command=sh";
-    let mut connection = upgrade(&face, path, V4).await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, V4).await.unwrap();
     let _error = open(&mut connection, "error").await;
     let _stdout = open(&mut connection, "stdout").await;
     let mut process = soon(processes.recv()).await.unwrap();
@@ -240,8 +240,8 @@ async fn a_silent_session_is_given_up() {
     soon(connection.link.gone.cancelled()).await;
 }
 
-/// A face that forwards ports to this machine's own.
-async fn forwarding() -> Face {
+/// A kubelet API that forwards ports to this machine's own.
+async fn forwarding() -> KubeletApi {
     let mut runtime = FakeRuntime::with_app("/nowhere");
     runtime.on_forward = Some(Box::new(|sandbox| {
         assert_eq!(sandbox, "sandbox-uid-web");
@@ -253,7 +253,7 @@ async fn forwarding() -> Face {
             })
         })))
     }));
-    Face::new(FakeNode::with_web(runtime)).await
+    KubeletApi::new(FakeNode::with_web(runtime)).await
 }
 
 async fn forward(connection: &mut Connection, port: u16, request: &str) -> (Stream, Stream) {
@@ -273,7 +273,7 @@ async fn forward(connection: &mut Connection, port: u16, request: &str) -> (Stre
 
 #[tokio::test]
 async fn ports_are_reached_by_pairs_of_streams() {
-    let face = forwarding().await;
+    let kubelet_api = forwarding().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     // Answers with what it heard, but only when the other side has said all.
@@ -288,7 +288,9 @@ async fn ports_are_reached_by_pairs_of_streams() {
         }
     });
     let path = "/portForward/default/web";
-    let mut connection = upgrade(&face, path, "portforward.k8s.io").await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, "portforward.k8s.io")
+        .await
+        .unwrap();
     let mut all = Vec::new();
     for request in ["0", "1", "2"] {
         all.push((request, forward(&mut connection, port, request).await));
@@ -308,12 +310,14 @@ async fn ports_are_reached_by_pairs_of_streams() {
 
 #[tokio::test]
 async fn a_port_that_nobody_listens_on_is_told_of() {
-    let face = forwarding().await;
+    let kubelet_api = forwarding().await;
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
     let path = "/portForward/default/web/uid-web";
-    let mut connection = upgrade(&face, path, "portforward.k8s.io").await.unwrap();
+    let mut connection = upgrade(&kubelet_api, path, "portforward.k8s.io")
+        .await
+        .unwrap();
     let (data, mut error) = forward(&mut connection, port, "0").await;
     let told = text(&mut error.input).await;
     let start = format!("error forwarding port {port} to pod web, uid uid-web: cannot connect: ");
@@ -328,7 +332,7 @@ async fn a_port_that_nobody_listens_on_is_told_of() {
 
 #[tokio::test]
 async fn what_cannot_be_forwarded_is_refused() {
-    let face = forwarding().await;
+    let kubelet_api = forwarding().await;
     let v1 = "portforward.k8s.io";
     let cases = [
         ("/portForward/default/gone", v1, 404, "pod does not exist"),
@@ -342,7 +346,7 @@ async fn what_cannot_be_forwarded_is_refused() {
         ),
     ];
     for (path, protocol, code, expected) in cases {
-        let refused = upgrade(&face, path, protocol).await.unwrap_err();
+        let refused = upgrade(&kubelet_api, path, protocol).await.unwrap_err();
         let code = StatusCode::from_u16(code).unwrap();
         assert_eq!(refused, (code, expected.to_owned()), "{path}");
     }
@@ -350,15 +354,15 @@ async fn what_cannot_be_forwarded_is_refused() {
 
 #[tokio::test]
 async fn nonsense_ends_the_connection_and_nothing_else() {
-    let (face, _processes) = face().await;
-    let face = Arc::new(face);
+    let (kubelet_api, _processes) = kubelet_api().await;
+    let kubelet_api = Arc::new(kubelet_api);
     let request = Request::post("/exec/default/web/app?output=1&command=sh")
         .header("host", "localhost")
         .header("connection", "Upgrade")
         .header("upgrade", "SPDY/3.1")
         .header("x-stream-protocol-version", V4)
         .body(Empty::<Bytes>::new());
-    let mut response = soon(face.send(None, request.unwrap())).await;
+    let mut response = soon(kubelet_api.send(None, request.unwrap())).await;
     let upgraded = soon(hyper::upgrade::on(&mut response)).await.unwrap();
     let mut io = TokioIo::new(upgraded);
     io.write_all(&[0x80, 3, 0, 1, 0, 0xff, 0xff, 0xff, 1, 2, 3])
@@ -366,5 +370,5 @@ async fn nonsense_ends_the_connection_and_nothing_else() {
         .unwrap();
     let mut rest = Vec::new();
     let _ = soon(io.read_to_end(&mut rest)).await;
-    assert_eq!(soon(face.get("/healthz")).await.0, StatusCode::OK);
+    assert_eq!(soon(kubelet_api.get("/healthz")).await.0, StatusCode::OK);
 }

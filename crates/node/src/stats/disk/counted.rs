@@ -1,8 +1,8 @@
 //! A directory of which the kernel keeps count, and whether that is to be believed.
 //!
 //! Containers that share the node's user namespace may put files of theirs into another project:
-//! what they hold is then not counted, or counted as somebody else's. A walk from time to time
-//! tells.
+//! their use is then not counted, or counted for another directory. A walk from time to time
+//! detects that.
 
 use std::path::Path;
 

@@ -11,9 +11,9 @@ use crate::walk::{Progress, STEP_TIME, Scope, Usage, Walker};
 
 use super::counted::Counted;
 
-/// How old a figure may become where it only tells who would go first. Upstream's is a minute.
+/// How old a figure may become where it only ranks pods for eviction. Upstream's is a minute.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How old it may become where somebody is held to it.
+/// How old it may become where a limit applies.
 const LIMITED_PERIOD: Duration = Duration::from_secs(1);
 /// How often a directory of which the kernel keeps count is walked over all the same. Upstream's
 /// period of measuring.
@@ -74,7 +74,7 @@ struct Tracked {
     counting: Counting,
 }
 
-/// Who says what a directory holds.
+/// How the use of a directory is measured.
 #[derive(Debug)]
 enum Counting {
     /// That was not looked at yet.
@@ -165,7 +165,7 @@ impl DiskUsage {
         }
     }
 
-    /// Has all directories walked over, whatever that costs: somebody may have to go for what is in
+    /// Has all directories walked over, whatever that costs: a pod may be evicted for what is in
     /// them now. A walk under way is ended and then done again, so that it has an end at all.
     pub(in super::super) fn want_all(&mut self, now: Timestamp) {
         self.wanted_since = Some(now);
@@ -211,7 +211,7 @@ impl Tracked {
         !step.is_behind && self.is_check_due(step.now)
     }
 
-    /// Begins a walk or goes on with it.
+    /// Begins or continues a walk.
     fn advance(&mut self, path: &Path, step: &Step<'_>, budget: &mut u64) {
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
@@ -239,7 +239,7 @@ impl Tracked {
             Progress::Silent(error) => {
                 tracing::warn!(
                     path = %path.display(), %error,
-                    "directory not measured; its use is that of its last walk, if any"
+                    "failed to measure directory; keeping result of last walk"
                 );
                 self.due = Some(step.now.saturating_add(SILENT_PERIOD));
                 return;
@@ -256,7 +256,7 @@ impl Tracked {
             None => usage,
         };
         self.finish(Some(usage), entries, step.now);
-        // One that began before tells too little of now.
+        // A walk that began before shows an outdated state.
         if step.since.is_some_and(|since| walk.begun < since) {
             self.due = None;
         }
@@ -305,7 +305,7 @@ impl Tracked {
         }
         tracing::warn!(
             path = %path.display(), found = ?walked,
-            "a directory does not hold what its project does; it is walked over from now on"
+            "directory and project quota usage differ; switching to directory walks"
         );
         self.counting = Counting::Walks;
         false

@@ -217,7 +217,7 @@ fn asking_is_much_quicker(disk: &Disk) {
     assert_eq!(found.inodes, u64::from(FILES) + 1);
     assert!(asking < Duration::from_millis(1) * slowness(), "{asking:?}");
 
-    // Nobody waits until it was walked over to see whether that is true.
+    // The figure is used before a walk has confirmed it.
     let small = disk.counted("small");
     let mut usage = disk.measuring([&path, &small]);
     for second in 0..4 {

@@ -1,4 +1,4 @@
-//! A counter whose samples bear its name as it is.
+//! A counter whose samples have its name without a suffix.
 
 use std::fmt;
 use std::sync::Arc;

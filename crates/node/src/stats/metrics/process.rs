@@ -9,7 +9,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::exposition::{Exposition, Kind, float, unix_seconds};
 
-/// Adds what `/proc/self` tells; nothing where it cannot be read.
+/// Adds the values of `/proc/self`; nothing where it cannot be read.
 pub(super) fn add_process(text: &mut Exposition, proc_self: &Path, started: Timestamp) {
     let stat = fs::read_to_string(proc_self.join("stat")).unwrap_or_default();
     let Some(usage) = parse_stat(&stat) else {

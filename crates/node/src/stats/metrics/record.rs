@@ -110,7 +110,7 @@ impl KubeletMetrics {
             .set(gauge_value(count));
     }
 
-    /// How many pods the node is told to run.
+    /// How many pods the node is to run.
     pub fn set_desired_pods(&self, pods: PodCounts) {
         set_pods(&self.desired_pods, pods);
     }

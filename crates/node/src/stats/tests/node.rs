@@ -1,4 +1,4 @@
-//! A node in a folder: one pod of two containers, and numbers that are easily told apart.
+//! A node in a folder: one pod of two containers, and numbers that are easy to distinguish.
 
 use std::fs;
 

@@ -118,7 +118,7 @@ impl Suite {
 
     fn service(&self, backend: Backend) -> Arc<dyn Service> {
         let at = Backend::ALL.iter().position(|known| *known == backend);
-        // One that did not start is tried again, so that each case tells why.
+        // One that did not start is tried again, so that each case reports why.
         let slot = self.services[at.unwrap()].lock();
         let mut slot = slot.unwrap_or_else(|broken| broken.into_inner());
         let service = slot.get_or_insert_with(|| {
@@ -145,7 +145,7 @@ impl Suite {
     }
 }
 
-/// Busybox that says who it is, with words of its own for all that a container may leave open.
+/// Busybox with a value of its own for each setting that a container may leave open.
 fn opinionated_image() -> Image {
     let mut image = Image::busybox();
     image.config = json!({

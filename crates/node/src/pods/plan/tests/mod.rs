@@ -463,7 +463,7 @@ fn resources_change_as_the_container_wants_it() {
 fn a_container_that_failed_lately_waits() {
     use crate::pods::back_off::BackOff;
     let pod = pod("Always", "a1");
-    let container = anatomy::part(&pod, "a1").unwrap().container.into_owned();
+    let container = pod_fields::part(&pod, "a1").unwrap().container.into_owned();
     let at = Timestamp::from_secs;
     let ended = seen(&pod, "a1:exited=1", &mut Results::new());
     let observed = Observed::new(sandboxes("ready"), vec![ended]);

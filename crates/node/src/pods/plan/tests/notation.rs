@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
-use crate::pods::anatomy;
 use crate::pods::observed::{self, Sandbox, State};
 use crate::pods::plan::{Health, Plan, Results, Start, Verdict};
+use crate::pods::pod_fields;
 use crate::pods::spec::labels::container_hash;
 
 pub(super) fn pod(policy: &str, containers: &str) -> Pod {
@@ -65,7 +65,7 @@ pub(super) fn seen(pod: &Pod, text: &str, health: &mut Results) -> observed::Con
     let (name, rest) = text.split_once(':').unwrap();
     let end = rest.find(['+', '-', '~', '=']).unwrap_or(rest.len());
     let (state, marks) = rest.split_at(end);
-    let container = anatomy::part(pod, name).unwrap().container.into_owned();
+    let container = pod_fields::part(pod, name).unwrap().container.into_owned();
     let exit_code = marks
         .strip_prefix('=')
         .map(|code| code.split('~').next().unwrap().parse().unwrap());
@@ -114,7 +114,7 @@ pub(super) fn words(pod: &Pod, plan: &Plan) -> String {
     list("kill", plan.kill.iter().map(|k| k.name.clone()).collect());
     list("reset", plan.reset.iter().map(|r| r.name.clone()).collect());
     let name_of = |start: &Start| {
-        let mut parts = anatomy::parts(pod);
+        let mut parts = pod_fields::parts(pod);
         let part = parts.find(|p| p.kind == start.kind && p.index == start.index);
         part.unwrap().container.name.clone()
     };

@@ -191,7 +191,7 @@ fn file_key(input: &EnvInput<'_>, from: &FileKeySelector) -> Result<Option<Vec<u
     };
     let refused = |error: &dyn std::fmt::Display| {
         let pod = display_pod(input.pod);
-        tracing::warn!(pod, %error, "cannot parse env file");
+        tracing::warn!(pod, %error, "failed to parse env file");
         SpecError::EnvFile
     };
     let text = read_in_volume(&volume.path, &from.path).map_err(|error| refused(&error))?;

@@ -1,4 +1,4 @@
-//! Variables that tell a container where Services are.
+//! Environment variables with the addresses of Services.
 //!
 //! Matches v1.36 pkg/kubelet/envvars.
 
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Service;
 
-/// The Service of the API server; every container is told about it.
+/// The Service of the API server; every container gets its variables.
 const API_SERVER: (&str, &str) = ("default", "kubernetes");
 
-/// The variables for a pod in the namespace. Without links it hears only of the API server.
+/// The variables for a pod in the namespace. Without links it gets only those of the API server.
 pub fn service_variables(
     services: &[Arc<Service>],
     namespace: &str,

@@ -24,7 +24,7 @@ const MAX_QUEUE: usize = 16;
 /// How long the other side may take to accept a stream.
 const CREATION: Duration = Duration::from_secs(30);
 
-/// Who opens which streams: clients odd ones, servers even ones.
+/// Which side opens which streams: clients odd ones, servers even ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Role {
     Client,
@@ -81,7 +81,7 @@ impl Outflow {
         let _ = self.send_frame(Frame::Data { id, bytes, fin }).await;
     }
 
-    /// Nothing more will be said or heard.
+    /// Nothing more will be sent or received.
     pub(in crate::server) async fn reset(&self) {
         let _ = self.send_frame(reset(self.id, ResetStatus::Cancel)).await;
     }

@@ -53,7 +53,7 @@ pub(super) enum Frame {
     GoAway {
         last: u32,
     },
-    /// More headers. Nobody here sends or needs them.
+    /// More headers; neither clients nor runtimes need them.
     Headers {
         id: u32,
         fin: bool,
@@ -74,11 +74,11 @@ pub(super) enum Frame {
 /// Why the connection cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
-    #[error("version {0} of the protocol is not spoken")]
+    #[error("unsupported SPDY version {0}")]
     Version(u16),
-    #[error("a control frame of {0} bytes is too long")]
+    #[error("control frame too long: {0} bytes")]
     TooLong(usize),
-    #[error("a frame of type {0} is too short or about no stream")]
+    #[error("invalid frame of type {0}: too short or without stream id")]
     Malformed(u16),
     #[error(transparent)]
     Block(#[from] BlockError),

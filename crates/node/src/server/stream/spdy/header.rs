@@ -26,7 +26,7 @@ impl Headers {
 
 /// A block that is none. The connection cannot go on, for later blocks build on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a block of headers is damaged or too large")]
+#[error("header block is invalid or too large")]
 pub(super) struct BlockError;
 
 /// Reads blocks.

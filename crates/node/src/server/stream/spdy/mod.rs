@@ -2,7 +2,7 @@
 //!
 //! Written after draft 3.1 and what moby/spdystream does with it. Windows are granted, so that a
 //! client that heeds them is never stuck, but not heeded: spdystream grants none, and its clients
-//! would never hear anything beyond the first 64 KiB.
+//! would never receive more than the first 64 KiB.
 //!
 //! Reading order: `frame` (what is sent), `header` and `dictionary` (its compressed part),
 //! `connection` (streams over frames),

@@ -23,12 +23,12 @@ const GRANT: u32 = 32 * 1024;
 /// The way in of a stream.
 #[derive(Debug)]
 pub(super) struct Inflow {
-    /// `None` when nobody listens any more.
+    /// `None` when the stream is not read any more.
     pub(super) pipe: Option<DuplexStream>,
     /// Bytes for which no window has been granted again.
     pub(super) used: u32,
     pub(super) reset: CancellationToken,
-    /// Whether anybody still holds the way out.
+    /// Whether the outgoing half of the stream is still held.
     pub(super) life: Weak<()>,
     /// Waits for the other side to accept it.
     pub(super) accepted: Option<oneshot::Sender<()>>,
@@ -64,7 +64,7 @@ impl<I: AsyncRead> Reader<I> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "the other side does not keep to the protocol");
+                    tracing::debug!(%error, "SPDY protocol violation by client");
                     break;
                 }
             }
@@ -169,7 +169,7 @@ impl<I: AsyncRead> Reader<I> {
             reset: token,
         };
         if self.new.send(stream).await.is_err() {
-            // Nobody wants more streams.
+            // The connection accepts no more streams.
             self.inflows.remove(&id);
             return self.say(reset(id, ResetStatus::RefusedStream)).await;
         }
@@ -196,17 +196,17 @@ impl<I: AsyncRead> Reader<I> {
             }
         }
         if self.role == Role::Client {
-            // Runtimes keep no windows. One that closes while a grant is on its way to it has the
-            // kernel throw away what it said last, the status of the process among it.
+            // Runtimes keep no windows. If one closes while a grant is in flight to it, the
+            // kernel discards what it sent last, the status of the process among it.
             return;
         }
         for (id, delta) in grants.into_iter().flatten() {
-            // Who hears nothing any more may have said something before that is still to be read.
+            // A peer that reads nothing any more may have sent data before that is still to be read.
             let _ = self.say(Frame::WindowUpdate { id, delta }).await;
         }
     }
 
-    /// On a stream that has ended the other side says no more, but it may still hear.
+    /// On a stream that has ended the other side sends no more, but it may still receive.
     fn ended(&mut self, id: u32, fin: bool) {
         if fin && let Some(inflow) = self.inflows.get_mut(&id) {
             inflow.pipe = None;

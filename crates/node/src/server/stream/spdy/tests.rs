@@ -125,7 +125,7 @@ async fn wrong_and_too_many_streams_are_refused() {
         let wrong = reset(id, ResetStatus::ProtocolError);
         assert_eq!(peer.hear().await, Some(wrong));
     }
-    // What nobody holds any more makes room.
+    // Streams that are no longer held make room.
     open_streams.pop();
     peer.say(open(11)).await;
     assert_eq!(streams.recv().await.unwrap().id, 11);
@@ -175,7 +175,7 @@ async fn a_peer_that_is_gone_is_missed_though_its_input_is_stuck() {
     let (mut peer, connection, mut streams) = Peer::new();
     peer.say(open(1)).await;
     let _stream = streams.recv().await.unwrap();
-    // Nobody reads it, so the reader waits.
+    // The stream is not read, so the reader waits.
     peer.say(data(1, 500_000)).await;
     drop(peer);
     let missed = connection.link.gone.cancelled();

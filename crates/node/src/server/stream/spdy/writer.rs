@@ -14,7 +14,7 @@ use crate::server::stream::session::Link;
 /// How much is written at once.
 const BURST: usize = 64 * 1024;
 
-/// How often the other side is asked whether it is there. A client that is gone while its input is
+/// How often the other side is pinged. A client that is gone while its input is
 /// stuck would else not be missed.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -28,7 +28,7 @@ pub(super) struct Writer<I> {
 }
 
 impl<I: AsyncWrite> Writer<I> {
-    /// Writes until there is nothing more to say or nobody to say it to.
+    /// Writes until the queue is closed or the connection fails.
     pub(super) async fn run(mut self) {
         let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         let mut burst = BytesMut::new();
@@ -46,7 +46,7 @@ impl<I: AsyncWrite> Writer<I> {
                 }
                 let is_last = matches!(frame, Frame::GoAway { .. });
                 if let Err(error) = self.encoder.encode(&frame, &mut burst) {
-                    tracing::debug!(%error, "a frame could not be written");
+                    tracing::debug!(%error, "failed to write SPDY frame");
                     self.link.gone.cancel();
                     return;
                 }

@@ -1,4 +1,4 @@
-//! The agent as eviction sees it.
+//! What eviction needs of the agent: its pods, measurements and events.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,11 +25,11 @@ use crate::pods::reports::Report;
 use crate::pods::status::Forced;
 use crate::pods::{KillNotice, Pods};
 
-/// After so long a pod that cannot be looked at does not keep the node from deciding about others.
+/// How long eviction waits for pods that cannot be observed before it decides about the others.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What eviction talks to.
-pub(super) struct Neighbours {
+/// The agent as the eviction thread uses it.
+pub(super) struct EvictionHost {
     pub(super) pods: Pods,
     pub(super) host: Arc<NodeHost>,
     heartbeat: Arc<Heartbeat>,
@@ -42,22 +42,22 @@ pub(super) struct Neighbours {
     handle: Handle,
 }
 
-impl fmt::Debug for Neighbours {
+impl fmt::Debug for EvictionHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Neighbours").finish_non_exhaustive()
+        f.debug_struct("EvictionHost").finish_non_exhaustive()
     }
 }
 
-impl Neighbours {
-    /// Of an agent that has just been started. What is to be freed is asked for by `reclaims`.
+impl EvictionHost {
+    /// For an agent that has just been started. Reclaims that eviction requests are sent to `reclaims`.
     pub(super) fn new(
         pods: Pods,
         host: Arc<NodeHost>,
         heartbeat: Arc<Heartbeat>,
         meter: Arc<Meter>,
         reclaims: UnboundedSender<(Vec<NodeReclaim>, Ticket)>,
-    ) -> Neighbours {
-        Neighbours {
+    ) -> EvictionHost {
+        EvictionHost {
             pods,
             host,
             heartbeat,
@@ -70,7 +70,7 @@ impl Neighbours {
         }
     }
 
-    /// Takes what was measured last.
+    /// Takes over the latest measurement.
     pub(super) fn take_survey(&self) {
         let summary = self.meter.summary();
         let survey = Survey {
@@ -82,14 +82,14 @@ impl Neighbours {
     }
 }
 
-impl Surroundings for Neighbours {
+impl Surroundings for EvictionHost {
     fn pods(&self) -> Option<Vec<Report>> {
         if !self.are_pods_known.load(Ordering::Relaxed) {
             let is_late = self.begun.elapsed() >= PATIENCE && self.pods.are_all_told();
             if !is_late && !self.pods.are_all_reported() {
                 return None;
             }
-            // Those who come later are reported before they run.
+            // Pods that are added later are reported before they run.
             self.are_pods_known.store(true, Ordering::Relaxed);
         }
         Some(self.pods.reports().all())
@@ -114,7 +114,7 @@ impl Surroundings for Neighbours {
         let stopped = self.pods.kill(uid, Some(grace_secs), Some(forced));
         self.handle.spawn(async move {
             if let Err(error) = stopped.await {
-                tracing::warn!(%error, "evicted pod is slow to end");
+                tracing::warn!(%error, "evicted pod did not terminate in time");
             }
         });
     }
@@ -135,7 +135,7 @@ impl Surroundings for Neighbours {
             let annotations = eviction.annotations.iter();
             let annotations = annotations.map(|(name, value)| ((*name).to_owned(), value.clone()));
             let note = Note::evicted(&eviction.message, annotations.collect(), at);
-            self.host.tell(&report.pod, &note);
+            self.host.record_note(&report.pod, &note);
         }
     }
 
@@ -145,11 +145,12 @@ impl Surroundings for Neighbours {
     }
 
     fn warn(&self, reason: &'static str, message: String) {
-        self.heartbeat.tell(EventType::Warning, reason, message);
+        self.heartbeat
+            .record_event(EventType::Warning, reason, message);
     }
 
     fn reclaim(&self, wanted: Vec<NodeReclaim>, ticket: Ticket) {
-        // If nobody listens the agent is stopping, and the ticket is dropped.
+        // If the receiver is gone the agent is stopping, and the ticket is dropped.
         let _ = self.reclaims.send((wanted, ticket));
     }
 }

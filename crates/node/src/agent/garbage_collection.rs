@@ -1,4 +1,4 @@
-//! The housekeeping that spares pods.
+//! Garbage collection: frees disk space without evicting pods.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::neighbours::Neighbours;
+use super::eviction_host::EvictionHost;
 use super::options::Options;
 use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{Surroundings, Ticket};
 
-/// What the node frees from time to time, and when eviction asks.
-pub(super) struct House {
-    neighbours: Arc<Neighbours>,
+/// Removes dead containers and unused images and rotates logs, periodically and when eviction asks for it.
+pub(super) struct GarbageCollection {
+    eviction_host: Arc<EvictionHost>,
     images: images::Images,
     rotation: logs::Policy,
     pod_logs: PathBuf,
@@ -24,11 +24,11 @@ pub(super) struct House {
     clock: Clock,
 }
 
-impl House {
-    pub(super) fn new(options: &Options, neighbours: Arc<Neighbours>) -> House {
+impl GarbageCollection {
+    pub(super) fn new(options: &Options, eviction_host: Arc<EvictionHost>) -> GarbageCollection {
         let clock = Clock::system();
         let config = &options.config;
-        House {
+        GarbageCollection {
             images: images::Images::new(image_gc::Policy::new(config), clock.now()),
             rotation: logs::Policy {
                 max_size: *config.container_log_max_size,
@@ -36,7 +36,7 @@ impl House {
             },
             pod_logs: options.directories.pod_logs.clone(),
             log_links: options.directories.container_logs.clone(),
-            neighbours,
+            eviction_host,
             clock,
         }
     }
@@ -47,11 +47,11 @@ impl House {
         stop: CancellationToken,
     ) {
         let every = |period| interval_at(Instant::now() + period, period);
-        let reports = self.neighbours.pods.reports().clone();
+        let reports = self.eviction_host.pods.reports().clone();
         let mut dead_by = Instant::now() + containers::SOON;
         let mut unused = every(images::PERIOD);
         let mut large = every(logs::PERIOD);
-        // From when on an image is here is known no better than how often that is looked at.
+        // The time since when an image is here is known only as exactly as the images are listed often.
         self.detect_images().await;
         loop {
             tokio::select! {
@@ -66,7 +66,7 @@ impl House {
                 }
                 () = sleep_until(dead_by) => {
                     self.collect_containers(container_gc::Scope::Periodic).await;
-                    let next = match self.neighbours.pods.are_all_known() {
+                    let next = match self.eviction_host.pods.are_all_known() {
                         true => containers::PERIOD,
                         false => containers::SOON,
                     };
@@ -74,16 +74,16 @@ impl House {
                 }
                 _ = unused.tick() => self.collect_images().await,
                 _ = large.tick() => {
-                    let runtime = Arc::clone(&self.neighbours.host.runtime);
+                    let runtime = Arc::clone(&self.eviction_host.host.runtime);
                     let done = logs::rotate_all(&*runtime, self.rotation, self.clock.now()).await;
-                    complain(done);
+                    log_failure(done);
                     self.detect_images().await;
                 }
             }
         }
     }
 
-    /// Frees what eviction asks for, and looks what that has brought.
+    /// Frees what eviction requests, then measures the node again.
     async fn reclaim(&mut self, wanted: &[NodeReclaim]) {
         for reclaim in wanted {
             match reclaim {
@@ -92,28 +92,30 @@ impl House {
                         .await;
                 }
                 NodeReclaim::ImageGc => {
-                    let runtime = Arc::clone(&self.neighbours.host.runtime);
+                    let runtime = Arc::clone(&self.eviction_host.host.runtime);
                     let done = self
                         .images
                         .collect_unused(&*runtime, self.clock.now())
                         .await;
-                    complain(done.map(|freed| tracing::info!(bytes = freed.0, "images removed")));
+                    log_failure(
+                        done.map(|freed| tracing::info!(bytes = freed.0, "removed unused images")),
+                    );
                 }
             }
         }
-        self.neighbours.meter.measure().await;
-        self.neighbours.take_survey();
+        self.eviction_host.meter.measure().await;
+        self.eviction_host.take_survey();
     }
 
     async fn collect_containers(&self, scope: container_gc::Scope) {
-        let runtime = &*self.neighbours.host.runtime;
+        let runtime = &*self.eviction_host.host.runtime;
         let found = match containers::Found::new(runtime, &self.pod_logs).await {
             Ok(found) => found,
-            Err(error) => return complain(Err(error)),
+            Err(error) => return log_failure(Err(error)),
         };
         // In this order: a pod that comes in between is on the list.
-        let are_all_pods_known = self.neighbours.pods.are_all_known();
-        let pods = self.neighbours.pods.reports().all();
+        let are_all_pods_known = self.eviction_host.pods.are_all_known();
+        let pods = self.eviction_host.pods.reports().all();
         let run = containers::Run {
             scope,
             policy: container_gc::Policy::default(),
@@ -126,21 +128,21 @@ impl House {
     }
 
     async fn detect_images(&mut self) {
-        let runtime = Arc::clone(&self.neighbours.host.runtime);
-        complain(self.images.detect(&*runtime, self.clock.now()).await);
+        let runtime = Arc::clone(&self.eviction_host.host.runtime);
+        log_failure(self.images.detect(&*runtime, self.clock.now()).await);
     }
 
     async fn collect_images(&mut self) {
-        let runtime = Arc::clone(&self.neighbours.host.runtime);
+        let runtime = Arc::clone(&self.eviction_host.host.runtime);
         match self.images.collect(&*runtime, self.clock.now()).await {
-            Ok(Some(warning)) => self.neighbours.warn(warning.reason, warning.message),
-            done => complain(done.map(drop)),
+            Ok(Some(warning)) => self.eviction_host.warn(warning.reason, warning.message),
+            done => log_failure(done.map(drop)),
         }
     }
 }
 
-fn complain(done: Result<(), crate::runtime::Error>) {
+fn log_failure(done: Result<(), crate::runtime::Error>) {
     if let Err(error) = done {
-        tracing::warn!(error = error.chain(), "the node is not kept clean");
+        tracing::warn!(error = error.chain(), "garbage collection failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The agent as those see it who ask for logs, figures and pods.
+//! The agent as the kubelet API shows it to clients that read logs, metrics and pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::runtime::wire::{ContainerFilter, ContainerState, PodSandboxFilter, Po
 use crate::runtime::{self, Runtime};
 use crate::server::{Metrics, Node, Trouble};
 
-/// The agent as others see it.
+/// The agent behind the kubelet API.
 #[derive(Debug)]
-pub(super) struct Face {
+pub(super) struct KubeletApi {
     pods: Pods,
     runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
@@ -33,15 +33,15 @@ pub(super) struct Face {
     configuration: Value,
 }
 
-impl Face {
+impl KubeletApi {
     pub(super) fn new(
         pods: Pods,
         runtime: Arc<dyn Runtime>,
         meter: Arc<Meter>,
         vitals: Vitals,
         options: &Options,
-    ) -> Face {
-        Face {
+    ) -> KubeletApi {
+        KubeletApi {
             pods,
             runtime,
             meter,
@@ -86,7 +86,7 @@ fn configuration(options: &Options) -> Value {
 }
 
 #[async_trait]
-impl Node for Face {
+impl Node for KubeletApi {
     fn pods(&self) -> Vec<Arc<Pod>> {
         let reports = self.pods.reports().all().into_iter();
         let shown = reports.map(|report| {

@@ -62,7 +62,7 @@ pub fn generation(pod: &Pod) -> i64 {
     pod.metadata.generation.unwrap_or_default()
 }
 
-/// Whether somebody asked for the pod to be deleted.
+/// Whether the deletion of the pod was requested.
 pub fn is_deleted(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }

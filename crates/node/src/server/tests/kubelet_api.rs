@@ -1,4 +1,4 @@
-//! A face on a socket, and clients for it.
+//! A kubelet API on a socket, and clients for it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -123,7 +123,7 @@ impl Node for FakeNode {
     }
 }
 
-/// Who signs certificates in a test.
+/// The certificate authority of a test.
 pub(super) struct Ca {
     issuer: Issuer<'static, KeyPair>,
     pub(super) pem: String,
@@ -164,8 +164,8 @@ impl Ca {
     }
 }
 
-/// A face that is up as long as this lives.
-pub(super) struct Face {
+/// A kubelet API that runs as long as this lives.
+pub(super) struct KubeletApi {
     pub(super) address: SocketAddr,
     pub(super) ca: Ca,
     pub(super) certificate: Arc<ServerCertificate>,
@@ -174,14 +174,14 @@ pub(super) struct Face {
     pub(super) task: JoinHandle<()>,
 }
 
-impl Drop for Face {
+impl Drop for KubeletApi {
     fn drop(&mut self) {
         self.stop.cancel();
         self.task.abort();
     }
 }
 
-/// Anybody may do anything.
+/// Any client may do anything.
 pub(super) fn open_to_all(ca: &Ca) -> Options {
     Options {
         authenticator: Authenticator {
@@ -198,12 +198,12 @@ pub(super) fn open_to_all(ca: &Ca) -> Options {
     }
 }
 
-impl Face {
-    pub(super) async fn new(node: FakeNode) -> Face {
-        Face::with(node, open_to_all).await
+impl KubeletApi {
+    pub(super) async fn new(node: FakeNode) -> KubeletApi {
+        KubeletApi::with(node, open_to_all).await
     }
 
-    pub(super) async fn with(node: FakeNode, options: impl FnOnce(&Ca) -> Options) -> Face {
+    pub(super) async fn with(node: FakeNode, options: impl FnOnce(&Ca) -> Options) -> KubeletApi {
         let ca = Ca::new();
         let own = ca.sign("node", &[]);
         let certificate = ServerCertificate::new(own.certificate.as_bytes(), own.key.as_bytes());
@@ -215,7 +215,7 @@ impl Face {
         let stop = CancellationToken::new();
         let serving = server.serve(listener, Arc::clone(&certificate), stop.clone());
         let task = tokio::spawn(async move { serving.await.unwrap() });
-        Face {
+        KubeletApi {
             address,
             ca,
             certificate,

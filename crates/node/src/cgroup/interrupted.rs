@@ -34,13 +34,13 @@ impl Cgroups {
                 continue;
             }
             if !is_any_condemned(&kill_handle)? {
-                tracing::info!(pod = %uid, "it was frozen to be killed, and goes on");
+                tracing::info!(pod = %uid, "thawed pod left frozen by an interrupted kill");
                 kill_handle.thaw();
                 continue;
             }
-            tracing::info!(pod = %uid, "it was being killed, which is brought to its end");
+            tracing::info!(pod = %uid, "finishing interrupted kill of pod");
             if let Err(error) = kill_handle.kill() {
-                tracing::warn!(pod = %uid, %error, "cannot kill what is left of it");
+                tracing::warn!(pod = %uid, %error, "failed to kill remaining processes of pod");
             }
             killed.insert(uid);
         }

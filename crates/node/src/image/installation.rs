@@ -32,10 +32,10 @@ pub enum Error {
         rule: Rule,
     },
     /// Its configuration is none.
-    #[error("its configuration cannot be understood")]
+    #[error("cannot decode image configuration")]
     Configuration(#[source] serde_json::Error),
     /// Its parts do not fit together.
-    #[error("its configuration names {named} layers, but it has {found}")]
+    #[error("the configuration names {named} layers, the manifest has {found}")]
     LayerCount {
         /// By the configuration.
         named: usize,

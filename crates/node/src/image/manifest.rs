@@ -26,19 +26,19 @@ pub const PLAIN_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not what it should be.
-    #[error("its manifest cannot be understood")]
+    #[error("cannot decode its manifest")]
     Json(#[from] serde_json::Error),
     /// Something else lies in registries too: charts, signatures, old formats.
-    #[error("it is no container image but {media_type:?}")]
+    #[error("not a container image: {media_type:?}")]
     NoImage {
         /// What it says it is.
         media_type: String,
     },
     /// Nothing for this machine.
-    #[error("it has nothing for platform linux/{}", architecture())]
+    #[error("no image for platform linux/{} in its index", architecture())]
     NoPlatform,
     /// A layer that needs keys.
-    #[error("layer {digest} is of a kind that is not supported: {media_type:?}")]
+    #[error("layer {digest} has unsupported media type {media_type:?}")]
     Layer {
         /// The layer.
         digest: Digest,
@@ -258,8 +258,7 @@ mod tests {
         for (refused, expected) in [
             (
                 manifest("application/vnd.cncf.helm.config.v1+json", "x"),
-                r#"it is no container image but "application/vnd.cncf.helm.config.v1+json""#
-                    .to_owned(),
+                r#"not a container image: "application/vnd.cncf.helm.config.v1+json""#.to_owned(),
             ),
             (
                 manifest(
@@ -267,12 +266,12 @@ mod tests {
                     "application/vnd.oci.image.layer.v1.tar+encrypted",
                 ),
                 format!(
-                    "layer {digest} is of a kind that is not supported: \"application/vnd.oci.image.layer.v1.tar+encrypted\""
+                    "layer {digest} has unsupported media type \"application/vnd.oci.image.layer.v1.tar+encrypted\""
                 ),
             ),
             (
                 Document::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#),
-                r#"it is no container image but "manifest of schema 1""#.to_owned(),
+                r#"not a container image: "manifest of schema 1""#.to_owned(),
             ),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), expected);

@@ -112,7 +112,7 @@ impl Store {
         let bytes = file::read(&path)?;
         Configuration::parse(&bytes)
             .map_err(std::io::Error::from)
-            .doing("understand", &path)
+            .doing("decode", &path)
     }
 
     /// Adds an image whose content is in place.

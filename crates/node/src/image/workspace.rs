@@ -51,7 +51,7 @@ impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = tree::remove(&self.directory) {
             // Whoever opens the store next sweeps it.
-            tracing::debug!(directory = %self.directory.display(), %error, "workspace left behind");
+            tracing::debug!(directory = %self.directory.display(), %error, "failed to remove workspace");
         }
     }
 }

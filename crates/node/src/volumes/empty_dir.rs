@@ -155,7 +155,10 @@ impl EmptyDir {
             Medium::Disk => {
                 // Without, it is walked over.
                 if let Err(error) = self.quotas.assign(&self.path) {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "no project quota");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "failed to set project quota"
+                    );
                 }
             }
             Medium::Memory(_) | Medium::HugePages(_) => {}

@@ -37,7 +37,7 @@ pub enum VolumeError {
     #[error("{0}")]
     Quantity(String),
     /// The pod's directory cannot be made.
-    #[error("cannot make {path:?}")]
+    #[error("cannot create directory {path:?}")]
     MakePodDir {
         /// The directory.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum VolumeError {
         source: io::Error,
     },
     /// A name that is no pod's: it would lead elsewhere.
-    #[error("pod id {0:?} is no name of a directory")]
+    #[error("pod UID {0:?} is not a valid directory name")]
     Uid(String),
     /// The agent is ending.
     #[error("the agent is stopping")]

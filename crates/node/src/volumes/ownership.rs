@@ -91,7 +91,7 @@ impl Ownership {
         }
         if let Err(error) = self.change(opened, kind, stat.st_mode) {
             tracing::warn!(path = %path.display(), group = self.group, %error,
-                "cannot give a file of a volume to its group");
+                "failed to set fsGroup of volume file");
         }
         Ok(())
     }

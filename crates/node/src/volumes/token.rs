@@ -64,7 +64,7 @@ impl Tokens {
             (Err(error), Some(old)) if now > old.expires_at => Err(SetUpError::TokenExpired(error)),
             (Err(error), Some(old)) => {
                 let pod = &request.pod_name;
-                tracing::warn!(pod, namespace = request.namespace, %error, "cannot renew token");
+                tracing::warn!(pod, namespace = request.namespace, %error, "failed to renew service account token");
                 Ok(old.value)
             }
         }

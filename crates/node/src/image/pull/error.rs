@@ -71,7 +71,7 @@ pub enum Error {
         source: Source,
     },
     /// The registry's answer makes no sense.
-    #[error("image {image}: registry {registry} gave an unexpected answer")]
+    #[error("image {image}: registry {registry} sent an unexpected response")]
     Answer {
         /// Its whole name.
         image: String,
@@ -82,7 +82,7 @@ pub enum Error {
         source: Source,
     },
     /// The registry sent other content than it was asked for.
-    #[error("image {image}: the registry sent {found} for {asked}")]
+    #[error("image {image}: the registry sent {found}, expected {asked}")]
     Content {
         /// Its whole name.
         image: String,
@@ -123,7 +123,7 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] file::Error),
     /// Credentials that are none.
-    #[error("image {image}: the credentials cannot be understood ({problem})")]
+    #[error("image {image}: cannot decode credentials ({problem})")]
     Credentials {
         /// Its whole name.
         image: String,
@@ -329,7 +329,7 @@ mod tests {
         let denied = "image quay.io/a/b:1: access denied by registry quay.io, credentials are missing or wrong";
         let too_many = "image quay.io/a/b:1: registry quay.io got too many requests";
         let unreachable = "image quay.io/a/b:1: registry quay.io cannot be reached";
-        let odd = "image quay.io/a/b:1: registry quay.io gave an unexpected answer";
+        let odd = "image quay.io/a/b:1: registry quay.io sent an unexpected response";
         check(registry("MANIFEST_UNKNOWN"), not_found);
         check(registry("NAME_UNKNOWN"), not_found);
         check(registry("DENIED"), denied);

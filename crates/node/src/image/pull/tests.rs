@@ -230,7 +230,7 @@ async fn layers_that_are_not_what_they_should_be_are_refused() {
         format!("image {name} cannot be unpacked")
     );
     let cause = std::error::Error::source(&refused).unwrap().to_string();
-    assert!(cause.contains("has other content"), "{cause}");
+    assert!(cause.contains("does not match its diff ID"), "{cause}");
     assert_eq!(bench.leftovers(), [""; 0]);
 }
 

@@ -81,7 +81,7 @@ impl Measurements {
                 return Err(error);
             }
             Progress::Silent(error) => {
-                tracing::warn!(root, %error, "writable layer not measured; its use is that of its last walk, if any");
+                tracing::warn!(root, %error, "failed to measure writable layer; reporting last known usage");
                 self.note(root, |known| known.walking = Walking::No);
                 return Ok(last);
             }
@@ -95,7 +95,7 @@ impl Measurements {
         if !walk.is_whole {
             tracing::warn!(
                 root,
-                "writable layer not measured whole: its use is a lower bound"
+                "writable layer measured in part; usage is a lower bound"
             );
         }
         let measurement = Measurement {

@@ -57,13 +57,13 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] tarball::Error),
     /// A path leads out of the directory.
-    #[error("entry {path:?} leads out of the root file system")]
+    #[error("entry {path:?} escapes the root file system")]
     Escape {
         /// As it stands in the tar.
         path: String,
     },
     /// A whiteout hides nothing that could exist.
-    #[error("whiteout {path:?} names nothing")]
+    #[error("whiteout {path:?} names no file")]
     Whiteout {
         /// As it stands in the tar.
         path: String,

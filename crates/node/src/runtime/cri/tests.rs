@@ -230,7 +230,7 @@ async fn the_cgroup_driver_is_the_runtimes_if_it_tells() {
     let error = socket.client().cgroup_driver().await.unwrap_err();
     assert_eq!(
         error.chain(),
-        "cannot ask the runtime for its configuration: runtime returned an unknown cgroup driver 7"
+        "cannot get the configuration of the runtime: runtime returned an unknown cgroup driver 7"
     );
 }
 

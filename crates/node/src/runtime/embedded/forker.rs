@@ -42,11 +42,11 @@ pub(super) enum ForkError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot talk to the helper")]
+    #[error("cannot communicate with the helper")]
     Talk(#[from] io::Error),
     #[error("{0}")]
     Refused(String),
-    #[error("the process ended without a word")]
+    #[error("the process ended without reporting a result")]
     Silent,
 }
 

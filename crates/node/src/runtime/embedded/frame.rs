@@ -74,7 +74,7 @@ pub(super) struct Reader {
 
 /// Bytes that are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a frame")]
+#[error("malformed frame")]
 pub(super) struct Malformed;
 
 impl Reader {

@@ -135,7 +135,8 @@ impl Embedded {
             .map_err(|error| Error::failed(doing(), error))?;
         let machine = Machine::detect(cgroup_driver)
             .map_err(|error| Error::failed("find the machine's cgroups", error))?;
-        let rights = Rights::read().map_err(|error| Error::failed("read own rights", error))?;
+        let rights = Rights::read()
+            .map_err(|error| Error::failed("read capabilities of the agent", error))?;
         let network = Network::new(network, layout.clone())?;
         let forker = Forker::new(helper, lock)
             .map_err(|error| Error::failed("start the runtime's helper", error))?;
@@ -208,7 +209,7 @@ fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|error| Error::failed("make an id", error))?;
+        .map_err(|error| Error::failed("generate an id", error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

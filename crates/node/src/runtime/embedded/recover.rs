@@ -93,7 +93,7 @@ impl Embedded {
             // The agent ended while it was made.
             Ok(None) => self.discard_sandbox(id, &dir).await,
             Err(error) => {
-                tracing::warn!(sandbox = id, %error, "a sandbox cannot be read and is removed");
+                tracing::warn!(sandbox = id, %error, "removing unreadable sandbox");
                 self.discard_sandbox(id, &dir).await;
             }
         }
@@ -109,7 +109,7 @@ impl Embedded {
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(container = id, %error, "a container cannot be read and is removed");
+                tracing::warn!(container = id, %error, "removing unreadable container");
                 self.discard_container(id, &dir, &[]).await;
                 return Ok(());
             }
@@ -142,7 +142,7 @@ impl Embedded {
     /// Names were free when they were taken; should one be there twice all the same, both stay.
     fn take_name(&self, what: &str, name: &str, id: &str) {
         if let Err(error) = self.inner.table.reserve(what, name, id) {
-            tracing::warn!(id, %error, "two have one name");
+            tracing::warn!(id, %error, "duplicate name on recovery");
         }
     }
 

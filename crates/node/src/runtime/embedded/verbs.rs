@@ -24,7 +24,7 @@ async fn to_the_end<T: Send + 'static>(
 ) -> Result<T, Error> {
     match tokio::spawn(work).await {
         Ok(result) => result,
-        Err(error) => Err(Error::failed("come to an end", error)),
+        Err(error) => Err(Error::failed("complete the request", error)),
     }
 }
 
@@ -181,7 +181,11 @@ impl Runtime for Embedded {
                 // It may have been removed meanwhile.
                 Err(error) => {
                     let error = error.chain();
-                    tracing::debug!(container = container.id, error, "cannot read its use");
+                    tracing::debug!(
+                        container = container.id,
+                        error,
+                        "failed to read container stats"
+                    );
                 }
             }
         }

@@ -47,7 +47,7 @@ impl Embedded {
         tokio::spawn(async move {
             let pause = sandbox.record().pause;
             if let Err(error) = ended(&pause).await {
-                tracing::error!(sandbox = sandbox.id, %error, "cannot watch the sandbox");
+                tracing::error!(sandbox = sandbox.id, %error, "failed to watch sandbox process");
             }
             sandbox.is_ready.send_replace(false);
             if let Some(runtime) = runtime.upgrade() {
@@ -62,7 +62,7 @@ impl Embedded {
         let (runtime, container) = (Arc::downgrade(&self.inner), Arc::clone(container));
         tokio::spawn(async move {
             if let Err(error) = ended(&monitor).await {
-                tracing::error!(container = container.id, %error, "cannot watch the container");
+                tracing::error!(container = container.id, %error, "failed to watch container monitor");
             }
             let Some(inner) = runtime.upgrade() else {
                 return;
@@ -71,7 +71,7 @@ impl Embedded {
             let noter = runtime.clone();
             let noted = tokio::task::spawn_blocking(move || noter.note_end(&container));
             if let Ok(Err(error)) = noted.await {
-                tracing::error!(%error, "cannot note the end of a container");
+                tracing::error!(%error, "failed to record container exit");
             }
             runtime.inner.note_change();
         });
@@ -114,7 +114,7 @@ impl Embedded {
     fn end_lost(&self, container: &Container) -> io::Result<ExitRecord> {
         tracing::warn!(
             container = container.id,
-            "the monitor of the container is gone"
+            "container monitor ended without recording an exit code"
         );
         let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
         cgroup.remove(KILL).map_err(io::Error::other)?;

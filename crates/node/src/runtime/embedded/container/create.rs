@@ -67,7 +67,7 @@ impl Embedded {
         let runtime = self.clone();
         let (id, own_sandbox) = (id.to_owned(), Arc::clone(sandbox));
         let (config, sandbox_config) = (config.clone(), sandbox_config.clone());
-        let container = blocking("make a container", move || {
+        let container = blocking("create container", move || {
             let parts = Parts {
                 id: &id,
                 dir: &dir,
@@ -167,10 +167,11 @@ impl Embedded {
             image_volumes: parts.volumes,
         })
         .map_err(|error| Error::Invalid(error.to_string()))?;
-        spec::check(&made.json).map_err(|error| Error::failed("make the specification", error))?;
+        spec::check(&made.json)
+            .map_err(|error| Error::failed("create the OCI specification", error))?;
         let owner = parts.owner.map(|owner| owner.first);
         for path in &made.directories {
-            rootfs::create_dir(parts.root, path, owner).map_err(failed("make directories"))?;
+            rootfs::create_dir(parts.root, path, owner).map_err(failed("create directories"))?;
         }
         for mount in parts
             .config
@@ -180,7 +181,7 @@ impl Embedded {
         {
             let path = Path::new(&mount.host_path);
             if !path.exists() {
-                fs::create_dir_all(path).map_err(failed("make the source of a mount"))?;
+                fs::create_dir_all(path).map_err(failed("create the source of a mount"))?;
             }
         }
         let record = ContainerRecord {
@@ -224,12 +225,12 @@ impl Embedded {
                 tracing::warn!(
                     container = id,
                     error = error.chain(),
-                    "cannot remove a root"
+                    "failed to remove root file system"
                 );
             }
         }
         if let Err(error) = files::remove_dir(dir.path()) {
-            tracing::warn!(container = id, %error, "cannot remove the directory");
+            tracing::warn!(container = id, %error, "failed to remove container directory");
         }
     }
 }

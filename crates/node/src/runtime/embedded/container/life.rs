@@ -52,10 +52,10 @@ impl Embedded {
             Err(error) => {
                 // The monitor has noted why, unless it was not even started.
                 let why = error.chain();
-                let noted = blocking("note the end of a container", move || {
-                    runtime
-                        .note_start_failure(&own, &why)
-                        .map_err(|error| Error::failed(format!("note container {}", own.id), error))
+                let noted = blocking("record container exit", move || {
+                    runtime.note_start_failure(&own, &why).map_err(|error| {
+                        Error::failed(format!("record exit of container {}", own.id), error)
+                    })
                 });
                 noted.await?;
                 Err(error)
@@ -165,7 +165,7 @@ impl Embedded {
                 tracing::warn!(
                     container = container.id,
                     error = error.chain(),
-                    "cannot kill what is left of the container"
+                    "failed to kill remaining processes of container"
                 );
             }
         }

@@ -30,7 +30,7 @@ pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Resu
         // a while, without power over the machine: it may still write the sandbox's kernel parameters.
         user_namespace::make(users)
             .and_then(|namespace| user_namespace::enter(&namespace))
-            .map_err(|error| format!("make a user namespace: {error}"))?;
+            .map_err(|error| format!("create a user namespace: {error}"))?;
     }
     let wanted = [
         (job.network, LinuxNamespaceType::Network),
@@ -82,7 +82,7 @@ fn make_namespaces(kinds: &[LinuxNamespaceType]) -> Result<(), String> {
             .map_err(|error| error.to_string())?;
         enter
             .unshare_or_setns(&namespace)
-            .map_err(|error| format!("make a {kind} namespace: {error}"))?;
+            .map_err(|error| format!("create a {kind} namespace: {error}"))?;
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ struct Prop {
 
 /// Enters the stage of a container.
 pub(super) fn enter(stage: &Stage, dir: &ContainerDir) -> Result<OnStage, String> {
-    let in_words = |error: io::Error| format!("lay out the container's mounts: {error}");
+    let in_words = |error: io::Error| format!("prepare the mounts of the container: {error}");
     let home = File::open("/proc/self/ns/mnt").map_err(in_words)?;
     mapped_mount::leave_mounts().map_err(in_words)?;
     let on_stage = OnStage { home };
@@ -80,7 +80,7 @@ fn collect(stage: &Stage, dir: &ContainerDir) -> Result<Vec<Prop>, String> {
                 follows: true,
             })
         };
-        copy().map_err(|error| format!("lay out {}: {error}", path.display()))
+        copy().map_err(|error| format!("prepare {}: {error}", path.display()))
     };
     let mut props = Vec::new();
     for path in ["/proc", "/sys"] {

@@ -114,7 +114,7 @@ impl Cni {
         config: &PodSandboxConfig,
         note: &Path,
     ) -> Result<(), Error> {
-        let doing = || format!("take down the network of sandbox {id}");
+        let doing = || format!("tear down the network of sandbox {id}");
         let kept: Option<Note> =
             files::read_json(note).map_err(|error| Error::failed(doing(), error))?;
         let Some(kept) = kept else {

@@ -152,7 +152,10 @@ impl Network {
                 Ok(vec![IpAddr::V4(address)])
             }
             Err(BridgeError::Unsupported) => {
-                tracing::warn!(sandbox = id, "no virtual network cards: loopback only");
+                tracing::warn!(
+                    sandbox = id,
+                    "kernel lacks veth support; sandbox has loopback only"
+                );
                 self.release(id)?;
                 Ok(Vec::new())
             }
@@ -178,7 +181,7 @@ impl Network {
                 Err(error) => Err(error),
             };
             left.map_err(|error| {
-                Error::failed(format!("take down the network of sandbox {id}"), error)
+                Error::failed(format!("tear down the network of sandbox {id}"), error)
             })?;
         }
         self.release(id)

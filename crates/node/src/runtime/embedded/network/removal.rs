@@ -33,7 +33,7 @@ pub fn cards_on(bridge: &str) -> io::Result<Vec<String>> {
 /// Removes a bridge; one that is gone is no error.
 pub async fn remove_bridge(bridge: &str) -> Result<(), Error> {
     let removed = async { bridge::remove_bridge(&bridge::connect()?, bridge).await };
-    let failed = |error| Error::failed(format!("take down the network of {bridge}"), error);
+    let failed = |error| Error::failed(format!("tear down the network of {bridge}"), error);
     removed.await.map_err(failed)
 }
 
@@ -46,6 +46,6 @@ pub fn has_card(sandbox: &str) -> Option<String> {
 pub async fn remove_card(sandbox: &str) -> Result<(), Error> {
     let removed = async { bridge::leave(&bridge::connect()?, sandbox).await };
     let failed =
-        |error| Error::failed(format!("take down the network of sandbox {sandbox}"), error);
+        |error| Error::failed(format!("tear down the network of sandbox {sandbox}"), error);
     removed.await.map_err(failed)
 }

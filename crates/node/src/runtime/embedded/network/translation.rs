@@ -65,7 +65,10 @@ impl Translation {
             }
             Err(error) => {
                 let error = error.chain();
-                tracing::warn!(error, "pods do not reach the world outside");
+                tracing::warn!(
+                    error,
+                    "failed to set up NAT; pods cannot reach other networks"
+                );
                 // Tried again when the next one needs it.
                 Ok(())
             }
@@ -99,16 +102,14 @@ impl Translation {
     async fn tell(&self, known: &mut Known, range: Range) -> Result<(), Error> {
         let (bridge, mappings) = (self.bridge.clone(), known.mappings.clone());
         let (is_first, forwarding) = (!known.is_told, self.forwarding.clone());
-        blocking("translate addresses", move || {
+        blocking("set up NAT", move || {
             let told = || -> io::Result<()> {
                 if is_first {
                     prepare(&bridge, forwarding.as_ref())?;
                 }
                 nat::replace(&bridge, range, &mappings)
             };
-            told().map_err(|error| {
-                Error::failed(format!("translate addresses of bridge {bridge}"), error)
-            })
+            told().map_err(|error| Error::failed(format!("set up NAT for bridge {bridge}"), error))
         })
         .await?;
         known.is_told = true;

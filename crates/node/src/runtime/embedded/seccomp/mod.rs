@@ -47,7 +47,7 @@ pub(super) enum ProfileError {
         path: String,
         source: std::io::Error,
     },
-    #[error("cannot load seccomp profile {path:?}: it has more than {LONGEST_PROFILE} bytes")]
+    #[error("cannot load seccomp profile {path:?}: larger than {LONGEST_PROFILE} bytes")]
     TooLong { path: String },
     #[error("decoding seccomp profile failed {path:?}: {source}")]
     Decode {

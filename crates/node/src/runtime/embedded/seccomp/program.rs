@@ -43,7 +43,7 @@ const MOST_ARGUMENTS: usize = 6;
 /// Why there is no program for a profile.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum ProgramError {
-    #[error("seccomp action {0} is not supported: nobody would answer the notifications")]
+    #[error("seccomp action {0} is not supported: the runtime has no notification listener")]
     Notify(LinuxSeccompAction),
     #[error("seccomp rule for {name}: argument {index} does not exist, there are 0 to 5")]
     Argument { name: String, index: usize },

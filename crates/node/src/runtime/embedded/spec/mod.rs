@@ -69,10 +69,10 @@ pub(super) enum SpecError {
     IdOutOfRange(i64),
     #[error("unknown capability {0:?}")]
     UnknownCapability(String),
-    #[error("a user namespace is the pod's or the node's")]
+    #[error("unsupported user namespace mode, must be POD or NODE")]
     UserNamespaceMode,
     #[error(
-        "a pod in a user namespace of its own cannot share the node's network, IPC or processes"
+        "a pod with its own user namespace cannot share the network, IPC or PID namespace of the node"
     )]
     UsersBesideTheMachine,
     #[error(
@@ -88,9 +88,9 @@ pub(super) enum SpecError {
     MountMappings(String),
     #[error("working directory {0:?} is not an absolute path")]
     RelativeDirectory(String),
-    #[error("mount of {0:?} is not to an absolute path")]
+    #[error("container path of mount {0:?} is not an absolute path")]
     RelativeMount(String),
-    #[error("no container was named whose processes are to be shared")]
+    #[error("no target container given for PID namespace mode TARGET")]
     NoTarget,
     #[error("{0}")]
     Seccomp(String),

@@ -81,7 +81,7 @@ const ENFORCED: &str = "NodeAllocatableEnforced";
 const NOT_ENFORCED: &str = "FailedNodeAllocatableEnforcement";
 
 impl NodeCgroups {
-    /// The cgroups that the configuration asks for. `cpus` are those of the machine (`0-3`), where
+    /// The cgroups that the configuration requires. `cpus` are those of the machine (`0-3`), where
     /// no CPU manager shares them out.
     pub fn new(
         cgroups: Cgroups,

@@ -116,7 +116,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A pod whose uid no cgroup can be named after.
+    /// The uid of a pod is not a valid cgroup name.
     #[error(transparent)]
     Name(#[from] InvalidComponent),
 }

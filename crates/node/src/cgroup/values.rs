@@ -210,7 +210,7 @@ fn parse_cpu_max(text: &str) -> Option<(i64, u64)> {
 }
 
 /// Kernels before 5.7 do not count reservations of huge pages; those that do not count swap need
-/// not be told to leave it unlimited.
+/// not be set to unlimited.
 fn may_be_missing(file: &str, value: &str) -> bool {
     file.contains(".rsvd.") || (file == "memory.swap.max" && value == "max")
 }

@@ -42,7 +42,7 @@ pub struct Start {
     /// Where the process starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
-    /// What asks it to end.
+    /// The signal that stops it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<String>,
     /// Directories that hold data of their own.

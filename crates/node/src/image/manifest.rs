@@ -109,7 +109,7 @@ pub enum Document {
 }
 
 impl Document {
-    /// Told by what it says it is, or else by what it has.
+    /// The type of document, by its media type, or else by its fields.
     pub fn parse(bytes: &[u8]) -> Result<Document, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -178,7 +178,7 @@ impl Index {
             platform.and_then(|platform| platform.variant.clone())
         };
         let candidates = self.manifests.iter().filter(is_image).filter(fits);
-        // Variants ask for newer machines the higher they are; v8 of arm64 is what all have.
+        // Higher variants need newer machines; v8 of arm64 is what all have.
         let is_base = |entry: &&Descriptor| {
             let variant = variant(entry);
             variant.is_none() || architecture == "arm64" && variant.as_deref() == Some("v8")

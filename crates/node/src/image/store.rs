@@ -115,12 +115,12 @@ impl Store {
             .doing("decode", &path)
     }
 
-    /// Adds an image whose content is in place.
+    /// Adds an image once its content is in place.
     pub(super) fn add(&self, record: Record) -> Result<(), Error> {
         self.change(|catalogue| catalogue.add(record))
     }
 
-    /// Takes an image out under all its names; tells whether it was there. Content that nothing
+    /// Removes an image with all its names; returns whether it was there. Content that nothing
     /// else needs goes with it.
     pub fn remove(&self, id: &Digest) -> Result<bool, Error> {
         let was_there = self.change(|catalogue| catalogue.remove(id))?;
@@ -162,7 +162,7 @@ impl Store {
         Ok(result)
     }
 
-    /// Removes content that no image, no root and no work needs, and work that nobody does.
+    /// Removes content that no image, root or workspace needs, and abandoned workspaces.
     pub fn collect_garbage(&self) -> Result<(), Error> {
         // Moving is quick, so others wait only for that; deleting happens after the lock.
         let _trash = {

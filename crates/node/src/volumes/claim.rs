@@ -103,7 +103,7 @@ pub fn locate(spec: &PersistentVolumeSpec) -> Result<Claimed, &'static str> {
     })
 }
 
-/// What to say of a claim that cannot be had.
+/// The message for a claim that cannot be used.
 pub fn failure(namespace: &str, claim: &str, why: impl std::fmt::Display) -> SetUpError {
     SetUpError::Claim(format!("error processing PVC {namespace}/{claim}: {why}"))
 }

@@ -35,7 +35,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// What the pod asks for; `None` where it has no `fsGroup`.
+    /// The ownership that the pod requests; `None` where it has no `fsGroup`.
     pub fn of(pod: &Pod, is_read_only: bool) -> Option<Ownership> {
         let context = pod.spec.as_ref()?.security_context.as_ref()?;
         let group = u32::try_from(context.fs_group?).ok()?;

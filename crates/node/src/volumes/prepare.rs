@@ -44,7 +44,7 @@ impl Prepared {
     }
 }
 
-/// The plugin of a volume whose files the agent writes.
+/// The plugin of a volume with files that the agent writes.
 pub(super) fn files_plugin(volume: &Volume) -> Option<&'static str> {
     match volume {
         volume if volume.config_map.is_some() => Some(CONFIG_MAP),

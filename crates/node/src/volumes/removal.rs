@@ -16,7 +16,7 @@ const DEEPEST: usize = 64;
 /// Removes a file, or a directory with all that is in it. Fine if it is not there.
 ///
 /// Links are removed, never followed. Something mounted at the path or below is left as it is, and
-/// is an error: what is under a mount may be a disk of somebody else.
+/// is an error: what is under a mount may be a disk that is not the pod's.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::INVAL.into());

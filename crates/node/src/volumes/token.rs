@@ -22,7 +22,7 @@ pub fn is_due(token: &Token, now: Timestamp, jitter: Duration) -> bool {
         return false;
     };
     let secs = |secs: i64| Duration::from_secs(u64::try_from(secs).unwrap_or_default());
-    // From the end backwards, because the beginning is not told.
+    // From the end backwards, because the beginning is unknown.
     let is_past = |left: Duration| {
         let then = token.expires_at.as_nanos();
         let left = i64::try_from((left + jitter).as_nanos()).unwrap_or(i64::MAX);
@@ -33,7 +33,7 @@ pub fn is_due(token: &Token, now: Timestamp, jitter: Duration) -> bool {
     is_past(last_part) || behind_oldest.is_some_and(is_past)
 }
 
-/// Tokens by what was asked for.
+/// Tokens by their request.
 #[derive(Debug, Default)]
 pub struct Tokens(Mutex<BTreeMap<TokenRequest, Token>>);
 

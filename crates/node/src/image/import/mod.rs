@@ -104,7 +104,7 @@ pub enum Error {
         /// What was read.
         source_name: String,
     },
-    /// Images say themselves how they start.
+    /// Images define how their containers start.
     #[error("{source_name} is an image archive; its images already define how containers start")]
     StartGiven {
         /// What was read.

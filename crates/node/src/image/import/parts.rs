@@ -132,7 +132,7 @@ fn resolve(link: &str, target: &[u8]) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Tells how much was read.
+/// Counts the bytes read.
 struct Counted<R> {
     inner: R,
     count: u64,

@@ -13,7 +13,7 @@ use super::super::reference::Reference;
 use super::super::store::Store;
 use super::{Error, Options};
 
-/// Containers find their programs by it unless told otherwise.
+/// The default PATH of containers.
 const SEARCH_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Makes a tar of a directory.

@@ -12,7 +12,7 @@ use super::Error;
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
 /// The longest silence in the midst of a download.
-const SILENT_FOR: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is known about registries beside what they say themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Registries {
         let config = ClientConfig {
             protocol,
             connect_timeout: Some(CONNECT_WITHIN),
-            read_timeout: Some(SILENT_FOR),
+            read_timeout: Some(READ_TIMEOUT),
             user_agent: concat!("plimsoll/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         };

@@ -160,7 +160,7 @@ async fn an_index_gives_the_image_for_this_machine() {
     let name = format!("{}/app:multi", registry.address());
     let record = bench.pull(&name).await.unwrap();
     assert_eq!(record.id.to_string(), ours.id());
-    // What was asked for is the index, so its digest is what the image is known by.
+    // The request was for the index, so its digest is that of the image.
     let by_digest = format!("{}/app@{digest}", registry.address());
     assert_eq!(record.digests, [by_digest].into());
 }
@@ -279,7 +279,7 @@ impl Scripted {
         Scripted { address }
     }
 
-    /// Serves one image without being asked who asks, its blobs changed on the way.
+    /// Serves one image without authentication, its blobs changed in transit.
     fn serving(image: Image, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'static) -> Scripted {
         Scripted::start(move |path, _| {
             if path == "/v2/" {

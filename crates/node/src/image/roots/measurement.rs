@@ -44,7 +44,7 @@ enum Walking {
     No,
     /// One that the last call did not end, and how long it took so far.
     Begun(Walk, Duration),
-    /// Another caller goes on with it.
+    /// Another caller continues it.
     Elsewhere,
 }
 

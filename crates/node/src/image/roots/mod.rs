@@ -42,19 +42,19 @@ pub enum Error {
     /// There is no such image.
     #[error("there is no image {id}")]
     NoImage {
-        /// As asked for.
+        /// As requested.
         id: String,
     },
     /// There is no such root.
     #[error("there is no root file system {name:?}")]
     NoRoot {
-        /// As asked for.
+        /// As requested.
         name: String,
     },
     /// Names are parts of paths.
     #[error("invalid root file system name {name:?}")]
     Name {
-        /// As asked for.
+        /// As requested.
         name: String,
     },
 }
@@ -76,7 +76,7 @@ fn is_zero(id: &u32) -> bool {
     *id == 0
 }
 
-/// Whose a root is: users of a namespace, of whom root has this id on the machine.
+/// The owner of a root: the users of a namespace in which root has this id on the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
     /// The id of root.

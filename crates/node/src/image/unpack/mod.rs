@@ -290,7 +290,7 @@ impl Unpacking<'_> {
     }
 
     fn finish_directories(&mut self) -> Result<(), Error> {
-        // The uppermost directory of a layer is seen by nobody but must look as others do.
+        // The uppermost directory of a layer is never visible but must look as others do.
         let top = PathBuf::new();
         if !self.directories.contains_key(&top) {
             let attributes = attributes::of_directory(&top, self.below);

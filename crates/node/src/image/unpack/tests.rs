@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::walk::{Usage, measure};
 
-/// An empty directory to unpack into, and a neighbour that nobody may touch.
+/// An empty directory to unpack into, and a neighbour that must not change.
 struct Bench {
     folder: TempDir,
 }

@@ -1,6 +1,6 @@
 //! The verbs of CRI v1 that are used.
 
-/// A verb, and how its failure is told.
+/// A verb, and how its failure is reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verb {
     /// Where it is called.
@@ -8,7 +8,7 @@ pub(super) struct Verb {
     /// What is being done; the subject's name follows.
     pub(super) doing: &'static str,
     /// What is missing when the answer is "not found". Nothing for verbs that touch several things:
-    /// there only the runtime's own words tell which.
+    /// there only the runtime's own message says which.
     pub(super) missing: Option<&'static str>,
 }
 

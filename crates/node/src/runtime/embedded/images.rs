@@ -36,7 +36,7 @@ pub struct ImageConfig {
     pub volumes: Vec<String>,
 }
 
-/// Whose a root file system is that belongs to a pod's own users.
+/// The owner of a root file system of a pod with its own users.
 #[derive(Clone, Debug)]
 pub struct RootOwner {
     /// The id of its root on the machine.
@@ -56,7 +56,7 @@ pub trait Images: Debug + Send + Sync {
     async fn resolve(&self, image: &ImageSpec) -> Result<ImageConfig, Error>;
 
     /// Lays out a writable root file system of an image and returns its path, mounted and ready
-    /// to be used as a container's root. Asked again for the same name, it returns the same root.
+    /// to be used as a container's root. Called again with the same name, it returns the same root.
     /// With an owner, files of id 0 in the image are root's of the owner's namespace, and so on.
     async fn prepare_root(
         &self,

@@ -155,7 +155,7 @@ impl ContainerDir {
     pub(super) fn oci(&self) -> PathBuf {
         self.0.join("oci")
     }
-    /// Where terminals are handed over.
+    /// The socket over which terminals are passed.
     pub(super) fn console_socket(&self) -> PathBuf {
         self.0.join("console.sock")
     }
@@ -165,7 +165,7 @@ impl ContainerDir {
     }
 }
 
-/// A short name for a socket whose path may be longer than the kernel takes. It holds as long as
+/// A short name for a socket with a path that may be longer than the kernel accepts. It holds as long as
 /// the directory is open.
 pub(super) fn short_socket_path(path: &Path) -> io::Result<(std::fs::File, PathBuf)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {

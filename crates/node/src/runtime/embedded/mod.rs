@@ -112,8 +112,8 @@ struct Inner {
     changes: watch::Sender<u64>,
 }
 
-/// How long an earlier agent's helper may take to let go of the directory.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an earlier agent's helper may take to release the directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Embedded {
     /// Starts the runtime and takes over all that an earlier one has left running.
@@ -160,8 +160,8 @@ impl Embedded {
 }
 
 impl Embedded {
-    /// Changes whenever a container or the process of a sandbox has ended, so that nobody has to
-    /// ask again and again.
+    /// Changes whenever a container or the process of a sandbox has ended, so that callers
+    /// need not poll.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
@@ -189,7 +189,7 @@ async fn take_lock(path: &Path) -> io::Result<File> {
         .truncate(false)
         .write(true)
         .open(path)?;
-    let deadline = tokio::time::Instant::now() + LOCK_PATIENCE;
+    let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock),

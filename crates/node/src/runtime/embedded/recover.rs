@@ -139,14 +139,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// Names were free when they were taken; should one be there twice all the same, both stay.
+    /// Names were free when they were reserved; if two objects share one nevertheless, both stay.
     fn take_name(&self, what: &str, name: &str, id: &str) {
         if let Err(error) = self.inner.table.reserve(what, name, id) {
             tracing::warn!(id, %error, "duplicate name on recovery");
         }
     }
 
-    /// Finds out where a container is in its life; returns its monitor if it has one.
+    /// Finds the state of a container; returns its monitor if it has one.
     fn take_over(&self, container: &Container) -> io::Result<Option<ProcessId>> {
         let Some(monitor) = files::read_json::<ProcessId>(&container.dir.monitor())? else {
             return Ok(None);

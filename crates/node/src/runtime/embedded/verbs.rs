@@ -18,7 +18,7 @@ use crate::runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 /// The version of the runtime interface that is spoken.
 const API_VERSION: &str = "v1";
 
-/// Work that goes on when its caller loses patience: what is half done nobody would find again.
+/// Work that continues when its caller gives up: nothing would find half-done work again.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {

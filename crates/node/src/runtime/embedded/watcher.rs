@@ -15,7 +15,7 @@ use super::process_id::ProcessId;
 use super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::table::{Container, Phase, Sandbox};
 
-/// What containerd says of containers whose end nobody saw.
+/// What containerd reports for containers whose exit code is unknown.
 const UNKNOWN_CODE: i32 = 255;
 const UNKNOWN: &str = "Unknown";
 
@@ -56,9 +56,9 @@ impl Embedded {
         });
     }
 
-    /// Notes when a container ends, which is when its monitor does.
+    /// Records the exit of a container when its monitor exits.
     pub(super) fn watch_container(&self, container: &Arc<Container>, monitor: ProcessId) {
-        // The task must not keep a runtime alive that nobody uses any more.
+        // The task must not keep a runtime alive that is no longer used.
         let (runtime, container) = (Arc::downgrade(&self.inner), Arc::clone(container));
         tokio::spawn(async move {
             if let Err(error) = ended(&monitor).await {
@@ -69,16 +69,16 @@ impl Embedded {
             };
             let runtime = Embedded { inner };
             let noter = runtime.clone();
-            let noted = tokio::task::spawn_blocking(move || noter.note_end(&container));
-            if let Ok(Err(error)) = noted.await {
+            let recorded = tokio::task::spawn_blocking(move || noter.note_end(&container));
+            if let Ok(Err(error)) = recorded.await {
                 tracing::error!(%error, "failed to record container exit");
             }
             runtime.inner.note_change();
         });
     }
 
-    /// Reads how a container ended whose monitor is gone. If the monitor left no word, the
-    /// container is ended now.
+    /// Reads how a container ended after its monitor exited. If the monitor recorded nothing, kills
+    /// the container.
     pub(super) fn note_end(&self, container: &Container) -> io::Result<()> {
         let started: Option<StartedRecord> = files::read_json(&container.dir.started())?;
         let exit = match files::read_json(&container.dir.exit())? {
@@ -92,7 +92,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Notes that a container could not be started, in the words of its monitor if it left any.
+    /// Records that a container could not be started, with its monitor's message if any.
     pub(super) fn note_start_failure(&self, container: &Container, why: &str) -> io::Result<()> {
         if let Some(monitor) = files::read_json::<ProcessId>(&container.dir.monitor())? {
             monitor.signal(Signal::KILL)?;

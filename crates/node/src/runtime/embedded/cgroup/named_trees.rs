@@ -12,7 +12,7 @@ use plimsoll_core::cgroup::{CgroupName, Driver};
 
 use super::Cgroup;
 
-/// The controllers of v1 whose trees libcontainer sees to.
+/// The v1 controllers that libcontainer handles.
 const LIBCONTAINER: [&str; 12] = [
     "cpu",
     "cpuacct",

@@ -55,7 +55,7 @@ impl Embedded {
         let spec = config.image.clone().unwrap_or_default();
         let image = self.inner.images.resolve(&spec).await?;
         let dir = self.inner.layout.container(id);
-        // Noted first: a root without a container is removed when the runtime starts.
+        // Recorded first: a root without a container is removed when the runtime starts.
         let owner = root_owner(sandbox)?;
         let root = self
             .inner
@@ -122,7 +122,7 @@ impl Embedded {
         Ok(volumes)
     }
 
-    /// The first process of the container whose processes this one is to share.
+    /// The first process of the container with which this one shares its PID namespace.
     fn target_process(&self, config: &ContainerConfig) -> Result<Option<i32>, Error> {
         let options = spec::security_context(config)
             .namespace_options
@@ -258,7 +258,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whose the root file systems of a sandbox's containers are, if it has users of its own.
+/// The owner of the root file systems of a sandbox's containers, if it has users of its own.
 fn root_owner(sandbox: &Sandbox) -> Result<Option<RootOwner>, Error> {
     let options = spec::sandbox_options(&sandbox.config);
     let users = Users::of(&options).map_err(|error| Error::Invalid(error.to_string()))?;

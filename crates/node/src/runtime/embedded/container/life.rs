@@ -50,14 +50,14 @@ impl Embedded {
                 Ok(())
             }
             Err(error) => {
-                // The monitor has noted why, unless it was not even started.
+                // The monitor has recorded why, unless it was not even started.
                 let why = error.chain();
-                let noted = blocking("record container exit", move || {
+                let recorded = blocking("record container exit", move || {
                     runtime.note_start_failure(&own, &why).map_err(|error| {
                         Error::failed(format!("record exit of container {}", own.id), error)
                     })
                 });
-                noted.await?;
+                recorded.await?;
                 Err(error)
             }
         }
@@ -109,14 +109,14 @@ impl Embedded {
         read().map_err(failed("find the process"))
     }
 
-    /// Ends a container: asks it to stop, and kills it when the time is up.
+    /// Stops a container: sends its stop signal, and kills it after the grace period.
     pub(in super::super) async fn end_container(
         &self,
         container: &Arc<Container>,
         grace: Duration,
     ) -> Result<(), Error> {
-        // One that is just being started is waited for. The lock is not kept: whoever asks later
-        // may give less time.
+        // Waits for a start in progress. The lock is not kept: a later call may give a shorter grace
+        // period.
         drop(container.change.lock().await);
         self.end_started(container, grace).await
     }
@@ -149,7 +149,7 @@ impl Embedded {
         })
     }
 
-    /// Waits until a container is gone whose first process was killed. On cgroup v1 a frozen process
+    /// Waits until a container with a killed first process is gone. On cgroup v1 a frozen process
     /// does not die: what is frozen in the container's cgroup or below is killed and thawed.
     async fn until_killed(&self, container: &Container) {
         while tokio::time::timeout(STUCK, container.wait_for_exit())

@@ -50,7 +50,7 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
     run(job, container, running, failures)
 }
 
-/// Makes a container whose first process waits to become its program.
+/// Creates a container; its first process waits to become its program.
 fn make(
     job: &MonitorJob,
     dir: &ContainerDir,

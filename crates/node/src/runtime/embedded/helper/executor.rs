@@ -17,7 +17,7 @@ use super::super::seccomp::Confinement;
 use super::confine::confine;
 use super::entry::Entry;
 
-/// Becomes the program of a spec, and tells the other end of a pipe if that fails.
+/// Becomes the program of a spec, and reports a failure over a pipe.
 #[derive(Clone)]
 pub(super) struct Program {
     failures: Rc<File>,

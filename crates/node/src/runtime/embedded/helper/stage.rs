@@ -69,7 +69,7 @@ impl OnStage {
     }
 }
 
-/// Takes copies of all that goes on the stage, before anything hides it.
+/// Copies all mounts of the stage, before anything hides them.
 fn collect(stage: &Stage, dir: &ContainerDir) -> Result<Vec<Prop>, String> {
     let prop = |path: &Path, staged: &Path, is_recursive: bool| {
         let copy = || {
@@ -154,7 +154,7 @@ fn lay_out(stage: &Stage, dir: &ContainerDir, props: Vec<Prop>) -> io::Result<()
         let device = rustix::fs::makedev(major, minor);
         rustix::fs::mknodat(CWD, &node, FileType::CharacterDevice, mode, device)?;
         std::os::unix::fs::chown(&node, Some(stage.root), Some(stage.root))?;
-        // Whatever the process takes away from modes.
+        // Whatever the umask of the process is.
         fs::set_permissions(&node, Permissions::from_mode(0o666))?;
     }
     chdir(&root)?;

@@ -34,7 +34,7 @@ impl Range {
         prefix: 8,
     };
 
-    /// The first address, which nobody has.
+    /// The first address, the network's own, which is never given out.
     pub(super) fn base(self) -> Ipv4Addr {
         Ipv4Addr::from(self.base)
     }

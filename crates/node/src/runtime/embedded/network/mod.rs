@@ -2,7 +2,7 @@
 //!
 //! With a CNI configuration on the machine its plugins are run ([`cni`]). Without one, sandboxes are
 //! joined to a bridge ([`bridge`]) and get addresses of the node's range ([`address`]); the machine
-//! reaches them, they reach each other, and the world outside by the machine's address ([`nat`], over
+//! reaches them, they reach each other, and other networks by the machine's address ([`nat`], over
 //! [`nftables`]). Without a range, or where the kernel has no virtual cards, a sandbox has its
 //! loopback card only.
 
@@ -44,7 +44,7 @@ pub struct NetworkOptions {
     pub cni_bin_dirs: Vec<PathBuf>,
     /// The bridge of the built-in network.
     pub bridge: String,
-    /// The range of addresses of the built-in network, until the node is told another.
+    /// The range of addresses of the built-in network, until the node gets another.
     pub pod_cidr: Option<String>,
     /// With what the machine is made to forward packets; `None` leaves that as it is.
     pub forwarding: Option<Sysctls>,

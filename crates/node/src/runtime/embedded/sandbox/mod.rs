@@ -56,7 +56,7 @@ impl Embedded {
         let (runtime, place) = (self.clone(), cgroup.clone());
         let (own_dir, own_config) = (dir.clone(), config.clone());
         let started = blocking("create sandbox", move || {
-            // Noted first, so that the rest can be found and removed whatever happens.
+            // Recorded first, so that the rest can be found and removed whatever happens.
             let doing = || format!("create directory of sandbox {}", own_dir.path().display());
             lay_out(&own_dir, &own_config, &job).map_err(|error| Error::failed(doing(), error))?;
             let made = place.create();

@@ -92,7 +92,7 @@ pub(super) fn filter(profile: &LinuxSeccomp) -> Result<Filter, ProgramError> {
     })
 }
 
-/// A process of one thread has nobody to be in step with, and no notification to wait for.
+/// A process of one thread has no thread to synchronise with, and no notification to wait for.
 fn flag(flag: &LinuxSeccompFilterFlag) -> u64 {
     match flag {
         LinuxSeccompFilterFlag::SeccompFilterFlagLog => LOG,

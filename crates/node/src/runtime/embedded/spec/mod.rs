@@ -42,7 +42,7 @@ pub(super) struct Input<'a> {
     pub(super) sandbox: &'a SandboxDir,
     /// The process that holds the sandbox's namespaces.
     pub(super) pause: i32,
-    /// The first process of the container whose processes are to be shared, if one is named.
+    /// The first process of the target container of the PID namespace, if one is named.
     pub(super) target: Option<i32>,
     pub(super) cgroup_path: &'a str,
     pub(super) is_cgroup_v2: bool,

@@ -24,13 +24,13 @@ impl Embedded {
         request: &AttachRequest,
     ) -> Result<ProcessStreams, Error> {
         let has_stderr = request.stderr && !request.tty;
-        let ask = Request::Attach {
+        let attach = Request::Attach {
             stdin: request.stdin,
             stdout: request.stdout,
             stderr: has_stderr,
         };
         container.running()?;
-        let socket = connect(container, ask).await;
+        let socket = connect(container, attach).await;
         let doing = || format!("attach to container {}", container.id);
         let socket = socket.map_err(|error| Error::failed(doing(), error))?;
         let (reader, writer) = socket.into_split();
@@ -85,7 +85,7 @@ async fn ask_to_reopen(container: &Container) -> io::Result<String> {
     }
 }
 
-/// Connects to a container's monitor and asks for something.
+/// Connects to a container's monitor and sends a request.
 async fn connect(container: &Container, request: Request) -> io::Result<UnixStream> {
     let (_dir, path) = short_socket_path(&container.dir.socket())?;
     let mut socket = UnixStream::connect(path).await?;

@@ -103,7 +103,7 @@ impl Embedded {
         let command = self.start_command(container, &request.cmd, wanted).await?;
         let (resize, sizes) = mpsc::channel(4);
         let (done, exit) = oneshot::channel();
-        tokio::spawn(attend(command.replies, command.words, sizes, done));
+        tokio::spawn(wait_and_resize(command.replies, command.words, sizes, done));
         let id = container.id.clone();
         Ok(ProcessStreams {
             stdin: command.stdin.map(|pipe| Box::new(Closing(Some(pipe))) as _),
@@ -209,9 +209,9 @@ impl Replies {
     }
 }
 
-/// Passes sizes on to a command and tells how it ended. Ends when nobody waits for that any more,
-/// which hangs up.
-async fn attend(
+/// Passes terminal sizes on to a command and reports its exit code. If the caller no longer waits,
+/// returns and so closes the connection.
+async fn wait_and_resize(
     mut replies: Replies,
     mut words: OwnedWriteHalf,
     mut sizes: mpsc::Receiver<TerminalSize>,
@@ -227,7 +227,7 @@ async fn attend(
                 Some(size) => {
                     let mut line = serde_json::to_vec(&resize(size)).unwrap_or_default();
                     line.push(b'\n');
-                    // If the helper is gone, its last word says so.
+                    // If the helper is gone, the read of its reply fails.
                     let _ = words.write_all(&line).await;
                 }
                 None => has_sizes = false,

@@ -134,7 +134,7 @@ impl Streams {
                 clients.output(output.stream, bytes);
                 true
             }
-            // A terminal whose other side is closed fails instead of ending.
+            // A terminal fails with EIO, not end of file, once its other side is closed.
             Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }

@@ -1,4 +1,4 @@
-//! Making cgroups, parents first.
+//! Creates cgroups, parents first.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Kills that an agent had begun when it was killed itself.
+//! Finishes kills that an agent had begun when it was killed itself.
 //!
 //! On cgroup v1 a pod's cgroup is frozen while its processes are signalled. An agent that ends in that
 //! moment leaves it frozen: nothing in it runs, and no signal can end its processes.

@@ -37,7 +37,7 @@ impl Cgroups {
         self.kill_handle(cgroup).kill()
     }
 
-    /// Has everything in the cgroup and below go on that is frozen there. What is frozen because of a
+    /// Thaws everything in the cgroup and below that is frozen there. What is frozen because of a
     /// cgroup above stays so.
     pub fn thaw(&self, cgroup: &CgroupPath) {
         self.kill_handle(cgroup).thaw_all();
@@ -139,14 +139,14 @@ impl KillHandle {
                 .is_some_and(Freezer::is_freeze_requested)
     }
 
-    /// Has its cgroup go on, but for what is frozen below it.
+    /// Thaws its cgroup, but for what is frozen below it.
     pub(super) fn thaw(&self) {
         if let Some(freezer) = &self.freezer {
             freezer.thaw();
         }
     }
 
-    /// Has its cgroup go on with all below it.
+    /// Thaws its cgroup with all below it.
     fn thaw_all(&self) {
         if let Some(freezer) = &self.freezer {
             freezer.thaw_all();

@@ -1,4 +1,4 @@
-//! Which cgroup trees the kernel shows, and where.
+//! The cgroup hierarchies of the kernel and their mount points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

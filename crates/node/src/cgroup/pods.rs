@@ -76,7 +76,7 @@ impl Cgroups {
         Ok(found)
     }
 
-    /// Has a pod go on that was frozen or has frozen itself, whatever class it is of.
+    /// Thaws a pod that was frozen or has frozen itself, whatever its QoS class.
     pub fn thaw_pod(&self, uid: &PodUid) -> Result<(), Error> {
         for class in CLASSES {
             let name = CgroupName::pod(&self.kubepods(), class, uid)?;

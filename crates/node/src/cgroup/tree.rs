@@ -115,7 +115,7 @@ impl Cgroups {
         self.validate(name).is_ok()
     }
 
-    /// Says what of a cgroup is missing.
+    /// Returns an error if a part of a cgroup is missing.
     ///
     /// Matches v1.36 Validate in pkg/kubelet/cm/cgroup_v1_manager_linux.go and
     /// cgroup_v2_manager_linux.go.

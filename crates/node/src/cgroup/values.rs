@@ -1,4 +1,4 @@
-//! Writing what a cgroup should have, and reading what it has.
+//! Writes and reads the settings of a cgroup.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -28,7 +28,7 @@ pub enum Error {
     TooLarge {
         /// What it may take.
         limit: u64,
-        /// What says so.
+        /// The rule that sets the limit.
         rule: Rule,
     },
     /// Its configuration is none.

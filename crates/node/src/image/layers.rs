@@ -42,7 +42,7 @@ pub enum Error {
         #[source]
         source: unpack::Error,
     },
-    /// It is not what the image's configuration says.
+    /// Its content does not match the diff ID in the image's configuration.
     #[error("layer does not match its diff ID: expected {diff_id}, got {found}")]
     OtherContent {
         /// What it should be.

@@ -31,7 +31,7 @@ pub enum Error {
     /// Something else lies in registries too: charts, signatures, old formats.
     #[error("not a container image: {media_type:?}")]
     NoImage {
-        /// What it says it is.
+        /// Its media type.
         media_type: String,
     },
     /// Nothing for this machine.

@@ -8,7 +8,7 @@
 //! Reading order: [`digest`], [`reference`](mod@reference), [`manifest`], [`configuration`] (what
 //! images are made of); [`catalogue`], [`layers`], [`roots`], [`store`] (what is kept);
 //! [`workspace`], [`installation`] (how it gets there); [`import`], [`pull`], [`builtin`] (where it comes from);
-//! [`tarball`], [`compression`], [`unpack`], [`tree`] (files of strangers, handled with care);
+//! [`tarball`], [`compression`], [`unpack`], [`tree`] (untrusted files);
 //! [`file`](mod@file), [`lock`] (our own files).
 
 pub mod builtin;

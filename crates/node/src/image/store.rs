@@ -1,4 +1,4 @@
-//! The store: where everything lies, and the lock that keeps it consistent.
+//! The image store: its layout on disk, and the lock that keeps it consistent.
 //!
 //! ```text
 //! catalogue.json   which images there are
@@ -40,7 +40,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a directory, making it if need be, and sweeps away what crashes left.
+    /// Opens the store in a directory, making it if need be, and removes what crashes left.
     pub fn open(directory: &Path) -> Result<Store, Error> {
         Store::open_with(directory, MaxImageSize::default())
     }
@@ -106,7 +106,7 @@ impl Store {
         Ok(file::read_json(&self.catalogue_path())?.unwrap_or_default())
     }
 
-    /// What an image says about itself.
+    /// The configuration of an image.
     pub fn configuration(&self, id: &Digest) -> Result<Configuration, Error> {
         let path = self.blob_path(id);
         let bytes = file::read(&path)?;

@@ -22,7 +22,7 @@ pub struct TerminalSize {
     pub height: u16,
 }
 
-/// Where the streams of a process are to be had.
+/// Where the streams of a process are served.
 #[derive(Debug)]
 pub enum Session {
     /// The runtime serves them at this address; a client's request is passed on there.

@@ -1,4 +1,4 @@
-//! Changing all files of a volume at once.
+//! Updates all files of a volume atomically.
 //!
 //! ```text
 //! name           -> ..data/name

@@ -108,7 +108,7 @@ pub fn failure(namespace: &str, claim: &str, why: impl std::fmt::Display) -> Set
     SetUpError::Claim(format!("error processing PVC {namespace}/{claim}: {why}"))
 }
 
-/// What to say of an object that cannot be read.
+/// The message for an object that cannot be read.
 pub fn fetch_failure(what: &str, error: &SourceError) -> String {
     format!("failed to fetch {what} from API server: {error}")
 }

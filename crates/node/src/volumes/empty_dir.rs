@@ -1,4 +1,4 @@
-//! Directories that live as long as their pod.
+//! `emptyDir` volumes, which live as long as their pod.
 //!
 //! Matches v1.36 pkg/volume/emptydir.
 

@@ -128,7 +128,7 @@ pub enum SetUpError {
     /// There is no token.
     #[error("failed to fetch token: {0}")]
     Token(SourceError),
-    /// There is no new token and the old one is no good any more.
+    /// There is no new token and the old one has expired.
     #[error("token expired and refresh failed: {0}")]
     TokenExpired(SourceError),
     /// A path in the volume that cannot be.

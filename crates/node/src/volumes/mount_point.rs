@@ -1,4 +1,4 @@
-//! Making and unmaking mounts.
+//! Mounts and unmounts file systems.
 
 use std::ffi::CString;
 use std::fs::DirBuilder;
@@ -11,7 +11,7 @@ use plimsoll_core::resources::Bytes;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount};
 
-/// Makes a directory and those above it; fine if it is there.
+/// Creates a directory and those above it; succeeds if it exists.
 pub fn make_dirs(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }

@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! The mount table of the kernel.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Giving a volume to the group that a pod shares it by.
+//! Sets the group of a volume to the pod's `fsGroup`.
 //!
 //! Matches v1.36 pkg/volume/volume_linux.go.
 

@@ -1,4 +1,4 @@
-//! What the files of a volume shall contain.
+//! The content of the files of a volume.
 //!
 //! Matches v1.36 MakePayload of pkg/volume/configmap and pkg/volume/secret, and CollectData of
 //! pkg/volume/downwardapi.

@@ -1,4 +1,4 @@
-//! What has to be done for a volume, once all it is made from is known.
+//! The plan for setting up a volume, once its sources are known.
 
 use k8s_openapi::api::core::v1::{Pod, ProjectedVolumeSource, Volume};
 use plimsoll_core::object::pod::PodView;
@@ -68,7 +68,7 @@ pub(super) struct Files {
     pub(super) medium: Medium,
 }
 
-/// By what claim storage was had.
+/// The claim through which storage is used.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) name: String,

@@ -10,7 +10,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::{SetUpError, Sources, Token, TokenRequest};
 
-/// No token gets older, however long it is good for.
+/// No token gets older, however long it is valid.
 const OLDEST: Duration = Duration::from_secs(24 * 3600);
 /// Nodes that started together do not renew together.
 const MOST_JITTER: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ impl Tokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A good token. The old one serves on while no new one can be had.
+    /// A valid token. The old one is used while no new one can be fetched.
     pub async fn get(
         &self,
         request: &TokenRequest,

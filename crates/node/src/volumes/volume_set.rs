@@ -112,7 +112,7 @@ impl Volumes {
         self.mount(pod).await.map(drop)
     }
 
-    /// Takes the pod's volumes away; fine if there are none. Containers must have ended.
+    /// Tears the pod's volumes down; succeeds if there are none. Containers must have ended.
     pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);

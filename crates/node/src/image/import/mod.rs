@@ -52,7 +52,7 @@ pub enum Error {
         /// Its path in the archive.
         path: String,
     },
-    /// A part is not what its name says.
+    /// The content of a part does not match the digest in its name.
     #[error("content of {path:?} in the archive does not match its digest")]
     OtherContent {
         /// Its path in the archive.
@@ -129,7 +129,7 @@ pub enum Source {
 pub struct Options {
     /// Instead of the names in the archive; needed for root file systems, which have none.
     pub name: Option<Reference>,
-    /// How containers of a root file system start. Archives of images say so themselves.
+    /// How containers of a root file system start. Image archives define it themselves.
     pub start: Start,
     /// Keep the images even if they are unused and the disk is full: they cannot be pulled again.
     pub pinned: bool,

@@ -1,4 +1,4 @@
-//! Where the parts of an archive lie in it.
+//! The positions of the parts of an archive.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -91,7 +91,7 @@ pub enum Error {
         /// What came.
         found: Digest,
     },
-    /// The registry sent more than the manifest says.
+    /// The registry sent more than the manifest's size.
     #[error("image {image}: blob {digest} is longer than its {size} bytes")]
     Size {
         /// Its whole name.

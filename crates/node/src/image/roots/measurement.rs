@@ -1,4 +1,4 @@
-//! How often a root is measured, and how far: rarely if that takes long, and in steps.
+//! Schedules the measurement of roots: rarely if it takes long, and in steps.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -308,7 +308,7 @@ impl Store {
         Ok(facts)
     }
 
-    /// Unmounts and deletes a root. One that is gone is no error.
+    /// Unmounts and deletes a root. Succeeds if it does not exist.
     pub fn remove_root(&self, name: &str) -> Result<(), Error> {
         check(name)?;
         let directory = self.roots.directory.join(name);

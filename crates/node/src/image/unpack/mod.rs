@@ -1,12 +1,12 @@
 //! Unpacks the tar of a layer into a directory, as overlayfs wants layers.
 //!
-//! Layers come from strangers. Whatever a tar says, nothing outside the directory is touched
+//! Layers are untrusted. Whatever a tar holds, nothing outside the directory is touched
 //! (`place`): paths and links are resolved as if the directory were the root of all files. No
 //! device nodes are made, and of extended attributes only those that programs rely on
 //! (`attributes`).
 //!
-//! A layer says by names (whiteouts) what it hides of the layers below. Overlayfs says the same
-//! with a character device 0/0 in place of a hidden file and an attribute on a directory that
+//! A layer hides files of the layers below by names (whiteouts). Overlayfs does the
+//! same with a character device 0/0 in place of a hidden file and an attribute on a directory that
 //! hides all below it.
 
 mod attributes;

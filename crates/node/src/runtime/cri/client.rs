@@ -122,7 +122,7 @@ fn has_run_out(status: &Status) -> bool {
     status.code() == Code::DeadlineExceeded || causes.any(|cause| cause.is::<TimeoutExpired>())
 }
 
-/// The innermost cause: layers of transport say nothing that helps.
+/// The innermost cause: errors of the transport layers above it add nothing useful.
 fn first_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -131,7 +131,7 @@ fn first_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// The runtime's own words, in the form Go's gRPC prints and Kubernetes shows them.
+/// The runtime's own message, in the form Go's gRPC prints and Kubernetes shows them.
 #[derive(Debug, thiserror::Error)]
 #[error("rpc error: code = {code:?} desc = {words}")]
 pub(super) struct Refusal {

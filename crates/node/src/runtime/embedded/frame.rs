@@ -1,4 +1,4 @@
-//! How the agent and the monitor of a container talk: frames of a kind, a length and so many bytes.
+//! The protocol between agent and monitor: frames of a kind, a length and so many bytes.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What the embedded runtime needs of an image store.
+//! The interface of the embedded runtime to an image store.
 
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -20,9 +20,9 @@ pub struct ImageConfig {
     pub id: String,
     /// What `ContainerStatus.image_ref` shows: the name with its digest, or else the id.
     pub reference: String,
-    /// First words of the command line.
+    /// The first arguments of the command line.
     pub entrypoint: Vec<String>,
-    /// Further words, replaced by a container's own arguments.
+    /// Further arguments, replaced by a container's own.
     pub cmd: Vec<String>,
     /// `NAME=value` pairs.
     pub env: Vec<String>,
@@ -64,7 +64,7 @@ pub trait Images: Debug + Send + Sync {
         root: &str,
         owner: Option<&RootOwner>,
     ) -> Result<PathBuf, Error>;
-    /// Unmounts and deletes a root. A root that is gone is no error.
+    /// Unmounts and deletes a root. Succeeds if it does not exist.
     async fn remove_root(&self, root: &str) -> Result<(), Error>;
     /// The names of all roots, so that those no container knows can be removed.
     async fn list_roots(&self) -> Result<Vec<String>, Error>;

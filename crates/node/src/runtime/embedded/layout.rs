@@ -1,11 +1,11 @@
-//! Where things are in the runtime's directory.
+//! The layout of the runtime's directory.
 //!
 //! ```text
 //! lock                      held by the agent and its helper
 //! sandboxes/<id>/           config (CRI's message), sandbox.json, pause.json, resolv.conf, ...
 //! containers/<id>/          config (CRI's message), container.json, config.json (OCI),
 //!                           confinement.json, stage.json, monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
-//! addresses/                one file per address that is given out
+//! addresses/                one file per allocated address
 //! ```
 
 use std::fs::Permissions;

@@ -74,7 +74,7 @@ use table::Table;
 
 use super::Error;
 
-/// The name the runtime goes by, which also begins container ids in pod statuses.
+/// The name of the runtime, which also begins container ids in pod statuses.
 pub const NAME: &str = "plimsoll";
 
 /// What the runtime needs to know.
@@ -82,7 +82,7 @@ pub const NAME: &str = "plimsoll";
 pub struct Options {
     /// Where it keeps what it has. One runtime at a time may use a directory.
     pub root: PathBuf,
-    /// The command that runs [`helper_main`]: usually the agent's own binary and a hidden word.
+    /// The command that runs [`helper_main`]: usually the agent's own binary and a hidden argument.
     pub helper: Vec<OsString>,
     /// Where images come from.
     pub images: Arc<dyn Images>,

@@ -1,4 +1,4 @@
-//! What is kept on disk beside CRI's configurations.
+//! Records on disk beside CRI's configurations.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Finding everything again after the agent was restarted or killed.
+//! Recovery of sandboxes and containers after the agent was restarted or killed.
 //!
 //! The lock on the directory is held until every process that an earlier agent has started can be
 //! found there, so that nothing appears while the directory is read, and nothing is started twice.

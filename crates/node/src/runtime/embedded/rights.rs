@@ -1,4 +1,4 @@
-//! What this process may do, and so what it can give to others.
+//! The capabilities and `oom_score_adj` of this process, which bound those of containers.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a container with users of its own is made from.
+//! The root directory that a container in a user namespace is created from.
 //!
 //! Its first process makes the container's mounts, as root of a user namespace, and so as an ordinary
 //! user of the node, which cannot read the agent's directories. So the monitor puts all that it

@@ -1,4 +1,4 @@
-//! The runtime's verbs: each finds what it is about and hands it on.
+//! The calls of the runtime service: each looks up its object and delegates.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::runtime::wire::{
 };
 use crate::runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 
-/// The version of the runtime interface that is spoken.
+/// The version of the runtime API.
 const API_VERSION: &str = "v1";
 
 /// Work that continues when its caller gives up: nothing would find half-done work again.

@@ -1,4 +1,4 @@
-//! Noticing that processes end.
+//! Watches for the exit of processes.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -60,7 +60,7 @@ pub struct TokenRequest {
     pub service_account: String,
     /// The audience of the token; the API server where empty.
     pub audience: String,
-    /// How long it shall be good for.
+    /// The requested validity.
     pub expiration_secs: Option<i64>,
     /// The pod that it dies with.
     pub pod_name: String,
@@ -73,9 +73,9 @@ pub struct TokenRequest {
 pub struct Token {
     /// The token itself.
     pub value: String,
-    /// How long it was made to be good for; `None` if unknown.
+    /// Its validity when issued; `None` if unknown.
     pub lifetime_secs: Option<i64>,
-    /// Until when it is good.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Making containers.
+//! Creates containers.
 
 use std::fs::{self, File};
 use std::io;
@@ -283,7 +283,7 @@ fn volume_roots(id: &str, config: &ContainerConfig) -> Vec<String> {
         .collect()
 }
 
-/// Where a container's log goes; nowhere if its sandbox has no directory for logs.
+/// The path of a container's log; none if its sandbox has no log directory.
 fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> Option<PathBuf> {
     let has_both = !sandbox.log_directory.is_empty() && !config.log_path.is_empty();
     has_both.then(|| Path::new(&sandbox.log_directory).join(&config.log_path))

@@ -1,4 +1,4 @@
-//! Starting, changing, ending and removing containers.
+//! Starts, updates, stops and removes containers.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{check_ready, write_config};
 use crate::runtime::Error;
 use crate::runtime::wire::LinuxContainerResources;
 
-/// How long a container that was killed may take to be gone.
+/// How long a killed container may take to exit.
 const KILL: Duration = Duration::from_secs(30);
 
 /// How long its first process has to die of the signal alone.

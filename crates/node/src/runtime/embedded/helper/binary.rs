@@ -1,7 +1,7 @@
-//! Keeping the agent's binary out of reach of containers.
+//! Protects the agent's binary from containers.
 //!
 //! A container's first process runs this binary until it becomes the container's program, and a
-//! container can get hold of it as `/proc/<pid>/exe`: as root, it could overwrite the binary on the
+//! container can open it as `/proc/<pid>/exe`: as root, it could overwrite the binary on the
 //! machine. So the helper runs from a view of the binary that cannot be written through: a mount of
 //! this one file, read-only, that is part of no directory tree and so cannot be changed either.
 

@@ -1,4 +1,4 @@
-//! Making and starting a container with libcontainer.
+//! Creates and starts a container with libcontainer.
 
 use std::fs::File;
 use std::io;
@@ -115,7 +115,7 @@ fn make(
     Ok((container, running, failures))
 }
 
-/// Lets a container that was made run.
+/// Starts a created container.
 fn run(
     job: &MonitorJob,
     mut container: Container,

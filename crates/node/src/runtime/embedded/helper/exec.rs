@@ -28,7 +28,7 @@ use super::entry::Entry;
 use super::executor::Program;
 use super::terminal::{ConsoleSocket, resize};
 
-/// Runs a command to its end. It is killed when the agent hangs up.
+/// Runs a command to its end. It is killed when the agent closes the connection.
 pub(super) fn run(
     job: &ExecJob,
     control: &mut Control,

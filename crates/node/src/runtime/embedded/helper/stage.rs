@@ -1,4 +1,4 @@
-//! Laying out what a container with users of its own is made from; `super::super::stage` says why.
+//! Prepares the root directory of a container in a user namespace; see `super::super::stage`.
 
 use std::fs::{self, File, Permissions};
 use std::io;

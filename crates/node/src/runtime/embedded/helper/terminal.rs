@@ -1,4 +1,4 @@
-//! Taking over terminals from libcontainer.
+//! Receives terminals from libcontainer.
 
 use std::fs;
 use std::io;

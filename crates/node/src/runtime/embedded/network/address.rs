@@ -1,5 +1,5 @@
-//! Addresses for sandboxes: one file per address that is given out, named by it, with the
-//! sandbox's id inside.
+//! Addresses for sandboxes: one file per allocated address, named by it, with the sandbox's id
+//! inside.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! The built-in network: a bridge on the machine, and a pair of virtual cards per sandbox.
+//! The built-in network: a bridge on the node, and a veth pair per sandbox.
 
 use std::fs::File;
 use std::io;

@@ -173,7 +173,7 @@ impl Cni {
                 source,
             })?;
         if output.status.success() {
-            // DEL has nothing to say.
+            // DEL has no result.
             return Ok(serde_json::from_slice(&output.stdout).unwrap_or(Value::Null));
         }
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);

@@ -3,8 +3,8 @@
 //! With a CNI configuration on the machine its plugins are run ([`cni`]). Without one, sandboxes are
 //! joined to a bridge ([`bridge`]) and get addresses of the node's range ([`address`]); the machine
 //! reaches them, they reach each other, and other networks by the machine's address ([`nat`], over
-//! [`nftables`]). Without a range, or where the kernel has no virtual cards, a sandbox has its
-//! loopback card only.
+//! [`nftables`]). Without a range, or where the kernel has no veth support, a sandbox has its
+//! loopback interface only.
 
 mod address;
 mod bridge;
@@ -163,7 +163,7 @@ impl Network {
         }
     }
 
-    /// Takes back what a sandbox was given. What is gone is no error.
+    /// Releases the address and the interface of a sandbox. Succeeds if they do not exist.
     pub(super) async fn detach(
         &self,
         id: &str,

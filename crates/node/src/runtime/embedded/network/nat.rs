@@ -1,8 +1,8 @@
-//! Addresses of the built-in network, translated: pods reach other networks with the node's address, and
-//! ports of the machine lead to pods.
+//! NAT of the built-in network: pods reach other networks with the node's address, and host ports
+//! lead to pods.
 //!
 //! All rules of a bridge are in one table, which is replaced as a whole: nothing is left over from
-//! an agent that was killed, and connections that stand are not disturbed.
+//! an agent that was killed, and open connections are not disturbed.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! Rules for address translation: nftables messages over netlink.
 //!
-//! Pure: from rules to the bytes of one batch, which the kernel takes as a whole or not at all.
+//! Pure: from rules to the bytes of one batch, which the kernel applies as a whole or not at all.
 //! Numbers are those of `linux/netfilter/nf_tables.h`, which no crate under a licence of ours has.
 
 /// IPv4 as netfilter numbers families.

@@ -1,4 +1,4 @@
-//! Which ports lead to which sandbox at the moment, and having the kernel know it.
+//! The host ports of each sandbox, and their rules in the kernel.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The verbs of sandboxes.
+//! CRI calls for sandboxes.
 
 mod contents;
 

@@ -1,7 +1,7 @@
 //! System call filters: from OCI's profiles to programs that the kernel runs before each call.
 //!
-//! libcontainer would have libseccomp do this, which is a C library that machines need not have.
-//! What comes out behaves as with runc: calls that are newer than anything a profile names do not
+//! libcontainer would use libseccomp for this, a C library that nodes need not have.
+//! The programs behave as those of runc: calls that are newer than anything a profile names do not
 //! exist (`ENOSYS`), since programs try something older then, and do not when they are forbidden.
 
 mod default;

@@ -1,6 +1,6 @@
-//! From CRI's configuration of a container to OCI's, which libcontainer takes.
+//! Converts the CRI configuration of a container to an OCI runtime spec, which libcontainer runs.
 //!
-//! Pure but for three looks at the machine: the image's `/etc/passwd` and `/etc/group`
+//! Pure but for three reads from the node: the image's `/etc/passwd` and `/etc/group`
 //! ([`Accounts`]), the numbers of devices, and seccomp profiles. Follows what containerd 1.7 and 2 make of the same
 //! messages (internal/cri/server/container_create.go, internal/cri/opts).
 
@@ -168,7 +168,7 @@ pub(super) fn check(json: &Value) -> Result<(), serde_json::Error> {
     serde_json::from_value::<Spec>(json.clone()).map(drop)
 }
 
-/// What a container may do; nothing special if it does not say.
+/// The security context of a container; the default if it has none.
 pub(super) fn security_context(config: &ContainerConfig) -> LinuxContainerSecurityContext {
     let linux = config.linux.as_ref();
     linux

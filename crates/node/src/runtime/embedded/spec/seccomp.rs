@@ -1,4 +1,4 @@
-//! Which system calls a container may make.
+//! The seccomp profile of a container.
 
 use libcontainer::oci_spec::runtime::LinuxCapabilities;
 use serde_json::Value;

@@ -54,7 +54,7 @@ impl Embedded {
         })
     }
 
-    /// Has the monitor of a container open its log anew.
+    /// Has the monitor of a container reopen its log.
     pub(in super::super) async fn reopen_log(
         &self,
         container: &Arc<Container>,
@@ -126,7 +126,7 @@ async fn pass_input(
             return;
         }
     }
-    // Output may go on; the connection ends when that does.
+    // Output may continue; the connection ends when it does.
     writer.forget();
 }
 
@@ -137,7 +137,7 @@ async fn read_some(input: &mut Option<DuplexStream>, buffer: &mut [u8]) -> Optio
     }
 }
 
-/// Passes what a monitor sends on to the caller, until one of them is gone.
+/// Passes output of a monitor on to the caller, until one of them closes the connection.
 async fn pass_output(
     mut reader: OwnedReadHalf,
     mut stdout: Option<DuplexStream>,

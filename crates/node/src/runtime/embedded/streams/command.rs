@@ -37,7 +37,7 @@ struct Command {
     stdout: Option<pipe::Receiver>,
     stderr: Option<pipe::Receiver>,
     replies: Replies,
-    /// Closing this hangs up.
+    /// Closing this ends the connection.
     words: OwnedWriteHalf,
 }
 
@@ -78,7 +78,7 @@ impl Embedded {
         if timeout.is_zero() {
             return work.await;
         }
-        // Dropping the work hangs up.
+        // Dropping the future closes the connection.
         match tokio::time::timeout(timeout, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::TimedOut {
@@ -183,7 +183,7 @@ fn failed(container: &str, error: ForkError) -> Error {
     Error::failed(format!("exec in container {container}"), error)
 }
 
-/// What the helper says.
+/// The replies of the helper.
 struct Replies {
     reader: BufReader<OwnedReadHalf>,
     container: String,
@@ -277,7 +277,7 @@ impl Collector {
                 let mut buffer = vec![0; 16 * 1024];
                 while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
                     let mut bytes = lock(&bytes);
-                    // What is too much is read all the same, so that the command does not stop.
+                    // Output beyond the limit is read and dropped, so that the command does not block.
                     let room = MAX_OUTPUT.saturating_sub(bytes.len()).min(length);
                     bytes.extend_from_slice(&buffer[..room]);
                 }

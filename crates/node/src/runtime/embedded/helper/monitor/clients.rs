@@ -27,7 +27,7 @@ struct Client {
     reader: frame::Reader,
     wants: Wants,
     pending: Vec<u8>,
-    /// When it last took something, or had nothing to take.
+    /// When it last read something, or had nothing to read.
     last_progress: Instant,
     /// Whether it is done once all is sent.
     is_leaving: bool,
@@ -132,7 +132,7 @@ impl Client {
         Ok(())
     }
 
-    /// Deals with what has happened; false when the client is gone.
+    /// Handles events of the client; false when it has disconnected.
     fn handle(&mut self, events: PollFlags, streams: &mut Streams, now: Instant) -> bool {
         if self.flush().is_err() {
             return false;

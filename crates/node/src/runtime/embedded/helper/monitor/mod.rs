@@ -1,7 +1,7 @@
 //! The monitor process of one container: creates it, writes its log, serves its streams to clients
 //! that attach, and records how it ended.
 //!
-//! It outlives the agent and needs nothing of it. All it knows is in the container's directory:
+//! It outlives the agent and does not depend on it. Its state is in the container's directory:
 //! `monitor.json` before the container is made, `started.json` once it runs, `exit.json` when it has
 //! ended. One loop around `poll`, no threads.
 

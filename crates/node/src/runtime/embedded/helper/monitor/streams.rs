@@ -1,4 +1,4 @@
-//! The streams of a container, seen from outside.
+//! The ends of a container's streams that the monitor holds.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -183,7 +183,7 @@ impl Streams {
         }
     }
 
-    /// A client that could write has left, or says that nothing more comes.
+    /// A client that could write has disconnected, or has closed its input.
     pub(super) fn end_input(&mut self) {
         if let Some(input) = &mut self.input
             && self.stdin_once

@@ -51,8 +51,8 @@ impl Cgroups {
 
     /// Gives the children of a cgroup of cgroup v2 the controllers it has itself.
     ///
-    /// Controllers that cannot be given are skipped: a setting that needs one fails when its file is
-    /// written, and the error then names the file.
+    /// Controllers that cannot be given are skipped: a setting that needs one fails when its file
+    /// is written, and the error then names the file.
     fn delegate(&self, directory: &Path) {
         let available = read_controllers(directory).unwrap_or_default();
         let control = directory.join("cgroup.subtree_control");

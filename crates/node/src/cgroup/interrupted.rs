@@ -5,10 +5,11 @@
 //!
 //! Only cgroups that agents have frozen are touched. Only agents freeze the cgroups of pods:
 //! software that pauses, checkpoints or changes a container (containerd, runc, CRIU) freezes
-//! that of the container, below. That one stays as it is, and so does a pod that is frozen because of a cgroup
-//! above it. The embedded runtime freezes its containers too, but only to remove them, which is
-//! tried again. Where the kernel kills with one write (`cgroup.kill`, cgroup v2) agents freeze
-//! nothing, so that a pod there was frozen by other software, for example `systemctl freeze`.
+//! that of the container, below. That one stays as it is, and so does a pod that is frozen because
+//! of a cgroup above it. The embedded runtime freezes its containers too, but only to remove them,
+//! which is tried again. Where the kernel kills with one write (`cgroup.kill`, cgroup v2) agents
+//! freeze nothing, so that a pod there was frozen by other software, for example
+//! `systemctl freeze`.
 //!
 //! A process that was signalled already cannot be saved, and the rest of its pod is of no use: the
 //! agent finishes that kill. If no process was, the agent thaws the pod and decides again, by the

@@ -158,8 +158,8 @@ impl KillHandle {
             freezer.freeze();
         }
         let killed = self.signal_all();
-        // A frozen process of cgroup v1 dies only when it is thawed, and a container may have frozen
-        // itself in a cgroup below. Nothing can freeze again: all die before they run.
+        // A frozen process of cgroup v1 dies only when it is thawed, and a container may have
+        // frozen itself in a cgroup below. Nothing can freeze again: all die before they run.
         self.thaw_all();
         killed
     }
@@ -260,8 +260,8 @@ struct Freezer {
     thawed: &'static str,
     /// Where the state is read, and the line that means frozen.
     state: (CString, &'static str),
-    /// The file that says whether this cgroup itself, not one above it, was frozen, and the line that
-    /// means yes.
+    /// The file that says whether this cgroup itself, not one above it, was frozen, and the line
+    /// that means yes.
     requested: (CString, &'static str),
 }
 

@@ -34,8 +34,8 @@ pub(super) const USED_V1: [&str; 7] = [
 pub(super) const USED_V2: [&str; 5] = ["cpu", "cpuset", "memory", "hugetlb", "pids"];
 
 impl Layout {
-    /// Reads the layout from `/proc` and `/sys` below the mount root (`/` but in tests). A machine with
-    /// both generations uses cgroup v1, as upstream's library does.
+    /// Reads the layout from `/proc` and `/sys` below the mount root (`/` but in tests). A machine
+    /// with both generations uses cgroup v1, as upstream's library does.
     pub fn detect(mount_root: &Path) -> Result<Layout, Refusal> {
         let path = mount_root.join("proc/self/mountinfo");
         let text = match fs::read_to_string(&path) {

@@ -94,8 +94,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// The unknown pods with a cgroup that has no process. If it has one, the runtime knows the pod,
-    /// or the cgroup is not this agent's.
+    /// The unknown pods with a cgroup that has no process. If it has one, the runtime knows the
+    /// pod, or the cgroup is not this agent's.
     pub fn empty_pods(&self, is_known: impl Fn(&PodUid) -> bool) -> Result<Vec<PodUid>, Error> {
         let mut empty = Vec::new();
         let found = self.found_pods()?.into_iter();

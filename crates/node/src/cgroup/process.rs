@@ -93,8 +93,8 @@ fn path_by<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// Sets which process is killed first when the node is out of memory, by `/proc/<pid>` in `proc`. Lowering
-/// the value takes CAP_SYS_RESOURCE, which root in a container often has not.
+/// Sets which process is killed first when the node is out of memory, by `/proc/<pid>` in `proc`.
+/// Lowering the value takes CAP_SYS_RESOURCE, which root in a container often has not.
 pub fn write_oom_score_adj(proc: &Path, pid: u32, value: i64) -> io::Result<()> {
     let path = proc.join(pid.to_string()).join("oom_score_adj");
     let current = fs::read_to_string(&path)?;

@@ -41,8 +41,8 @@ pub enum Error {
         /// The time given.
         after: Duration,
     },
-    /// The registry of an image is at fault, not the request. CRI identifies the failure by the first
-    /// word (v1.36 staging/src/k8s.io/cri-api/pkg/errors/errors.go).
+    /// The registry of an image is at fault, not the request. CRI identifies the failure by the
+    /// first word (v1.36 staging/src/k8s.io/cri-api/pkg/errors/errors.go).
     #[error("RegistryUnavailable")]
     RegistryUnavailable {
         /// Which image and registry, and why.

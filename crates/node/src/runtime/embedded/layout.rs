@@ -165,8 +165,8 @@ impl ContainerDir {
     }
 }
 
-/// A short name for a socket with a path that may be longer than the kernel accepts. It holds as long as
-/// the directory is open.
+/// A short name for a socket with a path that may be longer than the kernel accepts. It holds as
+/// long as the directory is open.
 pub(super) fn short_socket_path(path: &Path) -> io::Result<(std::fs::File, PathBuf)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));

@@ -115,8 +115,8 @@ impl Embedded {
         container: &Arc<Container>,
         grace: Duration,
     ) -> Result<(), Error> {
-        // Waits for a start in progress. The lock is not kept: a later call may give a shorter grace
-        // period.
+        // Waits for a start in progress. The lock is not kept: a later call may give a shorter
+        // grace period.
         drop(container.change.lock().await);
         self.end_started(container, grace).await
     }

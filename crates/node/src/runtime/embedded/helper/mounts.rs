@@ -1,4 +1,5 @@
-//! Corrections to the mounts of a container that libcontainer does not make, between create and start.
+//! Corrections to the mounts of a container that libcontainer does not make, between create and
+//! start.
 //!
 //! It gives all mounts the propagation of the container's root: those that request less are cut
 //! off. On cgroup v1 it mounts each controller for writing, whatever the specification says, which

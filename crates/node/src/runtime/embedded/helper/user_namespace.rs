@@ -63,7 +63,8 @@ fn unshare() -> io::Result<()> {
     enter.unshare_or_setns(&namespace).map_err(io::Error::other)
 }
 
-/// Enters a namespace with all rights in it. The process has the overflow id there until it sets one.
+/// Enters a namespace with all rights in it. The process has the overflow id there until it sets
+/// one.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
     let kind = Some(LinkNameSpaceType::User);
     Ok(move_into_link_name_space(namespace.as_fd(), kind)?)

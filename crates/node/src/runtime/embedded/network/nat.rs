@@ -151,7 +151,8 @@ fn mapped(mapping: &Mapping) -> Vec<Vec<u8>> {
 }
 
 /// Connections of pods to anything but pods get the node's source address. So do connections to a
-/// host port to which replies would not return: from a pod, or from the node's own loopback address.
+/// host port to which replies would not return: from a pod, or from the node's own loopback
+/// address.
 fn leaving(range: Range) -> [Vec<Vec<u8>>; 3] {
     let within = |part: Part, range: Range, is_within: bool| {
         [

@@ -1,4 +1,5 @@
-//! The namespaces that a container shares with its sandbox, with other containers and with the node.
+//! The namespaces that a container shares with its sandbox, with other containers and with the
+//! node.
 
 use serde_json::{Value, json};
 

@@ -277,7 +277,8 @@ impl Collector {
                 let mut buffer = vec![0; 16 * 1024];
                 while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
                     let mut bytes = lock(&bytes);
-                    // Output beyond the limit is read and dropped, so that the command does not block.
+                    // Output beyond the limit is read and dropped, so that the command does not
+                    // block.
                     let room = MAX_OUTPUT.saturating_sub(bytes.len()).min(length);
                     bytes.extend_from_slice(&buffer[..room]);
                 }

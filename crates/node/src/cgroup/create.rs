@@ -1,4 +1,4 @@
-//! Making cgroups, parents first.
+//! Creates cgroups, parents first.
 
 use std::fs;
 use std::io;
@@ -51,8 +51,8 @@ impl Cgroups {
 
     /// Gives the children of a cgroup of cgroup v2 the controllers it has itself.
     ///
-    /// Controllers that cannot be given are passed over: whoever needs one fails when writing its
-    /// file, and the error then names the file.
+    /// Controllers that cannot be given are skipped: a setting that needs one fails when its file
+    /// is written, and the error then names the file.
     fn delegate(&self, directory: &Path) {
         let available = read_controllers(directory).unwrap_or_default();
         let control = directory.join("cgroup.subtree_control");

@@ -81,7 +81,7 @@ const ENFORCED: &str = "NodeAllocatableEnforced";
 const NOT_ENFORCED: &str = "FailedNodeAllocatableEnforcement";
 
 impl NodeCgroups {
-    /// The cgroups that the configuration asks for. `cpus` are those of the machine (`0-3`), where
+    /// The cgroups that the configuration requires. `cpus` are those of the machine (`0-3`), where
     /// no CPU manager shares them out.
     pub fn new(
         cgroups: Cgroups,
@@ -158,7 +158,7 @@ impl NodeCgroups {
         let path = self.cgroups.path(&kubepods);
         self.cgroups.create(&path)?;
         if is_new && let Err(error) = self.cgroups.write(&path, &self.all_pods_config(active)) {
-            tracing::warn!(cgroup = %path, error = %chain(&error), "cgroup limits not written");
+            tracing::warn!(cgroup = %path, error = %chain(&error), "failed to write cgroup limits");
         }
         for class in [QosClass::Burstable, QosClass::BestEffort] {
             let tier = CgroupName::qos_tier(&kubepods, class);
@@ -170,7 +170,7 @@ impl NodeCgroups {
         };
         self.cgroups.update_tiers(active, &without_reservation)?;
         if let Err(error) = self.update_tiers(active) {
-            tracing::warn!(error = %chain(&error), "memory of higher QoS classes not reserved");
+            tracing::warn!(error = %chain(&error), "failed to reserve memory of higher QoS classes");
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with a cgroup.
+//! Errors of cgroup operations.
 
 use std::io;
 use std::path::PathBuf;
 
 use plimsoll_core::cgroup::{CgroupPath, InvalidComponent};
 
-/// Something that was tried with a cgroup and failed.
+/// A failed cgroup operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A directory could not be made.
@@ -116,7 +116,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// A pod whose uid no cgroup can be named after.
+    /// The uid of a pod is not a valid cgroup name.
     #[error(transparent)]
     Name(#[from] InvalidComponent),
 }

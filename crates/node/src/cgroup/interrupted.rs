@@ -1,18 +1,19 @@
-//! Kills that an agent had begun when it was killed itself.
+//! Finishes kills that an agent had begun when it was killed itself.
 //!
 //! On cgroup v1 a pod's cgroup is frozen while its processes are signalled. An agent that ends in that
-//! moment leaves it frozen: nothing in it runs, and nothing in it can die, whoever asks it to.
+//! moment leaves it frozen: nothing in it runs, and no signal can end its processes.
 //!
-//! Only what agents have frozen is touched. They freeze the cgroups of pods, and nobody else does:
-//! who pauses, checkpoints or changes a container (containerd, runc, CRIU) freezes the one of the
-//! container, below. That one stays as it is, and so does a pod that is frozen because of a cgroup
-//! above it. The embedded runtime freezes its containers too, but only to remove them, which is
-//! tried again. Where the kernel kills with one write (`cgroup.kill`, cgroup v2) agents freeze
-//! nothing, so that a frozen pod there is somebody else's, as by `systemctl freeze`.
+//! Only cgroups that agents have frozen are touched. Only agents freeze the cgroups of pods:
+//! software that pauses, checkpoints or changes a container (containerd, runc, CRIU) freezes
+//! that of the container, below. That one stays as it is, and so does a pod that is frozen because
+//! of a cgroup above it. The embedded runtime freezes its containers too, but only to remove them,
+//! which is tried again. Where the kernel kills with one write (`cgroup.kill`, cgroup v2) agents
+//! freeze nothing, so that a pod there was frozen by other software, for example
+//! `systemctl freeze`.
 //!
-//! Who was signalled already cannot be saved, and what is left of its pod is of no use: that kill is
-//! brought to its end. If nobody was, nothing has happened yet: the pod goes on, and whether it has
-//! to go is decided again by what the node is like now.
+//! A process that was signalled already cannot be saved, and the rest of its pod is of no use: the
+//! agent finishes that kill. If no process was, the agent thaws the pod and decides again, by the
+//! present state of the node, whether to evict it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +26,7 @@ use super::kill::KillHandle;
 use super::tree::Cgroups;
 
 impl Cgroups {
-    /// Has no pod stay frozen that an earlier agent was about to kill; answers who was killed by it.
+    /// Finishes or undoes kills by an earlier agent that left pods frozen; returns the killed pods.
     pub fn finish_kills(&self) -> Result<BTreeSet<PodUid>, Error> {
         let mut killed = BTreeSet::new();
         for (uid, name) in self.found_pods()? {
@@ -33,14 +34,14 @@ impl Cgroups {
             if !kill_handle.is_left_frozen() {
                 continue;
             }
-            if !is_any_condemned(&kill_handle)? {
-                tracing::info!(pod = %uid, "it was frozen to be killed, and goes on");
+            if !is_any_kill_pending(&kill_handle)? {
+                tracing::info!(pod = %uid, "thawed pod left frozen by an interrupted kill");
                 kill_handle.thaw();
                 continue;
             }
-            tracing::info!(pod = %uid, "it was being killed, which is brought to its end");
+            tracing::info!(pod = %uid, "finishing interrupted kill of pod");
             if let Err(error) = kill_handle.kill() {
-                tracing::warn!(pod = %uid, %error, "cannot kill what is left of it");
+                tracing::warn!(pod = %uid, %error, "failed to kill remaining processes of pod");
             }
             killed.insert(uid);
         }
@@ -48,14 +49,14 @@ impl Cgroups {
     }
 }
 
-/// Whether a process in the cgroup dies as soon as it goes on.
-fn is_any_condemned(kill_handle: &KillHandle) -> Result<bool, Error> {
-    let mut is_any = false;
-    kill_handle.each_pid(&mut |pid| is_any |= is_condemned(pid))?;
-    Ok(is_any)
+/// Whether a process in the cgroup dies as soon as it is thawed.
+fn is_any_kill_pending(kill_handle: &KillHandle) -> Result<bool, Error> {
+    let mut is_pending = false;
+    kill_handle.each_pid(&mut |pid| is_pending |= is_kill_pending(pid))?;
+    Ok(is_pending)
 }
 
-fn is_condemned(pid: Pid) -> bool {
+fn is_kill_pending(pid: Pid) -> bool {
     let status = format!("/proc/{}/status", pid.as_raw_nonzero());
     // One that cannot be read is gone.
     fs::read_to_string(status).is_ok_and(|status| has_pending_kill(&status))

@@ -37,7 +37,7 @@ impl Cgroups {
         self.kill_handle(cgroup).kill()
     }
 
-    /// Has everything in the cgroup and below go on that is frozen there. What is frozen because of a
+    /// Thaws everything in the cgroup and below that is frozen there. What is frozen because of a
     /// cgroup above stays so.
     pub fn thaw(&self, cgroup: &CgroupPath) {
         self.kill_handle(cgroup).thaw_all();
@@ -78,7 +78,7 @@ impl Cgroups {
     }
 }
 
-/// All that it takes to kill everything in a cgroup. Made while there is time: to kill asks for
+/// All that it takes to kill everything in a cgroup. Made in advance: to kill asks for
 /// no memory and waits for no lock.
 #[derive(Debug)]
 pub struct KillHandle {
@@ -132,17 +132,21 @@ impl KillHandle {
     /// kernel that kills with one write needs nothing frozen.
     pub(super) fn is_left_frozen(&self) -> bool {
         let freezes = self.kill.as_ref().is_none_or(|kill| !kill.is_known());
-        freezes && self.freezer.as_ref().is_some_and(Freezer::is_asked_to)
+        freezes
+            && self
+                .freezer
+                .as_ref()
+                .is_some_and(Freezer::is_freeze_requested)
     }
 
-    /// Has its cgroup go on, but for what is frozen below it.
+    /// Thaws its cgroup, but for what is frozen below it.
     pub(super) fn thaw(&self) {
         if let Some(freezer) = &self.freezer {
             freezer.thaw();
         }
     }
 
-    /// Has its cgroup go on with all below it.
+    /// Thaws its cgroup with all below it.
     fn thaw_all(&self) {
         if let Some(freezer) = &self.freezer {
             freezer.thaw_all();
@@ -154,8 +158,8 @@ impl KillHandle {
             freezer.freeze();
         }
         let killed = self.signal_all();
-        // A frozen process of cgroup v1 dies only when it goes on, and a container may have frozen
-        // itself in a cgroup below. Nothing can freeze again: all die before they run.
+        // A frozen process of cgroup v1 dies only when it is thawed, and a container may have
+        // frozen itself in a cgroup below. Nothing can freeze again: all die before they run.
         self.thaw_all();
         killed
     }
@@ -256,8 +260,9 @@ struct Freezer {
     thawed: &'static str,
     /// Where the state is read, and the line that means frozen.
     state: (CString, &'static str),
-    /// Where it is read whether somebody asked for it here, not above, and the line that means yes.
-    asked: (CString, &'static str),
+    /// The file that says whether this cgroup itself, not one above it, was frozen, and the line
+    /// that means yes.
+    requested: (CString, &'static str),
 }
 
 impl Freezer {
@@ -267,7 +272,7 @@ impl Freezer {
             directory: c_path(directory),
             name: c"freezer.state",
             state: (file.clone(), "FROZEN"),
-            asked: (c_path(&directory.join("freezer.self_freezing")), "1"),
+            requested: (c_path(&directory.join("freezer.self_freezing")), "1"),
             file,
             frozen: "FROZEN",
             thawed: "THAWED",
@@ -279,7 +284,7 @@ impl Freezer {
         Freezer {
             directory: c_path(directory),
             name: c"cgroup.freeze",
-            asked: (file.clone(), "1"),
+            requested: (file.clone(), "1"),
             file,
             frozen: "1",
             thawed: "0",
@@ -320,8 +325,8 @@ impl Freezer {
         says(&self.state)
     }
 
-    fn is_asked_to(&self) -> bool {
-        says(&self.asked)
+    fn is_freeze_requested(&self) -> bool {
+        says(&self.requested)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which cgroup trees the kernel shows, and where.
+//! The cgroup hierarchies of the kernel and their mount points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,8 +34,8 @@ pub(super) const USED_V1: [&str; 7] = [
 pub(super) const USED_V2: [&str; 5] = ["cpu", "cpuset", "memory", "hugetlb", "pids"];
 
 impl Layout {
-    /// Reads what `/proc` and `/sys` below the mount root (`/` but in tests) tell. A machine with
-    /// both generations uses cgroup v1, as upstream's library does.
+    /// Reads the layout from `/proc` and `/sys` below the mount root (`/` but in tests). A machine
+    /// with both generations uses cgroup v1, as upstream's library does.
     pub fn detect(mount_root: &Path) -> Result<Layout, Refusal> {
         let path = mount_root.join("proc/self/mountinfo");
         let text = match fs::read_to_string(&path) {
@@ -166,7 +166,7 @@ impl Layout {
 }
 
 /// Whether systemd runs the machine below the mount root. Slices are then its own: those that are
-/// made as directories, without asking it, it may take controllers from.
+/// made as directories, without its knowledge, it may take controllers from.
 pub fn is_systemd_running(mount_root: &Path) -> bool {
     mount_root.join("run/systemd/system").is_dir()
 }

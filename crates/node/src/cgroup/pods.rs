@@ -53,7 +53,7 @@ impl Cgroups {
         self.write(cgroup, &config).map(|_| ())
     }
 
-    /// The pods that have a cgroup in any tree, whoever made it. After a restart those that
+    /// The pods that have a cgroup in any tree, whatever created it. After a restart those that
     /// should not run are found so.
     pub fn found_pods(&self) -> Result<BTreeMap<PodUid, CgroupName>, Error> {
         let kubepods = self.kubepods();
@@ -76,7 +76,7 @@ impl Cgroups {
         Ok(found)
     }
 
-    /// Has a pod go on that was frozen or has frozen itself, whatever class it is of.
+    /// Thaws a pod that was frozen or has frozen itself, whatever its QoS class.
     pub fn thaw_pod(&self, uid: &PodUid) -> Result<(), Error> {
         for class in CLASSES {
             let name = CgroupName::pod(&self.kubepods(), class, uid)?;
@@ -85,7 +85,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Removes the cgroup of a pod, whatever class it was of, and whoever runs in it.
+    /// Removes the cgroup of a pod, whatever its QoS class, and kills the processes in it.
     pub fn remove_pod(&self, uid: &PodUid) -> Result<(), Error> {
         for class in CLASSES {
             let name = CgroupName::pod(&self.kubepods(), class, uid)?;
@@ -94,8 +94,8 @@ impl Cgroups {
         Ok(())
     }
 
-    /// The pods that nobody knows and that have a cgroup in which nobody runs. Where somebody does,
-    /// the runtime knows of it, or it is none of ours.
+    /// The unknown pods with a cgroup that has no process. If it has one, the runtime knows the
+    /// pod, or the cgroup is not this agent's.
     pub fn empty_pods(&self, is_known: impl Fn(&PodUid) -> bool) -> Result<Vec<PodUid>, Error> {
         let mut empty = Vec::new();
         let found = self.found_pods()?.into_iter();

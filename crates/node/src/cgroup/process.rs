@@ -74,7 +74,7 @@ pub fn parse_own_cgroup(text: &str, version: Version) -> Option<CgroupPath> {
     CgroupPath::parse(path).ok()
 }
 
-/// Whether nobody has given a process a cgroup to be accounted in, by the text of
+/// Whether a process has no cgroup that accounts for it, by the text of
 /// `/proc/<pid>/cgroup`: no service manager has, and it is in the root of some tree at least.
 pub fn is_unaccounted(text: &str, version: Version) -> bool {
     let is_root = |controller: &str| path_by(text, controller).is_none_or(|path| path == "/");
@@ -93,8 +93,8 @@ fn path_by<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// Sets who is killed first when the machine is out of memory, by `/proc/<pid>` in `proc`. Lowering
-/// the value takes CAP_SYS_RESOURCE, which root in a container often has not.
+/// Sets which process is killed first when the node is out of memory, by `/proc/<pid>` in `proc`.
+/// Lowering the value takes CAP_SYS_RESOURCE, which root in a container often has not.
 pub fn write_oom_score_adj(proc: &Path, pid: u32, value: i64) -> io::Result<()> {
     let path = proc.join(pid.to_string()).join("oom_score_adj");
     let current = fs::read_to_string(&path)?;

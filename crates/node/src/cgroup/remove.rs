@@ -1,4 +1,4 @@
-//! Removing cgroups, children first.
+//! Removes cgroups, children first.
 
 use std::collections::BTreeSet;
 use std::io;

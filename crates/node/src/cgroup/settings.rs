@@ -1,4 +1,4 @@
-//! What of a node's configuration shapes cgroups.
+//! The part of a node's configuration that concerns cgroups.
 
 use plimsoll_core::allocatable::Settings;
 use plimsoll_core::cgroup::container::{ContainerSettings, Swap};

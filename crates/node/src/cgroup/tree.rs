@@ -77,7 +77,7 @@ impl Cgroups {
         &self.host
     }
 
-    /// Who makes cgroups.
+    /// The cgroup driver.
     pub fn driver(&self) -> Driver {
         self.driver
     }
@@ -97,7 +97,7 @@ impl Cgroups {
         name.to_path(self.driver)
     }
 
-    /// What a runtime is told as `cgroup_parent`: a path for cgroupfs, the name of the slice for
+    /// The `cgroup_parent` passed to a runtime: a path for cgroupfs, the name of the slice for
     /// systemd.
     pub fn parent_for_runtime(&self, name: &CgroupName) -> String {
         let path = self.path(name);
@@ -115,7 +115,7 @@ impl Cgroups {
         self.validate(name).is_ok()
     }
 
-    /// Says what of a cgroup is missing.
+    /// Returns an error if a part of a cgroup is missing.
     ///
     /// Matches v1.36 Validate in pkg/kubelet/cm/cgroup_v1_manager_linux.go and
     /// cgroup_v2_manager_linux.go.

@@ -1,4 +1,4 @@
-//! Writing what a cgroup should have, and reading what it has.
+//! Writes and reads the settings of a cgroup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -210,7 +210,7 @@ fn parse_cpu_max(text: &str) -> Option<(i64, u64)> {
 }
 
 /// Kernels before 5.7 do not count reservations of huge pages; those that do not count swap need
-/// not be told to leave it unlimited.
+/// not be set to unlimited.
 fn may_be_missing(file: &str, value: &str) -> bool {
     file.contains(".rsvd.") || (file == "memory.swap.max" && value == "max")
 }

@@ -1,5 +1,5 @@
-//! The processes below a cgroup, found without asking for memory: a node that has none left has to
-//! be able to kill somebody.
+//! The processes below a cgroup, found without allocating memory: a node that has none left must
+//! still be able to kill a pod.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,8 +16,8 @@ use super::kill::is_gone;
 const DEEPEST: usize = 32;
 const PIECE: usize = 1024;
 
-/// Visits every process in a cgroup, given by its directory, and below. Nobody is there if the
-/// cgroup is not.
+/// Visits every process in a cgroup, given by its directory, and below. Visits none if the
+/// cgroup does not exist.
 pub(super) fn each_pid(directory: &CStr, visit: &mut dyn FnMut(Pid)) -> io::Result<()> {
     // Threads only have no such list.
     each_cgroup(directory, &mut |cgroup| {

@@ -105,7 +105,7 @@ impl Catalogue {
         }
     }
 
-    /// Takes an image out; tells whether it was there.
+    /// Removes an image; returns whether it was there.
     pub fn remove(&mut self, id: &Digest) -> bool {
         let before = self.images.len();
         self.images.retain(|image| image.id != *id);

@@ -1,4 +1,4 @@
-//! Undoes compression, told by the first bytes: media types of layers are often wrong.
+//! Decompression, detected by the first bytes: media types of layers are often wrong.
 
 use std::io::{self, BufRead, Read};
 

@@ -23,7 +23,7 @@ pub struct Configuration {
     pub rootfs: RootFs,
 }
 
-/// How a container of the image starts unless its pod says otherwise.
+/// How a container of the image starts unless its pod overrides it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Start {
@@ -33,16 +33,16 @@ pub struct Start {
     /// `NAME=value` pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<String>>,
-    /// First words of the command line.
+    /// The first arguments of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoint: Option<Vec<String>>,
-    /// Further words.
+    /// Further arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
     /// Where the process starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
-    /// What asks it to end.
+    /// The signal that stops it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<String>,
     /// Directories that hold data of their own.

@@ -14,7 +14,7 @@ pub struct Digest([u8; 32]);
 
 /// A text that is no sha256 digest.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no sha256 digest")]
+#[error("{0:?} is not a sha256 digest")]
 pub struct NotADigest(pub String);
 
 impl Digest {

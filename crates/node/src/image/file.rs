@@ -71,7 +71,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     let bytes = read_bounded(file).doing("read", path)?;
     serde_json::from_slice(&bytes)
         .map_err(io::Error::from)
-        .doing("understand", path)
+        .doing("decode", path)
 }
 
 /// Makes a file of a value as JSON. It may not outlast a power failure, but is quick.
@@ -97,7 +97,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let unfinished = Path::new(&unfinished);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
     let private = Mode::RUSR | Mode::WUSR;
-    let file = rustix::fs::open(unfinished, flags, private).doing("make", unfinished)?;
+    let file = rustix::fs::open(unfinished, flags, private).doing("create", unfinished)?;
     let mut file = File::from(file);
     file.write_all(bytes).doing("write", unfinished)?;
     file.sync_all().doing("write", unfinished)?;
@@ -106,7 +106,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Moves a finished file to its place, for good once this returns.
 pub fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    std::fs::rename(from, to).doing("make", to)?;
+    std::fs::rename(from, to).doing("create", to)?;
     sync_directory_of(to)
 }
 

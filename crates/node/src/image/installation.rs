@@ -1,4 +1,4 @@
-//! An image on its way into the store, wherever its parts come from.
+//! An image being installed into the store, wherever its parts come from.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -28,14 +28,14 @@ pub enum Error {
     TooLarge {
         /// What it may take.
         limit: u64,
-        /// What says so.
+        /// The rule that sets the limit.
         rule: Rule,
     },
     /// Its configuration is none.
-    #[error("its configuration cannot be understood")]
+    #[error("cannot decode image configuration")]
     Configuration(#[source] serde_json::Error),
     /// Its parts do not fit together.
-    #[error("its configuration names {named} layers, but it has {found}")]
+    #[error("the configuration names {named} layers, the manifest has {found}")]
     LayerCount {
         /// By the configuration.
         named: usize,
@@ -112,18 +112,18 @@ impl Installation {
         })
     }
 
-    /// Positions of the layers whose content is needed; others are in the store already.
+    /// Positions of the layers to fetch; the others are in the store already.
     pub fn missing_layers(&self) -> Vec<usize> {
         let is_missing = |at: &usize| !self.store.layers.has(&self.chains[*at]);
         (0..self.chains.len()).filter(is_missing).collect()
     }
 
-    /// A path for content on its way.
+    /// A path for content that is not installed yet.
     pub fn path(&self, name: &str) -> PathBuf {
         self.workspace.path(name)
     }
 
-    /// Whether there is room for content on its way, which is so long before it is unpacked.
+    /// Whether there is room for content of this length, before it is unpacked.
     pub fn expect(&self, bytes: u64) -> Result<(), Error> {
         let room = self.store.room(self.taken)?;
         match bytes <= room.bytes {

@@ -42,8 +42,8 @@ pub enum Error {
         #[source]
         source: unpack::Error,
     },
-    /// It is not what the image's configuration says.
-    #[error("layer {diff_id} has other content: {found}")]
+    /// Its content does not match the diff ID in the image's configuration.
+    #[error("layer does not match its diff ID: expected {diff_id}, got {found}")]
     OtherContent {
         /// What it should be.
         diff_id: Digest,
@@ -124,7 +124,7 @@ impl Layers {
         let place = self.directory.join(chain.hex());
         match std::fs::rename(&layer.directory, &place) {
             Err(_) if self.has(chain) => Ok(()),
-            other => other.doing("make", &place),
+            other => other.doing("create", &place),
         }?;
         file::sync_directory_of(&place)
     }

@@ -23,7 +23,7 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// Whether anybody has the lock of a file at this moment.
+    /// Whether the lock of a file is held at this moment.
     pub fn is_held(path: &Path) -> bool {
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         file.is_ok_and(|file| {

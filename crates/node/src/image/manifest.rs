@@ -26,19 +26,19 @@ pub const PLAIN_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is not what it should be.
-    #[error("its manifest cannot be understood")]
+    #[error("cannot decode its manifest")]
     Json(#[from] serde_json::Error),
     /// Something else lies in registries too: charts, signatures, old formats.
-    #[error("it is no container image but {media_type:?}")]
+    #[error("not a container image: {media_type:?}")]
     NoImage {
-        /// What it says it is.
+        /// Its media type.
         media_type: String,
     },
     /// Nothing for this machine.
-    #[error("it has nothing for platform linux/{}", architecture())]
+    #[error("no image for platform linux/{} in its index", architecture())]
     NoPlatform,
     /// A layer that needs keys.
-    #[error("layer {digest} is of a kind that is not supported: {media_type:?}")]
+    #[error("layer {digest} has unsupported media type {media_type:?}")]
     Layer {
         /// The layer.
         digest: Digest,
@@ -109,7 +109,7 @@ pub enum Document {
 }
 
 impl Document {
-    /// Told by what it says it is, or else by what it has.
+    /// The type of document, by its media type, or else by its fields.
     pub fn parse(bytes: &[u8]) -> Result<Document, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -178,7 +178,7 @@ impl Index {
             platform.and_then(|platform| platform.variant.clone())
         };
         let candidates = self.manifests.iter().filter(is_image).filter(fits);
-        // Variants ask for newer machines the higher they are; v8 of arm64 is what all have.
+        // Higher variants need newer machines; v8 of arm64 is what all have.
         let is_base = |entry: &&Descriptor| {
             let variant = variant(entry);
             variant.is_none() || architecture == "arm64" && variant.as_deref() == Some("v8")
@@ -258,8 +258,7 @@ mod tests {
         for (refused, expected) in [
             (
                 manifest("application/vnd.cncf.helm.config.v1+json", "x"),
-                r#"it is no container image but "application/vnd.cncf.helm.config.v1+json""#
-                    .to_owned(),
+                r#"not a container image: "application/vnd.cncf.helm.config.v1+json""#.to_owned(),
             ),
             (
                 manifest(
@@ -267,12 +266,12 @@ mod tests {
                     "application/vnd.oci.image.layer.v1.tar+encrypted",
                 ),
                 format!(
-                    "layer {digest} is of a kind that is not supported: \"application/vnd.oci.image.layer.v1.tar+encrypted\""
+                    "layer {digest} has unsupported media type \"application/vnd.oci.image.layer.v1.tar+encrypted\""
                 ),
             ),
             (
                 Document::parse(br#"{"schemaVersion":1,"fsLayers":[]}"#),
-                r#"it is no container image but "manifest of schema 1""#.to_owned(),
+                r#"not a container image: "manifest of schema 1""#.to_owned(),
             ),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), expected);

@@ -3,12 +3,12 @@
 //! [`store::Store`] is the whole of it under one directory, [`service::ImageService`] what the
 //! embedded runtime sees of it. The agent and the command line may use one directory at the same
 //! time: changes happen under a lock that is never held for long, long work happens in
-//! workspaces, and what a crash leaves of these is swept away by whoever comes next.
+//! workspaces, and those that a crash leaves are removed by the next process.
 //!
 //! Reading order: [`digest`], [`reference`](mod@reference), [`manifest`], [`configuration`] (what
 //! images are made of); [`catalogue`], [`layers`], [`roots`], [`store`] (what is kept);
 //! [`workspace`], [`installation`] (how it gets there); [`import`], [`pull`], [`builtin`] (where it comes from);
-//! [`tarball`], [`compression`], [`unpack`], [`tree`] (files of strangers, handled with care);
+//! [`tarball`], [`compression`], [`unpack`], [`tree`] (untrusted files);
 //! [`file`](mod@file), [`lock`] (our own files).
 
 pub mod builtin;

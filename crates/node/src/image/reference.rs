@@ -32,7 +32,7 @@ pub struct Reference {
 pub enum Version {
     /// The one a tag points to at the moment.
     Tag(String),
-    /// The one whose manifest has this digest.
+    /// The image that has this manifest digest.
     Digest(Digest),
 }
 

@@ -1,6 +1,6 @@
-//! How much of its disk an image may take.
+//! The limit of the disk space that an image may take.
 //!
-//! Layers come from strangers and compress well: some kilobytes may unpack to all that a disk holds,
+//! Layers are untrusted and compress well: some kilobytes may unpack to all that a disk holds,
 //! faster than anything could be evicted for it.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum MaxImageSize {
 /// What stays free for everything else on the disk: a hundredth of it, up to this.
 const MOST_KEPT_FREE: u64 = 256 << 20;
 
-/// How many bytes may be unpacked, and what says so.
+/// How many bytes may be unpacked, and the rule that sets the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// So many bytes.

@@ -1,4 +1,4 @@
-//! The store: where everything lies, and the lock that keeps it consistent.
+//! The image store: its layout on disk, and the lock that keeps it consistent.
 //!
 //! ```text
 //! catalogue.json   which images there are
@@ -40,7 +40,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a directory, making it if need be, and sweeps away what crashes left.
+    /// Opens the store in a directory, making it if need be, and removes what crashes left.
     pub fn open(directory: &Path) -> Result<Store, Error> {
         Store::open_with(directory, MaxImageSize::default())
     }
@@ -106,21 +106,21 @@ impl Store {
         Ok(file::read_json(&self.catalogue_path())?.unwrap_or_default())
     }
 
-    /// What an image says about itself.
+    /// The configuration of an image.
     pub fn configuration(&self, id: &Digest) -> Result<Configuration, Error> {
         let path = self.blob_path(id);
         let bytes = file::read(&path)?;
         Configuration::parse(&bytes)
             .map_err(std::io::Error::from)
-            .doing("understand", &path)
+            .doing("decode", &path)
     }
 
-    /// Adds an image whose content is in place.
+    /// Adds an image once its content is in place.
     pub(super) fn add(&self, record: Record) -> Result<(), Error> {
         self.change(|catalogue| catalogue.add(record))
     }
 
-    /// Takes an image out under all its names; tells whether it was there. Content that nothing
+    /// Removes an image with all its names; returns whether it was there. Content that nothing
     /// else needs goes with it.
     pub fn remove(&self, id: &Digest) -> Result<bool, Error> {
         let was_there = self.change(|catalogue| catalogue.remove(id))?;
@@ -162,7 +162,7 @@ impl Store {
         Ok(result)
     }
 
-    /// Removes content that no image, no root and no work needs, and work that nobody does.
+    /// Removes content that no image, root or workspace needs, and abandoned workspaces.
     pub fn collect_garbage(&self) -> Result<(), Error> {
         // Moving is quick, so others wait only for that; deleting happens after the lock.
         let _trash = {

@@ -19,10 +19,10 @@ const LONGEST_EXTENSION: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes do not come.
-    #[error("cannot read the tar")]
+    #[error("cannot read the tar archive")]
     Read(#[from] io::Error),
     /// A block that should be a header is none.
-    #[error("the tar has a broken header ({problem})")]
+    #[error("the tar archive has an invalid header ({problem})")]
     Header {
         /// What is wrong with it.
         problem: &'static str,

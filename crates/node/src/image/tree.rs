@@ -1,4 +1,4 @@
-//! Trees of files that others wrote, removed without trust. They are measured by [`crate::walk`].
+//! Removes trees of untrusted files. They are measured by [`crate::walk`].
 //!
 //! A container may make a tree of any depth and width, and change it while it is walked. So no
 //! symbolic link is followed, no mount is entered, no path is longer than one name, and only so
@@ -16,7 +16,7 @@ use rustix::path::Arg;
 /// Directories above the current one that are held open; deeper ones are found again by `..`.
 const HELD_OPEN: usize = 64;
 
-/// Removes whatever a path names, with all below it. What is gone already is no error.
+/// Removes the file or directory at a path, with all below it. Succeeds if it does not exist.
 pub fn remove(path: &Path) -> io::Result<()> {
     remove_at(CWD, path)
 }
@@ -25,7 +25,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 pub fn remove_at(directory: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        // Linux says ISDIR where POSIX says PERM.
+        // Linux returns EISDIR where POSIX has EPERM.
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,7 +1,7 @@
 //! A directory for unfinished work, gone with the work.
 //!
-//! Whoever works holds the lock of its workspace. A workspace that nobody holds is what a crash
-//! left, and is swept away. A workspace also names the content that its work counts on, which
+//! An operation holds the lock of its workspace. A workspace without a holder was left by a crash,
+//! and is removed. A workspace also names the content that its work counts on, which
 //! garbage collection therefore spares.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl Workspace {
         self.directory.join(name)
     }
 
-    /// Names content that must not be collected while this work goes on.
+    /// Names content that must not be collected while this work is unfinished.
     pub fn spare(&self, content: &BTreeSet<Digest>) -> Result<(), Error> {
         file::write_json(&self.path(SPARED), content)
     }
@@ -50,8 +50,8 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = tree::remove(&self.directory) {
-            // Whoever opens the store next sweeps it.
-            tracing::debug!(directory = %self.directory.display(), %error, "workspace left behind");
+            // The next garbage collection removes it.
+            tracing::debug!(directory = %self.directory.display(), %error, "failed to remove workspace");
         }
     }
 }
@@ -66,7 +66,7 @@ pub fn spared_content(among: &Path) -> Result<BTreeSet<Digest>, Error> {
     Ok(spared)
 }
 
-/// The workspaces that nobody holds. The store must be locked.
+/// The workspaces without a holder. The store must be locked.
 pub fn abandoned(among: &Path) -> Result<Vec<PathBuf>, Error> {
     let directories = file::names(among)?.into_iter().map(|name| among.join(name));
     Ok(directories

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a runtime did not do what was asked.
+/// Why a request to a runtime failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no sandbox, container or image of that name.
@@ -12,7 +12,7 @@ pub enum Error {
     NotFound {
         /// Sandbox, container or image.
         what: &'static str,
-        /// The name asked for.
+        /// The requested name.
         id: String,
     },
     /// The request can never succeed as it is.
@@ -41,8 +41,8 @@ pub enum Error {
         /// The time given.
         after: Duration,
     },
-    /// The registry of an image is at fault, not the request. The first word is the one by which
-    /// CRI tells it apart (v1.36 staging/src/k8s.io/cri-api/pkg/errors/errors.go).
+    /// The registry of an image is at fault, not the request. CRI identifies the failure by the
+    /// first word (v1.36 staging/src/k8s.io/cri-api/pkg/errors/errors.go).
     #[error("RegistryUnavailable")]
     RegistryUnavailable {
         /// Which image and registry, and why.
@@ -69,7 +69,7 @@ impl Error {
         }
     }
 
-    /// Whether the thing asked for does not exist.
+    /// Whether the sandbox, container or image does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::NotFound { .. })
     }

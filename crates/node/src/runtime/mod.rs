@@ -37,24 +37,24 @@ pub enum UserNamespaceSupport {
     Lacking(String),
 }
 
-/// What the agent asks of a container runtime.
+/// The requests of the agent to a container runtime.
 #[async_trait]
 pub trait Runtime: Debug + Send + Sync {
     /// Name and version.
     async fn version(&self) -> Result<VersionResponse, Error>;
     /// Conditions `RuntimeReady` and `NetworkReady`.
     async fn status(&self) -> Result<RuntimeStatus, Error>;
-    /// The cgroup driver the runtime wants, if it tells.
+    /// The cgroup driver of the runtime, if it reports one.
     async fn cgroup_driver(&self) -> Result<Option<Driver>, Error>;
     /// Whether pods can have users of their own. A runtime that does not say so has none.
     async fn user_namespaces(&self) -> Result<UserNamespaceSupport, Error> {
         Ok(UserNamespaceSupport::Lacking(String::new()))
     }
-    /// Tells the runtime the node's range of pod addresses.
+    /// Sets the node's pod CIDR in the runtime.
     async fn update_pod_cidr(&self, cidr: &str) -> Result<(), Error>;
 
     /// Changes whenever a container or sandbox has ended by itself; `None` if the runtime does not
-    /// tell, so that it has to be asked again and again.
+    /// report changes and has to be polled.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }

@@ -22,7 +22,7 @@ pub struct TerminalSize {
     pub height: u16,
 }
 
-/// Where the streams of a process are to be had.
+/// Where the streams of a process are served.
 #[derive(Debug)]
 pub enum Session {
     /// The runtime serves them at this address; a client's request is passed on there.
@@ -32,13 +32,13 @@ pub enum Session {
 }
 
 /// The streams of one process. Dropping them ends the session: an exec'ed process is killed, an
-/// attached one goes on.
+/// attached one keeps running.
 pub struct ProcessStreams {
-    /// Its standard input, if asked for. Shutting it down is end of file for the process.
+    /// Its standard input, if requested. Shutting it down is end of file for the process.
     pub stdin: Option<Input>,
-    /// Its standard output, if asked for; with a terminal, all output.
+    /// Its standard output, if requested; with a terminal, all output.
     pub stdout: Option<Output>,
-    /// Its standard error, if asked for and there is no terminal.
+    /// Its standard error, if requested and there is no terminal.
     pub stderr: Option<Output>,
     /// Where changes of the terminal's size go, if there is one.
     pub resize: Option<mpsc::Sender<TerminalSize>>,

@@ -1,4 +1,4 @@
-//! Changing all files of a volume at once.
+//! Updates all files of a volume atomically.
 //!
 //! ```text
 //! name           -> ..data/name
@@ -145,7 +145,7 @@ fn paths_gone(payload: &Payload, old: &Path) -> io::Result<BTreeSet<String>> {
     let mut unread = vec![String::new()];
     while let Some(within) = unread.pop() {
         let entries = match fs::read_dir(old.join(&within)) {
-            // Somebody took the version away: everything is written anew.
+            // The version was removed: everything is written anew.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             entries => entries?,
         };
@@ -196,7 +196,7 @@ fn new_version_dir(dir: &Path, now: Timestamp) -> io::Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => {
                 made?;
-                // Anybody may look into it whatever the umask is.
+                // Readable by all users whatever the umask is.
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
                 return Ok(path);
             }

@@ -103,12 +103,12 @@ pub fn locate(spec: &PersistentVolumeSpec) -> Result<Claimed, &'static str> {
     })
 }
 
-/// What to say of a claim that cannot be had.
+/// The message for a claim that cannot be used.
 pub fn failure(namespace: &str, claim: &str, why: impl std::fmt::Display) -> SetUpError {
     SetUpError::Claim(format!("error processing PVC {namespace}/{claim}: {why}"))
 }
 
-/// What to say of an object that cannot be read.
+/// The message for an object that cannot be read.
 pub fn fetch_failure(what: &str, error: &SourceError) -> String {
     format!("failed to fetch {what} from API server: {error}")
 }

@@ -1,4 +1,4 @@
-//! What a pod may be told about itself, in variables and files.
+//! The downward API: fields of a pod in its variables and files.
 //!
 //! Matches v1.36 pkg/fieldpath, pkg/apis/core/pods/helpers.go and pkg/api/v1/resource/helpers.go.
 
@@ -52,7 +52,7 @@ pub enum FieldError {
     Quantity(String),
 }
 
-/// The addresses a pod may be told.
+/// The addresses that a pod may refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
     /// Its own; the first is the main one.

@@ -1,4 +1,4 @@
-//! Directories that live as long as their pod.
+//! `emptyDir` volumes, which live as long as their pod.
 //!
 //! Matches v1.36 pkg/volume/emptydir.
 
@@ -19,7 +19,7 @@ use crate::project_quota::ProjectQuotas;
 use super::ownership::Ownership;
 use super::{MountTable, SetUpError, mount_point, removal};
 
-/// Any container of the pod may use it, whoever it runs as.
+/// Any container of the pod may use it, whatever its user.
 const MODE: u32 = 0o777;
 
 /// What a directory is made of.
@@ -33,7 +33,7 @@ pub enum Medium {
     HugePages(Bytes),
 }
 
-/// The medium that the pod asks for.
+/// The medium that the pod requests.
 pub fn medium(
     source: &EmptyDirVolumeSource,
     pod: &PodView,
@@ -114,14 +114,14 @@ fn huge_page_size(medium: &str, pod: &PodView) -> Result<Bytes, SetUpError> {
 pub struct EmptyDir {
     /// Where.
     pub path: PathBuf,
-    /// Where it is noted that the directory was set up: containers may have changed it since, and
+    /// The marker that the directory was set up: containers may have changed it since, and
     /// nothing of that is to be undone.
     pub ready_dir: PathBuf,
     /// What it is made of.
     pub medium: Medium,
-    /// Who shares it.
+    /// Its group.
     pub ownership: Option<Ownership>,
-    /// Who counts what a directory on disk holds.
+    /// The quotas that count the content of a directory on disk.
     pub quotas: ProjectQuotas,
 }
 
@@ -155,7 +155,10 @@ impl EmptyDir {
             Medium::Disk => {
                 // Without, it is walked over.
                 if let Err(error) = self.quotas.assign(&self.path) {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "no project quota");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "failed to set project quota"
+                    );
                 }
             }
             Medium::Memory(_) | Medium::HugePages(_) => {}
@@ -183,7 +186,7 @@ impl EmptyDir {
     }
 }
 
-/// Where a directory's readiness is noted.
+/// The marker that a directory is set up.
 pub(super) fn ready_dir(pod_dir: &Path, name: &str) -> PathBuf {
     pod_dir.join("plugins/kubernetes.io~empty-dir").join(name)
 }
@@ -199,7 +202,7 @@ mod tests {
         PodView::from_api(&pod_with(json!({"containers": containers}))).unwrap()
     }
 
-    fn asked(source: Value, containers: Value) -> Result<Medium, String> {
+    fn medium_for(source: Value, containers: Value) -> Result<Medium, String> {
         let allocatable = [(ResourceName::MEMORY, "8Gi".parse().unwrap())];
         let source: EmptyDirVolumeSource = serde_json::from_value(source).unwrap();
         let allocatable = allocatable.into_iter().collect();
@@ -213,13 +216,13 @@ mod tests {
         let unlimited = || json!([{"name": "c"}]);
         let memory = |size: &str| json!({"medium": "Memory", "sizeLimit": size});
         let gib = |count: i64| Ok(Medium::Memory(Bytes(count << 30)));
-        assert_eq!(asked(json!({"medium": "Memory"}), unlimited()), gib(8));
-        assert_eq!(asked(memory("2Gi"), unlimited()), gib(2));
-        assert_eq!(asked(memory("20Gi"), unlimited()), gib(8));
-        assert_eq!(asked(memory("0"), unlimited()), gib(8));
-        assert_eq!(asked(memory("2Gi"), limited("1Gi")), gib(1));
-        assert_eq!(asked(memory("1Gi"), limited("2Gi")), gib(1));
-        assert_eq!(asked(json!({}), unlimited()), Ok(Medium::Disk));
+        assert_eq!(medium_for(json!({"medium": "Memory"}), unlimited()), gib(8));
+        assert_eq!(medium_for(memory("2Gi"), unlimited()), gib(2));
+        assert_eq!(medium_for(memory("20Gi"), unlimited()), gib(8));
+        assert_eq!(medium_for(memory("0"), unlimited()), gib(8));
+        assert_eq!(medium_for(memory("2Gi"), limited("1Gi")), gib(1));
+        assert_eq!(medium_for(memory("1Gi"), limited("2Gi")), gib(1));
+        assert_eq!(medium_for(json!({}), unlimited()), Ok(Medium::Disk));
     }
 
     #[test]
@@ -234,17 +237,20 @@ mod tests {
         let pages = |size: i64| Ok(Medium::HugePages(Bytes(size)));
         let any = || json!({"medium": "HugePages"});
         let sized = || json!({"medium": "HugePages-1Gi"});
-        assert_eq!(asked(any(), request(&["2Mi"])), pages(2 << 20));
-        assert_eq!(asked(sized(), request(&["2Mi", "1Gi"])), pages(1 << 30));
+        assert_eq!(medium_for(any(), request(&["2Mi"])), pages(2 << 20));
         assert_eq!(
-            asked(any(), request(&["2Mi", "1Gi"])),
+            medium_for(sized(), request(&["2Mi", "1Gi"])),
+            pages(1 << 30)
+        );
+        assert_eq!(
+            medium_for(any(), request(&["2Mi", "1Gi"])),
             Err(
                 "medium: HugePages can't be used if container requests multiple huge page sizes"
                     .to_owned()
             )
         );
         assert_eq!(
-            asked(sized(), request(&["2Mi"])),
+            medium_for(sized(), request(&["2Mi"])),
             Err(
                 "medium HugePages-1Gi: hugePages storage requested, but there is no resource \
                  request for huge pages"
@@ -252,7 +258,7 @@ mod tests {
             )
         );
         assert_eq!(
-            asked(json!({"medium": "Tape"}), request(&[])),
+            medium_for(json!({"medium": "Tape"}), request(&[])),
             Err("unknown storage medium \"Tape\"".to_owned())
         );
     }

@@ -1,4 +1,4 @@
-//! Why a volume is not there, or not gone.
+//! Why a volume cannot be set up or removed.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum VolumeError {
     /// The kernel's mount table cannot be read.
     #[error("cannot read the mount table")]
     MountTable(#[source] io::Error),
-    /// A mount of the pod cannot be taken away.
+    /// A mount of the pod cannot be unmounted.
     #[error("cannot unmount {path:?}")]
     Unmount {
         /// The mount point.
@@ -37,7 +37,7 @@ pub enum VolumeError {
     #[error("{0}")]
     Quantity(String),
     /// The pod's directory cannot be made.
-    #[error("cannot make {path:?}")]
+    #[error("cannot create directory {path:?}")]
     MakePodDir {
         /// The directory.
         path: PathBuf,
@@ -45,8 +45,8 @@ pub enum VolumeError {
         #[source]
         source: io::Error,
     },
-    /// A name that is no pod's: it would lead elsewhere.
-    #[error("pod id {0:?} is no name of a directory")]
+    /// A uid that is not a pod's: as a path it would lead elsewhere.
+    #[error("pod UID {0:?} is not a valid directory name")]
     Uid(String),
     /// The agent is ending.
     #[error("the agent is stopping")]
@@ -63,10 +63,10 @@ impl VolumeError {
     }
 }
 
-/// One volume that could not be had; reads as upstream's event does.
+/// One volume that could not be set up; reads as upstream's event does.
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeFailure {
-    /// It is known what it is, but not how to get it.
+    /// Its plugin is known, but its data cannot be prepared.
     #[error(
         "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], \
          failed to process volumes=[{volume}]: {}", chain(.source)
@@ -77,7 +77,7 @@ pub enum VolumeFailure {
         /// Why.
         source: SetUpError,
     },
-    /// Where it should be had from is not there.
+    /// Its source on the node does not exist.
     #[error("MountVolume.NewMounter initialization failed for volume {volume:?} : {}", chain(.source))]
     NewMounter {
         /// The name of the persistent volume.
@@ -110,7 +110,7 @@ fn chain(error: &SetUpError) -> String {
 /// Why a volume cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
-    /// An object that it is made from cannot be had.
+    /// An object that it is made from cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// Fields or resources of the pod cannot be written down.
@@ -128,16 +128,16 @@ pub enum SetUpError {
     /// There is no token.
     #[error("failed to fetch token: {0}")]
     Token(SourceError),
-    /// There is no new token and the old one is no good any more.
+    /// There is no new token and the old one has expired.
     #[error("token expired and refresh failed: {0}")]
     TokenExpired(SourceError),
     /// A path in the volume that cannot be.
     #[error("invalid path: {0}")]
     Path(String),
-    /// A medium nobody knows.
+    /// An unknown medium.
     #[error("unknown storage medium {0:?}")]
     Medium(String),
-    /// Huge pages that the pod does not ask for, or of several sizes.
+    /// Huge pages that the pod does not request, or of several sizes.
     #[error("{0}")]
     HugePages(String),
     /// The path on the node is not what the pod says.
@@ -148,7 +148,7 @@ pub enum SetUpError {
         /// What it should be.
         wanted: &'static str,
     },
-    /// A type of path nobody knows.
+    /// An unknown `hostPath` type.
     #[error("{0} is an invalid volume type")]
     UnknownHostPathType(String),
     /// A path with `..`.

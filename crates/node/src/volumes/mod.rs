@@ -1,7 +1,7 @@
 //! Directories and files that pods mount.
 //!
-//! [`Volumes`] sets up what a pod's spec names, below `<root>/pods/<uid>/volumes`, and takes it away
-//! again. What files shall contain is decided without touching any ([`payload`], [`downward`]);
+//! [`Volumes`] sets up what a pod's spec names, below `<root>/pods/<uid>/volumes`, and tears it
+//! down. The content of files is decided without touching any ([`payload`], [`downward`]);
 //! [`atomic_writer`] changes all files of a volume at once; [`ownership`] gives them to the pod's
 //! group. Nothing is kept but what the disk and the kernel's mount table say, so an agent that was
 //! killed carries on where it was, and nothing is ever removed through a mount ([`removal`]).

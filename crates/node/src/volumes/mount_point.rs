@@ -1,4 +1,4 @@
-//! Making and unmaking mounts.
+//! Mounts and unmounts file systems.
 
 use std::ffi::CString;
 use std::fs::DirBuilder;
@@ -11,7 +11,7 @@ use plimsoll_core::resources::Bytes;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount};
 
-/// Makes a directory and those above it; fine if it is there.
+/// Creates a directory and those above it; succeeds if it exists.
 pub fn make_dirs(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
@@ -28,7 +28,7 @@ pub fn tmpfs(at: &Path, size: Option<Bytes>) -> io::Result<()> {
 }
 
 /// Whether the kernel takes `noswap`, as far as has been seen. One that does not complains of it in
-/// its log, and need not be asked for every secret.
+/// its log, and need not be tried for every secret.
 static KNOWS_NOSWAP: AtomicBool = AtomicBool::new(true);
 
 /// Mounts with `noswap`, or without where the kernel does not know it.
@@ -81,7 +81,7 @@ pub fn make_read_only(at: &Path) -> io::Result<()> {
     )?)
 }
 
-/// Takes away what was mounted last at the path; fine if nothing is.
+/// Unmounts what was mounted last at the path; succeeds if nothing is.
 pub fn unmount(at: &Path) -> io::Result<()> {
     match rustix::mount::unmount(at, UnmountFlags::NOFOLLOW) {
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
@@ -95,27 +95,30 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel is asked for three mounts in a row, if that is what it says to `noswap`.
-    fn asked(answer: Result<(), Errno>, plain: Result<(), Errno>) -> Vec<Option<String>> {
-        let (is_known, asked) = (AtomicBool::new(true), RefCell::new(Vec::new()));
+    /// The options passed for three mounts in a row, if the kernel answers this to `noswap`.
+    fn options_tried(answer: Result<(), Errno>, plain: Result<(), Errno>) -> Vec<Option<String>> {
+        let (is_known, options_tried) = (AtomicBool::new(true), RefCell::new(Vec::new()));
         for _ in 0..3 {
             let _ = never_swapped(&is_known, |option| {
-                asked.borrow_mut().push(option.map(str::to_owned));
+                options_tried.borrow_mut().push(option.map(str::to_owned));
                 if option.is_some() { answer } else { plain }
             });
         }
-        asked.into_inner()
+        options_tried.into_inner()
     }
 
     #[test]
     fn a_kernel_that_does_not_know_noswap_is_asked_once() {
         let noswap = || Some("noswap".to_owned());
         assert_eq!(
-            asked(Err(Errno::INVAL), Ok(())),
+            options_tried(Err(Errno::INVAL), Ok(())),
             [noswap(), None, None, None]
         );
-        assert_eq!(asked(Ok(()), Ok(())), [noswap(), noswap(), noswap()]);
+        assert_eq!(
+            options_tried(Ok(()), Ok(())),
+            [noswap(), noswap(), noswap()]
+        );
         // Something else is wrong, and may be mended.
-        assert_eq!(asked(Err(Errno::INVAL), Err(Errno::INVAL)).len(), 6);
+        assert_eq!(options_tried(Err(Errno::INVAL), Err(Errno::INVAL)).len(), 6);
     }
 }

@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! The mount table of the kernel.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct MountEntry {
 }
 
 impl MountTable {
-    /// Asks the kernel.
+    /// Reads the table from the kernel.
     pub fn read() -> io::Result<MountTable> {
         let text = std::fs::read("/proc/self/mountinfo")?;
         Ok(MountTable::parse(&String::from_utf8_lossy(&text)))

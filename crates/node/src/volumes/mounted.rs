@@ -1,4 +1,4 @@
-//! Volumes that are there.
+//! Mounted volumes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct MountedVolume {
     pub is_managed: bool,
     /// Whether its bytes are memory of the pod and none of the disk's.
     pub is_in_memory: bool,
-    /// The claim it was had by.
+    /// The claim through which it was mounted.
     pub claim: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Giving a volume to the group that a pod shares it by.
+//! Sets the group of a volume to the pod's `fsGroup`.
 //!
 //! Matches v1.36 pkg/volume/volume_linux.go.
 
@@ -35,7 +35,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// What the pod asks for; `None` where it has no `fsGroup`.
+    /// The ownership that the pod requests; `None` where it has no `fsGroup`.
     pub fn of(pod: &Pod, is_read_only: bool) -> Option<Ownership> {
         let context = pod.spec.as_ref()?.security_context.as_ref()?;
         let group = u32::try_from(context.fs_group?).ok()?;
@@ -91,7 +91,7 @@ impl Ownership {
         }
         if let Err(error) = self.change(opened, kind, stat.st_mode) {
             tracing::warn!(path = %path.display(), group = self.group, %error,
-                "cannot give a file of a volume to its group");
+                "failed to set fsGroup of volume file");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the files of a volume shall contain.
+//! The content of the files of a volume.
 //!
 //! Matches v1.36 MakePayload of pkg/volume/configmap and pkg/volume/secret, and CollectData of
 //! pkg/volume/downwardapi.
@@ -117,7 +117,7 @@ fn from_keys(
     Ok(payload)
 }
 
-/// The files that tell a pod about itself. All that fail are reported.
+/// The files of a downward API volume. All that fail are reported.
 pub fn from_pod(
     pod: &Pod,
     items: &[DownwardAPIVolumeFile],
@@ -143,7 +143,7 @@ pub fn from_pod(
     one_or_many(failures).map_or(Ok(payload), Err)
 }
 
-/// The file of a token. It is private wherever the pod says who may read it: `owner` is the user
+/// The file of a token. It is private wherever the pod names its reader: `owner` is the user
 /// that all its containers run as, and the group is given more afterwards.
 pub fn from_token(
     token: &str,

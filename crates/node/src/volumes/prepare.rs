@@ -1,4 +1,4 @@
-//! What has to be done for a volume, once all it is made from is known.
+//! The plan for setting up a volume, once its sources are known.
 
 use k8s_openapi::api::core::v1::{Pod, ProjectedVolumeSource, Volume};
 use plimsoll_core::object::pod::PodView;
@@ -44,7 +44,7 @@ impl Prepared {
     }
 }
 
-/// The plugin of a volume whose files the agent writes.
+/// The plugin of a volume with files that the agent writes.
 pub(super) fn files_plugin(volume: &Volume) -> Option<&'static str> {
     match volume {
         volume if volume.config_map.is_some() => Some(CONFIG_MAP),
@@ -68,7 +68,7 @@ pub(super) struct Files {
     pub(super) medium: Medium,
 }
 
-/// By what claim storage was had.
+/// The claim through which storage is used.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! Removing directories without ever reaching through a mount.
+//! Removes directories without ever crossing a mount.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use rustix::io::Errno;
 /// costs a descriptor and a container may nest as many as it likes.
 const DEEPEST: usize = 64;
 
-/// Removes a file, or a directory with all that is in it. Fine if it is not there.
+/// Removes a file, or a directory with all that is in it. Succeeds if it does not exist.
 ///
 /// Links are removed, never followed. Something mounted at the path or below is left as it is, and
-/// is an error: what is under a mount may be a disk of somebody else.
+/// is an error: what is under a mount may be a disk that is not the pod's.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::INVAL.into());

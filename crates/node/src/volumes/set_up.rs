@@ -1,4 +1,4 @@
-//! Making what was prepared.
+//! Sets up prepared volumes.
 
 use std::path::{Path, PathBuf};
 

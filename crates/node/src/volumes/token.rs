@@ -10,7 +10,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::{SetUpError, Sources, Token, TokenRequest};
 
-/// No token gets older, however long it is good for.
+/// No token gets older, however long it is valid.
 const OLDEST: Duration = Duration::from_secs(24 * 3600);
 /// Nodes that started together do not renew together.
 const MOST_JITTER: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub fn is_due(token: &Token, now: Timestamp, jitter: Duration) -> bool {
         return false;
     };
     let secs = |secs: i64| Duration::from_secs(u64::try_from(secs).unwrap_or_default());
-    // From the end backwards, because the beginning is not told.
+    // From the end backwards, because the beginning is unknown.
     let is_past = |left: Duration| {
         let then = token.expires_at.as_nanos();
         let left = i64::try_from((left + jitter).as_nanos()).unwrap_or(i64::MAX);
@@ -33,7 +33,7 @@ pub fn is_due(token: &Token, now: Timestamp, jitter: Duration) -> bool {
     is_past(last_part) || behind_oldest.is_some_and(is_past)
 }
 
-/// Tokens by what was asked for.
+/// Tokens by their request.
 #[derive(Debug, Default)]
 pub struct Tokens(Mutex<BTreeMap<TokenRequest, Token>>);
 
@@ -42,7 +42,7 @@ impl Tokens {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A good token. The old one serves on while no new one can be had.
+    /// A valid token. The old one is used while no new one can be fetched.
     pub async fn get(
         &self,
         request: &TokenRequest,
@@ -64,7 +64,7 @@ impl Tokens {
             (Err(error), Some(old)) if now > old.expires_at => Err(SetUpError::TokenExpired(error)),
             (Err(error), Some(old)) => {
                 let pod = &request.pod_name;
-                tracing::warn!(pod, namespace = request.namespace, %error, "cannot renew token");
+                tracing::warn!(pod, namespace = request.namespace, %error, "failed to renew service account token");
                 Ok(old.value)
             }
         }

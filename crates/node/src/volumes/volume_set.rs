@@ -24,7 +24,7 @@ use super::{
     MountTable, MountedVolumes, SetUpError, Sources, VolumeError, VolumeFailure, mount_point,
 };
 
-/// Sets up and takes away what pods mount.
+/// Sets up and tears down the volumes of pods.
 #[derive(Debug)]
 pub struct Volumes {
     root_dir: PathBuf,
@@ -79,7 +79,7 @@ impl Volumes {
         Volumes { quotas, ..self }
     }
 
-    /// How what volumes hold may be asked for.
+    /// How the content of volumes is read.
     pub fn quotas(&self) -> &ProjectQuotas {
         &self.quotas
     }
@@ -112,12 +112,12 @@ impl Volumes {
         self.mount(pod).await.map(drop)
     }
 
-    /// Takes the pod's volumes away; fine if there are none. Containers must have ended.
+    /// Tears the pod's volumes down; succeeds if there are none. Containers must have ended.
     pub async fn unmount(&self, uid: &str) -> Result<(), VolumeError> {
         let pod_dir = self.pod_dir(uid)?;
         let held = self.pod(uid);
         let _change = held.change.lock().await;
-        let done = tokio::task::spawn_blocking(move || take_away(&pod_dir)).await;
+        let done = tokio::task::spawn_blocking(move || tear_down(&pod_dir)).await;
         done.map_err(|_| VolumeError::Stopped)??;
         self.tokens.forget(uid);
         let mut used = Named::default();
@@ -162,7 +162,7 @@ impl Volumes {
         let Ok(pod_dir) = self.pod_dir(uid) else {
             return false;
         };
-        TAKEN_AWAY
+        VOLUME_DIRS
             .iter()
             .any(|part| is_directory(&pod_dir.join(part)))
     }
@@ -286,15 +286,15 @@ fn set_up_all(
     Ok((mounted, failures))
 }
 
-/// What of a pod's directory is its volumes.
-const TAKEN_AWAY: [&str; 3] = [
+/// The parts of a pod's directory that hold its volumes.
+const VOLUME_DIRS: [&str; 3] = [
     "volumes",
     "volume-subpaths",
     "plugins/kubernetes.io~empty-dir",
 ];
 
-/// Unmounts all below the pod's directory, then removes what its volumes were.
-fn take_away(pod_dir: &Path) -> Result<(), VolumeError> {
+/// Unmounts all below the pod's directory, then removes the directories of its volumes.
+fn tear_down(pod_dir: &Path) -> Result<(), VolumeError> {
     let mounts = MountTable::read().map_err(VolumeError::MountTable)?;
     for entry in mounts.below(pod_dir) {
         mount_point::unmount(&entry.path).map_err(|source| VolumeError::Unmount {
@@ -302,7 +302,7 @@ fn take_away(pod_dir: &Path) -> Result<(), VolumeError> {
             source,
         })?;
     }
-    for part in TAKEN_AWAY {
+    for part in VOLUME_DIRS {
         let path = pod_dir.join(part);
         remove_tree(&path).map_err(|source| VolumeError::Remove { path, source })?;
     }

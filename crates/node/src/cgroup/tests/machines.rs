@@ -14,7 +14,7 @@ pub(super) struct Machine {
     source: Source,
 }
 
-/// Whose they are; gone when dropped.
+/// Their owner; removed when dropped.
 #[expect(dead_code, reason = "held for its end")]
 enum Source {
     Folder(FakeMachine),

@@ -238,7 +238,7 @@ fn what_is_frozen_below_a_pod_goes_on_when_it_is_killed_or_thawed() {
     }
 }
 
-/// Freezes a pod's cgroup as a strike does; on a folder nobody else says that it was asked for.
+/// Freezes a pod's cgroup as a kill does; a plain folder lacks the kernel's requested state.
 fn freeze(machine: &Machine, path: &CgroupPath) {
     let files = match machine.cgroups.version() {
         Version::V1 => vec![("freezer.state", "FROZEN"), ("freezer.self_freezing", "1")],

@@ -35,7 +35,7 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] file::Error),
     /// The archive is no tar.
-    #[error("the archive cannot be read")]
+    #[error("cannot read the archive")]
     Tar(#[from] tarball::Error),
     /// A part cannot be read.
     #[error("cannot read {path:?} of the archive")]
@@ -52,14 +52,14 @@ pub enum Error {
         /// Its path in the archive.
         path: String,
     },
-    /// A part is not what its name says.
-    #[error("{path:?} of the archive has other content than its name says")]
+    /// The content of a part does not match the digest in its name.
+    #[error("content of {path:?} in the archive does not match its digest")]
     OtherContent {
         /// Its path in the archive.
         path: String,
     },
     /// A part makes no sense.
-    #[error("{path:?} of the archive cannot be understood")]
+    #[error("cannot decode {path:?} of the archive")]
     Json {
         /// Its path in the archive.
         path: String,
@@ -86,10 +86,10 @@ pub enum Error {
         source: installation::Error,
     },
     /// A name in the archive is none.
-    #[error("the archive has an image of an impossible name")]
+    #[error("the archive has an image with an invalid name")]
     Name(#[from] InvalidName),
     /// Names were given for an archive of several images.
-    #[error("the archive has {count} images, which cannot all be called {name}")]
+    #[error("the archive has {count} images, cannot name all of them {name}")]
     SeveralImages {
         /// How many.
         count: usize,
@@ -97,13 +97,15 @@ pub enum Error {
         name: String,
     },
     /// No archive of images, and no name for a root file system.
-    #[error("{source_name} is no archive of images; as a root file system it needs a name")]
+    #[error(
+        "{source_name} is not an image archive; give a name to import it as a root file system"
+    )]
     NoName {
         /// What was read.
         source_name: String,
     },
-    /// Images say themselves how they start.
-    #[error("{source_name} is an archive of images, which say themselves how containers start")]
+    /// Images define how their containers start.
+    #[error("{source_name} is an image archive; its images already define how containers start")]
     StartGiven {
         /// What was read.
         source_name: String,
@@ -127,7 +129,7 @@ pub enum Source {
 pub struct Options {
     /// Instead of the names in the archive; needed for root file systems, which have none.
     pub name: Option<Reference>,
-    /// How containers of a root file system start. Archives of images say so themselves.
+    /// How containers of a root file system start. Image archives define it themselves.
     pub start: Start,
     /// Keep the images even if they are unused and the disk is full: they cannot be pulled again.
     pub pinned: bool,
@@ -230,7 +232,7 @@ fn open_plain(source: &Source, spool: &Path) -> Result<File, Error> {
         .write(true)
         .create_new(true)
         .open(spool)
-        .doing("make", spool)?;
+        .doing("create", spool)?;
     decompressed(BufReader::new(&mut input))
         .and_then(|mut tar| io::copy(&mut tar, &mut file))
         .and_then(|_| file.rewind())

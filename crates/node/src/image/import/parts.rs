@@ -1,4 +1,4 @@
-//! Where the parts of an archive lie in it.
+//! The positions of the parts of an archive.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -132,7 +132,7 @@ fn resolve(link: &str, target: &[u8]) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Tells how much was read.
+/// Counts the bytes read.
 struct Counted<R> {
     inner: R,
     count: u64,

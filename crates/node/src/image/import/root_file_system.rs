@@ -13,7 +13,7 @@ use super::super::reference::Reference;
 use super::super::store::Store;
 use super::{Error, Options};
 
-/// Containers find their programs by it unless told otherwise.
+/// The default PATH of containers.
 const SEARCH_PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Makes a tar of a directory.
@@ -23,7 +23,7 @@ pub(super) fn pack(directory: &Path, tar: &Path) -> Result<File, file::Error> {
         .write(true)
         .create_new(true)
         .open(tar)
-        .doing("make", tar)?;
+        .doing("create", tar)?;
     let write = || -> io::Result<File> {
         let mut builder = tar::Builder::new(BufWriter::new(file));
         builder.follow_symlinks(false);
@@ -35,7 +35,7 @@ pub(super) fn pack(directory: &Path, tar: &Path) -> Result<File, file::Error> {
         file.rewind()?;
         Ok(file)
     };
-    write().doing("make a tar of", directory)
+    write().doing("create a tar archive of", directory)
 }
 
 /// Makes an image of a plain tar.

@@ -151,7 +151,7 @@ fn an_archive_may_hold_several_images() {
     let refused = bench.import_with(&archive, &one_name).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the archive has 2 images, which cannot all be called docker.io/library/c:latest"
+        "the archive has 2 images, cannot name all of them docker.io/library/c:latest"
     );
 }
 

@@ -137,9 +137,8 @@ mod tests {
                 auth: auth.to_owned(),
                 ..AuthConfig::default()
             };
-            let expected = format!(
-                "image quay.io/a/b:latest: the credentials cannot be understood ({problem})"
-            );
+            let expected =
+                format!("image quay.io/a/b:latest: cannot decode credentials ({problem})");
             assert_eq!(check(auth), Err(expected));
         }
     }

@@ -72,7 +72,7 @@ impl Downloads {
             .write(true)
             .create_new(true)
             .open(path)
-            .doing("make", path)?;
+            .doing("create", path)?;
         std::fs::remove_file(path).doing("remove", path)?;
         let mut file = tokio::fs::File::from_std(file);
         let mut left = blob.size;

@@ -11,7 +11,7 @@ use super::super::{file, installation, manifest};
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// Registries answer with whole pages at times; statuses of pods are no place for these.
-const LONGEST_ANSWER: usize = 300;
+const MAX_MESSAGE: usize = 300;
 
 /// Why an image could not be pulled.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum Error {
     NotFound {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
     },
     /// Credentials are missing or wrong.
@@ -31,18 +31,18 @@ pub enum Error {
     Unauthorized {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
         /// The answer.
         #[source]
         source: Source,
     },
-    /// The registry limits how often it may be asked.
+    /// The registry limits the rate of requests.
     #[error("image {image}: registry {registry} got too many requests")]
     TooManyRequests {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
         /// The answer.
         #[source]
@@ -53,45 +53,45 @@ pub enum Error {
     Unreachable {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
         /// Why.
         #[source]
         source: Source,
     },
-    /// Somebody else may be answering, or this machine does not know who vouches for the registry.
+    /// Another server may be answering, or this node does not trust the issuer of the certificate.
     #[error("image {image}: registry {registry} cannot be trusted")]
     Untrusted {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
         /// What is wrong with its certificate.
         #[source]
         source: Source,
     },
     /// The registry's answer makes no sense.
-    #[error("image {image}: registry {registry} gave an unexpected answer")]
+    #[error("image {image}: registry {registry} sent an unexpected response")]
     Answer {
         /// Its whole name.
         image: String,
-        /// Who was asked.
+        /// The host of the registry.
         registry: String,
         /// What was wrong with it.
         #[source]
         source: Source,
     },
-    /// The registry sent other content than it was asked for.
-    #[error("image {image}: the registry sent {found} for {asked}")]
+    /// The registry sent other content than requested.
+    #[error("image {image}: the registry sent {found}, expected {asked}")]
     Content {
         /// Its whole name.
         image: String,
-        /// What was asked for.
+        /// The requested name.
         asked: String,
         /// What came.
         found: Digest,
     },
-    /// The registry sent more than the manifest says.
+    /// The registry sent more than the manifest's size.
     #[error("image {image}: blob {digest} is longer than its {size} bytes")]
     Size {
         /// Its whole name.
@@ -123,7 +123,7 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] file::Error),
     /// Credentials that are none.
-    #[error("image {image}: the credentials cannot be understood ({problem})")]
+    #[error("image {image}: cannot decode credentials ({problem})")]
     Credentials {
         /// Its whole name.
         image: String,
@@ -292,7 +292,7 @@ fn bounded(error: OciDistributionError) -> Source {
 
 fn first_words(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
-    line.join(" ").chars().take(LONGEST_ANSWER).collect()
+    line.join(" ").chars().take(MAX_MESSAGE).collect()
 }
 
 #[cfg(test)]
@@ -329,7 +329,7 @@ mod tests {
         let denied = "image quay.io/a/b:1: access denied by registry quay.io, credentials are missing or wrong";
         let too_many = "image quay.io/a/b:1: registry quay.io got too many requests";
         let unreachable = "image quay.io/a/b:1: registry quay.io cannot be reached";
-        let odd = "image quay.io/a/b:1: registry quay.io gave an unexpected answer";
+        let odd = "image quay.io/a/b:1: registry quay.io sent an unexpected response";
         check(registry("MANIFEST_UNKNOWN"), not_found);
         check(registry("NAME_UNKNOWN"), not_found);
         check(registry("DENIED"), denied);

@@ -2,7 +2,7 @@
 //!
 //! `oci-client` speaks the protocol. Layers are streamed to disk, a few at a time, and unpacked in
 //! order while further ones arrive. Whatever a registry sends is checked against the digest by
-//! which it was asked for.
+//! which it was requested.
 
 mod auth;
 mod download;
@@ -37,7 +37,7 @@ const LONGEST_MANIFEST: usize = 8 << 20;
 
 impl Store {
     /// Fetches an image for this machine; returns its record. What is here already is not fetched
-    /// again, but the registry is asked what the name stands for at the moment.
+    /// again, but the registry resolves the name anew.
     pub async fn pull(
         &self,
         name: &Reference,
@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-/// One image on its way here.
+/// One image being pulled.
 struct Pull {
     store: Store,
     name: Reference,

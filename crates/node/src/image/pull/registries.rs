@@ -9,12 +9,12 @@ use oci_client::client::{ClientConfig, ClientProtocol};
 use super::super::reference::Reference;
 use super::Error;
 
-const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest silence in the midst of a download.
-const SILENT_FOR: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is known about registries beside what they say themselves.
+/// Local configuration of registries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registries {
     /// Those that speak plain HTTP: hosts, with or without port. Loopback addresses always do.
@@ -33,8 +33,8 @@ impl Registries {
         };
         let config = ClientConfig {
             protocol,
-            connect_timeout: Some(CONNECT_WITHIN),
-            read_timeout: Some(SILENT_FOR),
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            read_timeout: Some(READ_TIMEOUT),
             user_agent: concat!("plimsoll/", env!("CARGO_PKG_VERSION")),
             ..ClientConfig::default()
         };

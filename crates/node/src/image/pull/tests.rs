@@ -160,7 +160,7 @@ async fn an_index_gives_the_image_for_this_machine() {
     let name = format!("{}/app:multi", registry.address());
     let record = bench.pull(&name).await.unwrap();
     assert_eq!(record.id.to_string(), ours.id());
-    // What was asked for is the index, so its digest is what the image is known by.
+    // The request was for the index, so its digest is that of the image.
     let by_digest = format!("{}/app@{digest}", registry.address());
     assert_eq!(record.digests, [by_digest].into());
 }
@@ -230,7 +230,7 @@ async fn layers_that_are_not_what_they_should_be_are_refused() {
         format!("image {name} cannot be unpacked")
     );
     let cause = std::error::Error::source(&refused).unwrap().to_string();
-    assert!(cause.contains("has other content"), "{cause}");
+    assert!(cause.contains("does not match its diff ID"), "{cause}");
     assert_eq!(bench.leftovers(), [""; 0]);
 }
 
@@ -279,7 +279,7 @@ impl Scripted {
         Scripted { address }
     }
 
-    /// Serves one image without being asked who asks, its blobs changed on the way.
+    /// Serves one image without authentication, its blobs changed in transit.
     fn serving(image: Image, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'static) -> Scripted {
         Scripted::start(move |path, _| {
             if path == "/v2/" {

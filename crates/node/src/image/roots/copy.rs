@@ -33,7 +33,7 @@ pub(super) fn copy_layers(layers: &[PathBuf], into: &Path, first_id: u32) -> io:
     Ok(())
 }
 
-/// One layer on its way.
+/// One layer being copied.
 struct Copy<'a> {
     top: &'a OwnedFd,
     /// Copies of files with several names, by their inodes: where to link to. A layer has each

@@ -1,4 +1,4 @@
-//! How often a root is measured, and how far: rarely if that takes long, and in steps.
+//! Schedules the measurement of roots: rarely if it takes long, and in steps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -44,7 +44,7 @@ enum Walking {
     No,
     /// One that the last call did not end, and how long it took so far.
     Begun(Walk, Duration),
-    /// Another caller goes on with it.
+    /// Another caller continues it.
     Elsewhere,
 }
 
@@ -81,7 +81,7 @@ impl Measurements {
                 return Err(error);
             }
             Progress::Silent(error) => {
-                tracing::warn!(root, %error, "writable layer not measured; its use is that of its last walk, if any");
+                tracing::warn!(root, %error, "failed to measure writable layer; reporting last known usage");
                 self.note(root, |known| known.walking = Walking::No);
                 return Ok(last);
             }
@@ -95,7 +95,7 @@ impl Measurements {
         if !walk.is_whole {
             tracing::warn!(
                 root,
-                "writable layer not measured whole: its use is a lower bound"
+                "writable layer measured in part; usage is a lower bound"
             );
         }
         let measurement = Measurement {

@@ -42,19 +42,19 @@ pub enum Error {
     /// There is no such image.
     #[error("there is no image {id}")]
     NoImage {
-        /// As asked for.
+        /// As requested.
         id: String,
     },
     /// There is no such root.
     #[error("there is no root file system {name:?}")]
     NoRoot {
-        /// As asked for.
+        /// As requested.
         name: String,
     },
     /// Names are parts of paths.
-    #[error("{name:?} cannot name a root file system")]
+    #[error("invalid root file system name {name:?}")]
     Name {
-        /// As asked for.
+        /// As requested.
         name: String,
     },
 }
@@ -76,7 +76,7 @@ fn is_zero(id: &u32) -> bool {
     *id == 0
 }
 
-/// Whose a root is: users of a namespace, of whom root has this id on the machine.
+/// The owner of a root: the users of a namespace in which root has this id on the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
     /// The id of root.
@@ -178,7 +178,7 @@ impl Roots {
     fn facts(&self, name: &str) -> Option<Facts> {
         let path = self.directory.join(name).join(FACTS);
         file::read_json(&path).unwrap_or_else(|error| {
-            tracing::warn!(root = name, error = %error, "root file system is lost");
+            tracing::warn!(root = name, error = %error, "failed to read record of root file system");
             None
         })
     }
@@ -197,7 +197,7 @@ impl Roots {
                 .map_err(io::Error::other)
                 .and_then(|workspace| Overlay::detect(&workspace.path("trial")));
             if let Err(error) = &detected {
-                tracing::warn!(%error, "overlayfs cannot be mounted; images are copied instead");
+                tracing::warn!(%error, "cannot mount overlayfs; copying image layers instead");
             }
             detected.ok()
         })
@@ -217,7 +217,7 @@ impl Roots {
                 .map_err(io::Error::other)
                 .and_then(|workspace| overlay.try_mapped(&workspace.path("trial"), owner));
             if let Err(error) = &tried {
-                tracing::warn!(%error, "layers cannot be mapped to the users of pods; images are copied for those instead");
+                tracing::warn!(%error, "idmapped layers are not supported; copying image layers for pods with user namespaces");
             }
             tried.is_ok()
         });
@@ -287,7 +287,7 @@ impl Store {
         let first_id = owner.map_or(0, |owner| owner.first);
         let kind = if self.roots.overlay_for(self, owner).is_some() {
             overlay::lay_out(&unfinished, paths.first().map(PathBuf::as_path), first_id)
-                .doing("make", &unfinished)?;
+                .doing("create", &unfinished)?;
             Kind::Overlay
         } else {
             copy::copy_layers(&paths, &merged, first_id).doing("copy layers to", &merged)?;
@@ -304,11 +304,11 @@ impl Store {
         // The lock keeps a collection from looking between the root's coming and the
         // workspace's going.
         let _lock = self.lock()?;
-        std::fs::rename(&unfinished, directory).doing("make", directory)?;
+        std::fs::rename(&unfinished, directory).doing("create", directory)?;
         Ok(facts)
     }
 
-    /// Unmounts and deletes a root. One that is gone is no error.
+    /// Unmounts and deletes a root. Succeeds if it does not exist.
     pub fn remove_root(&self, name: &str) -> Result<(), Error> {
         check(name)?;
         let directory = self.roots.directory.join(name);

@@ -77,8 +77,8 @@ impl Overlay {
         unmount(&merged)
     }
 
-    /// As [`Overlay::mount`], with layers whose files are the owner's. What is written belongs to the
-    /// owner's users on the disk too.
+    /// As [`Overlay::mount`], with the layers' files mapped to the owner. What is written belongs
+    /// to the owner's users on the disk too.
     pub(super) fn mount_mapped(
         self,
         directory: &Path,

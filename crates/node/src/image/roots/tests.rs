@@ -260,7 +260,7 @@ fn names_that_could_be_paths_are_refused() {
     }
 }
 
-/// A power failure may leave a file empty that nobody waited for.
+/// A power failure may leave a file empty that was not synced.
 #[test]
 fn a_root_whose_facts_are_lost_is_made_anew() {
     let mut bench = Bench::with_copies(&image());
@@ -331,7 +331,7 @@ impl Drop for Namespace {
     }
 }
 
-/// A root whose files belong to users of a namespace.
+/// A root with files that belong to users of a namespace.
 fn check_mapped(mut bench: Bench) {
     let namespace = Namespace::new();
     let root = namespace.prepare(&bench, "one");

@@ -64,7 +64,7 @@ fn a_broken_catalogue_is_named_and_nothing_is_thrown_away() {
     std::fs::write(&catalogue, "{").unwrap();
     let refused = Store::open(folder.path()).unwrap_err().to_string();
     let path = catalogue.canonicalize().unwrap();
-    assert_eq!(refused, format!("cannot understand {}", path.display()));
+    assert_eq!(refused, format!("cannot decode {}", path.display()));
     assert!(
         imported[0]
             .layers

@@ -226,8 +226,8 @@ pub fn copy_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>, first_id: u32) 
     Ok(rustix::fs::futimens(to, &times(&attributes))?)
 }
 
-/// Makes a file's capabilities hold in the user namespace whose root has that id: revision 3 of the
-/// kernel's `vfs_ns_cap_data` ends with it, revision 2 is without.
+/// Makes a file's capabilities hold in the user namespace in which root has that id: revision 3 of
+/// the kernel's `vfs_ns_cap_data` ends with it, revision 2 is without.
 fn give_capability(value: &mut Vec<u8>, root: u32) {
     const REVISION: usize = 3;
     const WITHOUT_ROOT: usize = 20;

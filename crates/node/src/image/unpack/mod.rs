@@ -1,12 +1,12 @@
 //! Unpacks the tar of a layer into a directory, as overlayfs wants layers.
 //!
-//! Layers come from strangers. Whatever a tar says, nothing outside the directory is touched
+//! Layers are untrusted. Whatever a tar holds, nothing outside the directory is touched
 //! (`place`): paths and links are resolved as if the directory were the root of all files. No
 //! device nodes are made, and of extended attributes only those that programs rely on
 //! (`attributes`).
 //!
-//! A layer says by names (whiteouts) what it hides of the layers below. Overlayfs says the same
-//! with a character device 0/0 in place of a hidden file and an attribute on a directory that
+//! A layer hides files of the layers below by names (whiteouts). Overlayfs does the
+//! same with a character device 0/0 in place of a hidden file and an attribute on a directory that
 //! hides all below it.
 
 mod attributes;
@@ -57,13 +57,13 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] tarball::Error),
     /// A path leads out of the directory.
-    #[error("entry {path:?} leads out of the root file system")]
+    #[error("entry {path:?} escapes the root file system")]
     Escape {
         /// As it stands in the tar.
         path: String,
     },
     /// A whiteout hides nothing that could exist.
-    #[error("whiteout {path:?} names nothing")]
+    #[error("whiteout {path:?} names no file")]
     Whiteout {
         /// As it stands in the tar.
         path: String,
@@ -290,7 +290,7 @@ impl Unpacking<'_> {
     }
 
     fn finish_directories(&mut self) -> Result<(), Error> {
-        // The uppermost directory of a layer is seen by nobody but must look as others do.
+        // The uppermost directory of a layer is never visible but must look as others do.
         let top = PathBuf::new();
         if !self.directories.contains_key(&top) {
             let attributes = attributes::of_directory(&top, self.below);

@@ -75,7 +75,7 @@ impl Root {
         rustix::fs::openat2(&self.top, path, flags, Mode::empty(), resolve)
     }
 
-    /// Opens a directory, making those that are missing; tells each path it made.
+    /// Opens a directory, creating those that are missing; reports each path it created.
     pub(super) fn open_or_make(
         &mut self,
         path: &Path,

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::walk::{Usage, measure};
 
-/// An empty directory to unpack into, and a neighbour that nobody may touch.
+/// An empty directory to unpack into, and a neighbour that must not change.
 struct Bench {
     folder: TempDir,
 }
@@ -170,7 +170,7 @@ fn paths_that_lead_out_are_refused_by_name() {
         bench.assert_outside_is_untouched();
         error.to_string()
     };
-    let leads_out = r#"entry "../outside/secret" leads out of the root file system"#;
+    let leads_out = r#"entry "../outside/secret" escapes the root file system"#;
     assert_eq!(
         refused(raw_entry(
             EntryType::Regular,
@@ -193,7 +193,7 @@ fn paths_that_lead_out_are_refused_by_name() {
     );
     for name in [".wh.", ".wh..", ".wh...", "a/.wh.."] {
         let text = refused(raw_entry(EntryType::Regular, name, "", 0, b""));
-        assert_eq!(text, format!("whiteout {name:?} names nothing"));
+        assert_eq!(text, format!("whiteout {name:?} names no file"));
     }
 }
 

@@ -51,7 +51,7 @@ impl Client {
         })
     }
 
-    /// Asks once. The runtime is told the time limit, so that it gives up too.
+    /// Calls once. The request carries the time limit, so that the runtime gives up too.
     pub(super) async fn call<Q, A>(
         &self,
         verb: Verb,
@@ -68,7 +68,7 @@ impl Client {
         if let Some(limit) = limit {
             request.set_timeout(limit);
         }
-        let asking = async {
+        let calling = async {
             grpc.ready()
                 .await
                 .map_err(|error| Status::from_error(Box::new(error)))?;
@@ -77,8 +77,8 @@ impl Client {
             Ok(answer.into_inner())
         };
         let answered = match limit {
-            None => asking.await,
-            Some(after) => match tokio::time::timeout(after, asking).await {
+            None => calling.await,
+            Some(after) => match tokio::time::timeout(after, calling).await {
                 Ok(answered) => answered,
                 Err(_) => Err(Status::deadline_exceeded("context deadline exceeded")),
             },
@@ -102,13 +102,13 @@ impl Client {
                 id: subject.to_owned(),
             },
             (Code::Unimplemented, ..) => Error::Unimplemented { verb: verb.name() },
-            _ => Error::failed(told(verb, subject), Refusal::from(status)),
+            _ => Error::failed(describe_call(verb, subject), Refusal::from(status)),
         }
     }
 }
 
 /// What was being done, to which object.
-pub(super) fn told(verb: Verb, subject: &str) -> String {
+pub(super) fn describe_call(verb: Verb, subject: &str) -> String {
     match subject {
         "" => verb.doing.to_owned(),
         _ => format!("{} {subject:?}", verb.doing),
@@ -122,7 +122,7 @@ fn has_run_out(status: &Status) -> bool {
     status.code() == Code::DeadlineExceeded || causes.any(|cause| cause.is::<TimeoutExpired>())
 }
 
-/// The innermost cause: layers of transport say nothing that helps.
+/// The innermost cause: errors of the transport layers above it add nothing useful.
 fn first_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -131,7 +131,7 @@ fn first_cause(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// The runtime's own words, in the form Go's gRPC prints and Kubernetes shows them.
+/// The runtime's own message, in the form Go's gRPC prints and Kubernetes shows them.
 #[derive(Debug, thiserror::Error)]
 #[error("rpc error: code = {code:?} desc = {words}")]
 pub(super) struct Refusal {

@@ -2,9 +2,9 @@
 //!
 //! [`Cri`] passes each verb on and checks what comes back as a kubelet does; it decides nothing
 //! and keeps nothing. Time limits match v1.36 staging/src/k8s.io/cri-client/pkg/remote_runtime.go.
-//! Streams are not carried: the runtime serves them itself and tells where.
+//! Streams are not carried: the runtime serves them itself and returns the URL.
 //!
-//! Reading order: `endpoint` (where it listens), `verb` (what can be asked), `client` (one
+//! Reading order: `endpoint` (where it listens), `verb` (the requests), `client` (one
 //! call), `answer` (what an answer must have), `service` (the trait).
 
 mod answer;

@@ -29,11 +29,11 @@ use super::super::wire::{
 use super::super::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 use super::Cri;
 use super::answer::{self, Lacking};
-use super::client::{Refusal, told};
+use super::client::{Refusal, describe_call};
 use super::verb::{self, Verb};
 
 impl Cri {
-    async fn ask<Q, A>(&self, verb: Verb, subject: &str, message: Q) -> Result<A, Error>
+    async fn call_runtime<Q, A>(&self, verb: Verb, subject: &str, message: Q) -> Result<A, Error>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -42,7 +42,7 @@ impl Cri {
         self.runtime.call(verb, subject, limit, message).await
     }
 
-    async fn ask_images<Q, A>(&self, verb: Verb, subject: &str, message: Q) -> Result<A, Error>
+    async fn call_images<Q, A>(&self, verb: Verb, subject: &str, message: Q) -> Result<A, Error>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -56,24 +56,24 @@ impl Cri {
 impl Runtime for Cri {
     async fn version(&self) -> Result<VersionResponse, Error> {
         let request = VersionRequest::default();
-        let version: VersionResponse = self.ask(verb::VERSION, "", request).await?;
+        let version: VersionResponse = self.call_runtime(verb::VERSION, "", request).await?;
         answer::check_version(&version).map_err(|lacking| bad(verb::VERSION, "", lacking))?;
         Ok(version)
     }
 
     async fn status(&self) -> Result<RuntimeStatus, Error> {
         let request = StatusRequest { verbose: false };
-        let response: StatusResponse = self.ask(verb::STATUS, "", request).await?;
+        let response: StatusResponse = self.call_runtime(verb::STATUS, "", request).await?;
         let status = response.status.unwrap_or_default();
         answer::check_runtime_status(&status).map_err(|lacking| bad(verb::STATUS, "", lacking))?;
         Ok(status)
     }
 
-    /// Matches v1.36 HandlerSupportsUserNamespaces in pkg/kubelet/kubelet_getters.go: a runtime from
-    /// before handlers were told of, such as containerd 1.6, has none.
+    /// Matches v1.36 HandlerSupportsUserNamespaces in pkg/kubelet/kubelet_getters.go: a runtime
+    /// that does not report its handlers, such as containerd 1.6, has none.
     async fn user_namespaces(&self) -> Result<UserNamespaceSupport, Error> {
         let request = StatusRequest { verbose: false };
-        let response: StatusResponse = self.ask(verb::STATUS, "", request).await?;
+        let response: StatusResponse = self.call_runtime(verb::STATUS, "", request).await?;
         let mut handlers = response.runtime_handlers.iter();
         let default = handlers.find(|handler| handler.name.is_empty());
         let lacking = |why: &str| Ok(UserNamespaceSupport::Lacking(why.to_owned()));
@@ -87,8 +87,8 @@ impl Runtime for Cri {
     }
 
     async fn cgroup_driver(&self) -> Result<Option<Driver>, Error> {
-        let asked = self.ask(verb::RUNTIME_CONFIG, "", RuntimeConfigRequest {});
-        let response: RuntimeConfigResponse = match asked.await {
+        let call = self.call_runtime(verb::RUNTIME_CONFIG, "", RuntimeConfigRequest {});
+        let response: RuntimeConfigResponse = match call.await {
             // Runtimes from before 1.28, such as containerd 1.6, leave it to the configuration.
             Err(Error::Unimplemented { .. }) => return Ok(None),
             answered => answered?,
@@ -101,7 +101,10 @@ impl Runtime for Cri {
             Ok(CgroupDriver::Cgroupfs) => Ok(Some(Driver::Cgroupfs)),
             Err(unknown) => {
                 let problem = format!("runtime returned an unknown cgroup driver {}", unknown.0);
-                Err(Error::failed(told(verb::RUNTIME_CONFIG, ""), problem))
+                Err(Error::failed(
+                    describe_call(verb::RUNTIME_CONFIG, ""),
+                    problem,
+                ))
             }
         }
     }
@@ -115,8 +118,9 @@ impl Runtime for Cri {
                 network_config: Some(network_config),
             }),
         };
-        let UpdateRuntimeConfigResponse {} =
-            self.ask(verb::UPDATE_RUNTIME_CONFIG, cidr, request).await?;
+        let UpdateRuntimeConfigResponse {} = self
+            .call_runtime(verb::UPDATE_RUNTIME_CONFIG, cidr, request)
+            .await?;
         Ok(())
     }
 
@@ -141,7 +145,7 @@ impl Runtime for Cri {
             pod_sandbox_id: id.to_owned(),
         };
         let StopPodSandboxResponse {} =
-            unless_gone(self.ask(verb::STOP_POD_SANDBOX, id, request).await)?;
+            unless_gone(self.call_runtime(verb::STOP_POD_SANDBOX, id, request).await)?;
         Ok(())
     }
 
@@ -149,8 +153,10 @@ impl Runtime for Cri {
         let request = RemovePodSandboxRequest {
             pod_sandbox_id: id.to_owned(),
         };
-        let RemovePodSandboxResponse {} =
-            unless_gone(self.ask(verb::REMOVE_POD_SANDBOX, id, request).await)?;
+        let RemovePodSandboxResponse {} = unless_gone(
+            self.call_runtime(verb::REMOVE_POD_SANDBOX, id, request)
+                .await,
+        )?;
         Ok(())
     }
 
@@ -159,8 +165,9 @@ impl Runtime for Cri {
             pod_sandbox_id: id.to_owned(),
             verbose: false,
         };
-        let response: PodSandboxStatusResponse =
-            self.ask(verb::POD_SANDBOX_STATUS, id, request).await?;
+        let response: PodSandboxStatusResponse = self
+            .call_runtime(verb::POD_SANDBOX_STATUS, id, request)
+            .await?;
         let status = response.status.unwrap_or_default();
         answer::check_sandbox_status(&status)
             .map_err(|lacking| bad(verb::POD_SANDBOX_STATUS, id, lacking))?;
@@ -174,8 +181,9 @@ impl Runtime for Cri {
         let request = ListPodSandboxRequest {
             filter: Some(filter.clone()),
         };
-        let response: ListPodSandboxResponse =
-            self.ask(verb::LIST_POD_SANDBOX, "", request).await?;
+        let response: ListPodSandboxResponse = self
+            .call_runtime(verb::LIST_POD_SANDBOX, "", request)
+            .await?;
         Ok(response.items)
     }
 
@@ -191,8 +199,9 @@ impl Runtime for Cri {
             config: Some(config.clone()),
             sandbox_config: Some(sandbox_config.clone()),
         };
-        let response: CreateContainerResponse =
-            self.ask(verb::CREATE_CONTAINER, name, request).await?;
+        let response: CreateContainerResponse = self
+            .call_runtime(verb::CREATE_CONTAINER, name, request)
+            .await?;
         answer::named(response.container_id, "ContainerId is not set")
             .map_err(|lacking| bad(verb::CREATE_CONTAINER, name, lacking))
     }
@@ -201,7 +210,9 @@ impl Runtime for Cri {
         let request = StartContainerRequest {
             container_id: id.to_owned(),
         };
-        let StartContainerResponse {} = self.ask(verb::START_CONTAINER, id, request).await?;
+        let StartContainerResponse {} = self
+            .call_runtime(verb::START_CONTAINER, id, request)
+            .await?;
         Ok(())
     }
 
@@ -222,7 +233,7 @@ impl Runtime for Cri {
             container_id: id.to_owned(),
         };
         let RemoveContainerResponse {} =
-            unless_gone(self.ask(verb::REMOVE_CONTAINER, id, request).await)?;
+            unless_gone(self.call_runtime(verb::REMOVE_CONTAINER, id, request).await)?;
         Ok(())
     }
 
@@ -231,8 +242,9 @@ impl Runtime for Cri {
             container_id: id.to_owned(),
             verbose: false,
         };
-        let response: ContainerStatusResponse =
-            self.ask(verb::CONTAINER_STATUS, id, request).await?;
+        let response: ContainerStatusResponse = self
+            .call_runtime(verb::CONTAINER_STATUS, id, request)
+            .await?;
         let status = response.status.unwrap_or_default();
         answer::check_container_status(&status)
             .map_err(|lacking| bad(verb::CONTAINER_STATUS, id, lacking))?;
@@ -243,7 +255,9 @@ impl Runtime for Cri {
         let request = ListContainersRequest {
             filter: Some(filter.clone()),
         };
-        let response: ListContainersResponse = self.ask(verb::LIST_CONTAINERS, "", request).await?;
+        let response: ListContainersResponse = self
+            .call_runtime(verb::LIST_CONTAINERS, "", request)
+            .await?;
         Ok(response.containers)
     }
 
@@ -258,7 +272,7 @@ impl Runtime for Cri {
             ..UpdateContainerResourcesRequest::default()
         };
         let UpdateContainerResourcesResponse {} = self
-            .ask(verb::UPDATE_CONTAINER_RESOURCES, id, request)
+            .call_runtime(verb::UPDATE_CONTAINER_RESOURCES, id, request)
             .await?;
         Ok(())
     }
@@ -267,15 +281,17 @@ impl Runtime for Cri {
         let request = ReopenContainerLogRequest {
             container_id: id.to_owned(),
         };
-        let ReopenContainerLogResponse {} =
-            self.ask(verb::REOPEN_CONTAINER_LOG, id, request).await?;
+        let ReopenContainerLogResponse {} = self
+            .call_runtime(verb::REOPEN_CONTAINER_LOG, id, request)
+            .await?;
         Ok(())
     }
 
     async fn list_container_stats(&self) -> Result<Vec<ContainerStats>, Error> {
         let request = ListContainerStatsRequest::default();
-        let response: ListContainerStatsResponse =
-            self.ask(verb::LIST_CONTAINER_STATS, "", request).await?;
+        let response: ListContainerStatsResponse = self
+            .call_runtime(verb::LIST_CONTAINER_STATS, "", request)
+            .await?;
         Ok(response.stats)
     }
 
@@ -304,14 +320,14 @@ impl Runtime for Cri {
 
     async fn exec(&self, request: &ExecRequest) -> Result<Session, Error> {
         let id = &request.container_id;
-        let response: ExecResponse = self.ask(verb::EXEC, id, request.clone()).await?;
+        let response: ExecResponse = self.call_runtime(verb::EXEC, id, request.clone()).await?;
         let url = answer::named(response.url, NO_URL).map_err(|e| bad(verb::EXEC, id, e))?;
         Ok(Session::Elsewhere(url))
     }
 
     async fn attach(&self, request: &AttachRequest) -> Result<Session, Error> {
         let id = &request.container_id;
-        let response: AttachResponse = self.ask(verb::ATTACH, id, request.clone()).await?;
+        let response: AttachResponse = self.call_runtime(verb::ATTACH, id, request.clone()).await?;
         let url = answer::named(response.url, NO_URL).map_err(|e| bad(verb::ATTACH, id, e))?;
         Ok(Session::Elsewhere(url))
     }
@@ -321,7 +337,9 @@ impl Runtime for Cri {
             pod_sandbox_id: sandbox.to_owned(),
             port: Vec::new(),
         };
-        let response: PortForwardResponse = self.ask(verb::PORT_FORWARD, sandbox, request).await?;
+        let response: PortForwardResponse = self
+            .call_runtime(verb::PORT_FORWARD, sandbox, request)
+            .await?;
         let url = answer::named(response.url, NO_URL)
             .map_err(|lacking| bad(verb::PORT_FORWARD, sandbox, lacking))?;
         Ok(Ports::Elsewhere(url))
@@ -329,7 +347,7 @@ impl Runtime for Cri {
 
     async fn list_images(&self) -> Result<Vec<Image>, Error> {
         let request = ListImagesRequest::default();
-        let response: ListImagesResponse = self.ask_images(verb::LIST_IMAGES, "", request).await?;
+        let response: ListImagesResponse = self.call_images(verb::LIST_IMAGES, "", request).await?;
         Ok(response.images)
     }
 
@@ -340,7 +358,7 @@ impl Runtime for Cri {
         };
         let name = &image.image;
         let response: ImageStatusResponse =
-            self.ask_images(verb::IMAGE_STATUS, name, request).await?;
+            self.call_images(verb::IMAGE_STATUS, name, request).await?;
         if let Some(found) = &response.image {
             answer::check_image(name, found).map_err(|e| bad(verb::IMAGE_STATUS, name, e))?;
         }
@@ -374,14 +392,14 @@ impl Runtime for Cri {
             image: Some(image.clone()),
         };
         let name = &image.image;
-        let asked = self.ask_images(verb::REMOVE_IMAGE, name, request);
-        let RemoveImageResponse {} = unless_gone(asked.await)?;
+        let call = self.call_images(verb::REMOVE_IMAGE, name, request);
+        let RemoveImageResponse {} = unless_gone(call.await)?;
         Ok(())
     }
 
     async fn image_fs_info(&self) -> Result<ImageFsInfoResponse, Error> {
         let request = ImageFsInfoRequest {};
-        self.ask_images(verb::IMAGE_FS_INFO, "", request).await
+        self.call_images(verb::IMAGE_FS_INFO, "", request).await
     }
 }
 
@@ -389,7 +407,7 @@ const NO_URL: &str = "URL is not set";
 
 /// An answer that cannot be relied on.
 fn bad(verb: Verb, subject: &str, lacking: Lacking) -> Error {
-    Error::failed(told(verb, subject), lacking)
+    Error::failed(describe_call(verb, subject), lacking)
 }
 
 /// What is gone needs no stopping and no removing; runtimes differ in whether they say so.

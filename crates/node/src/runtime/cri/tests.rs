@@ -1,4 +1,4 @@
-//! The client against a socket that gives prepared answers; a real runtime is asked in
+//! The client against a socket that gives prepared answers; a real runtime is called in
 //! `tests/runtime`.
 
 use std::convert::Infallible;
@@ -216,9 +216,9 @@ async fn a_command_that_takes_too_long_is_told_with_its_own_limit() {
 async fn the_cgroup_driver_is_the_runtimes_if_it_tells() {
     let cases = [
         (Answer::Refusal(12, "unknown method RuntimeConfig"), None),
-        (tells(None), None),
-        (tells(Some(0)), Some(Driver::Systemd)),
-        (tells(Some(1)), Some(Driver::Cgroupfs)),
+        (runtime_config(None), None),
+        (runtime_config(Some(0)), Some(Driver::Systemd)),
+        (runtime_config(Some(1)), Some(Driver::Cgroupfs)),
     ];
     for (answer, driver) in cases {
         let socket = Socket::new();
@@ -226,15 +226,15 @@ async fn the_cgroup_driver_is_the_runtimes_if_it_tells() {
         assert_eq!(socket.client().cgroup_driver().await.unwrap(), driver);
     }
     let socket = Socket::new();
-    let _serving = socket.serve(tells(Some(7)));
+    let _serving = socket.serve(runtime_config(Some(7)));
     let error = socket.client().cgroup_driver().await.unwrap_err();
     assert_eq!(
         error.chain(),
-        "cannot ask the runtime for its configuration: runtime returned an unknown cgroup driver 7"
+        "cannot get the configuration of the runtime: runtime returned an unknown cgroup driver 7"
     );
 }
 
-fn tells(cgroup_driver: Option<i32>) -> Answer {
+fn runtime_config(cgroup_driver: Option<i32>) -> Answer {
     let linux = cgroup_driver.map(|cgroup_driver| LinuxRuntimeConfiguration { cgroup_driver });
     Answer::Message(RuntimeConfigResponse { linux }.encode_to_vec())
 }

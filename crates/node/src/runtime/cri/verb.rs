@@ -1,6 +1,6 @@
 //! The verbs of CRI v1 that are used.
 
-/// A verb, and how its failure is told.
+/// A verb, and how its failure is reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verb {
     /// Where it is called.
@@ -8,7 +8,7 @@ pub(super) struct Verb {
     /// What is being done; the subject's name follows.
     pub(super) doing: &'static str,
     /// What is missing when the answer is "not found". Nothing for verbs that touch several things:
-    /// there only the runtime's own words tell which.
+    /// there only the runtime's own message says which.
     pub(super) missing: Option<&'static str>,
 }
 
@@ -34,9 +34,9 @@ macro_rules! verbs {
 }
 
 verbs! { "RuntimeService":
-    VERSION = "Version", "ask the runtime for its version", None;
-    STATUS = "Status", "ask the runtime for its status", None;
-    RUNTIME_CONFIG = "RuntimeConfig", "ask the runtime for its configuration", None;
+    VERSION = "Version", "get the version of the runtime", None;
+    STATUS = "Status", "get the status of the runtime", None;
+    RUNTIME_CONFIG = "RuntimeConfig", "get the configuration of the runtime", None;
     UPDATE_RUNTIME_CONFIG = "UpdateRuntimeConfig", "set the pod address range", None;
     RUN_POD_SANDBOX = "RunPodSandbox", "run sandbox for pod", None;
     STOP_POD_SANDBOX = "StopPodSandbox", "stop sandbox", SANDBOX;
@@ -63,7 +63,7 @@ verbs! { "ImageService":
     IMAGE_STATUS = "ImageStatus", "get the status of image", IMAGE;
     PULL_IMAGE = "PullImage", "pull image", None;
     REMOVE_IMAGE = "RemoveImage", "remove image", IMAGE;
-    IMAGE_FS_INFO = "ImageFsInfo", "ask for the file systems of images", None;
+    IMAGE_FS_INFO = "ImageFsInfo", "get the image file systems", None;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Small files that are either there in full or not at all.
+//! Small files, written atomically.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -53,7 +53,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
     }
 }
 
-/// Removes a directory and all in it; one that is gone is no error.
+/// Removes a directory and all in it; succeeds if it does not exist.
 pub(super) fn remove_dir(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -16,8 +16,8 @@ use super::job::{Job, Reply};
 use super::layout::{ContainerDir, SandboxDir};
 use super::transport;
 
-/// How long a process may take to start before it is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a process may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Has processes forked by the helper.
 #[derive(Debug)]
@@ -42,11 +42,11 @@ pub(super) enum ForkError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot talk to the helper")]
+    #[error("cannot communicate with the helper")]
     Talk(#[from] io::Error),
     #[error("{0}")]
     Refused(String),
-    #[error("the process ended without a word")]
+    #[error("the process ended without reporting a result")]
     Silent,
 }
 
@@ -119,7 +119,7 @@ impl Forker {
         {
             return Ok(ours);
         }
-        // The helper is gone; what it has forked goes on without it.
+        // The helper is gone; the processes that it forked keep running.
         *helper = None;
         let started = helper.insert(self.spawn()?);
         if let Some(socket) = &started.socket {
@@ -139,7 +139,7 @@ impl Forker {
 
     fn try_start(&self, job: &Job) -> Result<i32, ForkError> {
         let socket = self.fork(job, &[])?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(START_TIMEOUT))?;
         let mut line = String::new();
         BufReader::new(socket).read_line(&mut line)?;
         match parse_reply(&line)? {

@@ -1,11 +1,11 @@
-//! How the agent and the monitor of a container talk: frames of a kind, a length and so many bytes.
+//! The protocol between agent and monitor: frames of a kind, a length and so many bytes.
 
 use serde::{Deserialize, Serialize};
 
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What is asked of the monitor, as JSON; first on each connection.
+    /// The request to the monitor, as JSON; first on each connection.
     Request,
     /// Bytes for the container.
     Stdin,
@@ -30,11 +30,11 @@ const KINDS: [Kind; 7] = [
     Kind::Done,
 ];
 
-/// Longest frame; whoever sends a longer one is cut off.
+/// Longest frame; a client that sends a longer one is disconnected.
 const MAX_PAYLOAD: usize = 64 * 1024;
 const HEADER: usize = 5;
 
-/// What may be asked of a monitor.
+/// The requests that a monitor serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     /// Join the streams of the first process.
@@ -74,7 +74,7 @@ pub(super) struct Reader {
 
 /// Bytes that are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a frame")]
+#[error("malformed frame")]
 pub(super) struct Malformed;
 
 impl Reader {

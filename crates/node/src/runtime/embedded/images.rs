@@ -1,4 +1,4 @@
-//! What the embedded runtime needs of an image store.
+//! The interface of the embedded runtime to an image store.
 
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
@@ -20,9 +20,9 @@ pub struct ImageConfig {
     pub id: String,
     /// What `ContainerStatus.image_ref` shows: the name with its digest, or else the id.
     pub reference: String,
-    /// First words of the command line.
+    /// The first arguments of the command line.
     pub entrypoint: Vec<String>,
-    /// Further words, replaced by a container's own arguments.
+    /// Further arguments, replaced by a container's own.
     pub cmd: Vec<String>,
     /// `NAME=value` pairs.
     pub env: Vec<String>,
@@ -36,7 +36,7 @@ pub struct ImageConfig {
     pub volumes: Vec<String>,
 }
 
-/// Whose a root file system is that belongs to a pod's own users.
+/// The owner of a root file system of a pod with its own users.
 #[derive(Clone, Debug)]
 pub struct RootOwner {
     /// The id of its root on the machine.
@@ -56,7 +56,7 @@ pub trait Images: Debug + Send + Sync {
     async fn resolve(&self, image: &ImageSpec) -> Result<ImageConfig, Error>;
 
     /// Lays out a writable root file system of an image and returns its path, mounted and ready
-    /// to be used as a container's root. Asked again for the same name, it returns the same root.
+    /// to be used as a container's root. Called again with the same name, it returns the same root.
     /// With an owner, files of id 0 in the image are root's of the owner's namespace, and so on.
     async fn prepare_root(
         &self,
@@ -64,7 +64,7 @@ pub trait Images: Debug + Send + Sync {
         root: &str,
         owner: Option<&RootOwner>,
     ) -> Result<PathBuf, Error>;
-    /// Unmounts and deletes a root. A root that is gone is no error.
+    /// Unmounts and deletes a root. Succeeds if it does not exist.
     async fn remove_root(&self, root: &str) -> Result<(), Error>;
     /// The names of all roots, so that those no container knows can be removed.
     async fn list_roots(&self) -> Result<Vec<String>, Error>;

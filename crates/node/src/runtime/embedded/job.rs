@@ -1,4 +1,4 @@
-//! What the agent asks of its helper processes, and what they answer.
+//! Requests of the agent to its helper processes, and their replies.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(super) struct MonitorJob {
     pub(super) cgroup: String,
     pub(super) log_path: Option<PathBuf>,
     pub(super) terminal: bool,
-    /// Whether standard input is kept open for those who attach.
+    /// Whether standard input is kept open for clients that attach.
     pub(super) stdin: bool,
     /// Whether it is closed when the first of them leaves.
     pub(super) stdin_once: bool,

@@ -1,11 +1,11 @@
-//! Where things are in the runtime's directory.
+//! The layout of the runtime's directory.
 //!
 //! ```text
 //! lock                      held by the agent and its helper
 //! sandboxes/<id>/           config (CRI's message), sandbox.json, pause.json, resolv.conf, ...
 //! containers/<id>/          config (CRI's message), container.json, config.json (OCI),
 //!                           confinement.json, stage.json, monitor.json, started.json, exit.json, monitor.sock, oci/ (libcontainer)
-//! addresses/                one file per address that is given out
+//! addresses/                one file per allocated address
 //! ```
 
 use std::fs::Permissions;
@@ -155,7 +155,7 @@ impl ContainerDir {
     pub(super) fn oci(&self) -> PathBuf {
         self.0.join("oci")
     }
-    /// Where terminals are handed over.
+    /// The socket over which terminals are passed.
     pub(super) fn console_socket(&self) -> PathBuf {
         self.0.join("console.sock")
     }
@@ -165,8 +165,8 @@ impl ContainerDir {
     }
 }
 
-/// A short name for a socket whose path may be longer than the kernel takes. It holds as long as
-/// the directory is open.
+/// A short name for a socket with a path that may be longer than the kernel accepts. It holds as
+/// long as the directory is open.
 pub(super) fn short_socket_path(path: &Path) -> io::Result<(std::fs::File, PathBuf)> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));

@@ -74,7 +74,7 @@ use table::Table;
 
 use super::Error;
 
-/// The name the runtime goes by, which also begins container ids in pod statuses.
+/// The name of the runtime, which also begins container ids in pod statuses.
 pub const NAME: &str = "plimsoll";
 
 /// What the runtime needs to know.
@@ -82,7 +82,7 @@ pub const NAME: &str = "plimsoll";
 pub struct Options {
     /// Where it keeps what it has. One runtime at a time may use a directory.
     pub root: PathBuf,
-    /// The command that runs [`helper_main`]: usually the agent's own binary and a hidden word.
+    /// The command that runs [`helper_main`]: usually the agent's own binary and a hidden argument.
     pub helper: Vec<OsString>,
     /// Where images come from.
     pub images: Arc<dyn Images>,
@@ -112,8 +112,8 @@ struct Inner {
     changes: watch::Sender<u64>,
 }
 
-/// How long an earlier agent's helper may take to let go of the directory.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an earlier agent's helper may take to release the directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Embedded {
     /// Starts the runtime and takes over all that an earlier one has left running.
@@ -135,7 +135,8 @@ impl Embedded {
             .map_err(|error| Error::failed(doing(), error))?;
         let machine = Machine::detect(cgroup_driver)
             .map_err(|error| Error::failed("find the machine's cgroups", error))?;
-        let rights = Rights::read().map_err(|error| Error::failed("read own rights", error))?;
+        let rights = Rights::read()
+            .map_err(|error| Error::failed("read capabilities of the agent", error))?;
         let network = Network::new(network, layout.clone())?;
         let forker = Forker::new(helper, lock)
             .map_err(|error| Error::failed("start the runtime's helper", error))?;
@@ -159,8 +160,8 @@ impl Embedded {
 }
 
 impl Embedded {
-    /// Changes whenever a container or the process of a sandbox has ended, so that nobody has to
-    /// ask again and again.
+    /// Changes whenever a container or the process of a sandbox has ended, so that callers
+    /// need not poll.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
@@ -188,7 +189,7 @@ async fn take_lock(path: &Path) -> io::Result<File> {
         .truncate(false)
         .write(true)
         .open(path)?;
-    let deadline = tokio::time::Instant::now() + LOCK_PATIENCE;
+    let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
     loop {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock),
@@ -208,7 +209,7 @@ fn new_id() -> Result<String, Error> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|error| Error::failed("make an id", error))?;
+        .map_err(|error| Error::failed("generate an id", error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

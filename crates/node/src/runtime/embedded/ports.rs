@@ -1,4 +1,4 @@
-//! Reaching ports inside a sandbox.
+//! Port forwarding into a sandbox.
 
 use std::fs::File;
 use std::io;

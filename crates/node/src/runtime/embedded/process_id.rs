@@ -1,4 +1,4 @@
-//! Processes by a name that is never given twice.
+//! Process identifiers that are never reused.
 
 use std::fs;
 use std::io;

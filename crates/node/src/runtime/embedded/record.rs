@@ -1,4 +1,4 @@
-//! What is kept on disk beside CRI's configurations.
+//! Records on disk beside CRI's configurations.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub(super) struct ContainerRecord {
     pub(super) rootfs: PathBuf,
     /// Roots of images that are mounted as volumes.
     pub(super) image_volumes: Vec<String>,
-    /// `None` if nobody wants it.
+    /// `None` if no log is kept.
     pub(super) log_path: Option<PathBuf>,
-    /// The number of the signal that asks it to stop.
+    /// The number of the stop signal.
     pub(super) stop_signal: i32,
     pub(super) cgroup: String,
     pub(super) has_pid_namespace: bool,

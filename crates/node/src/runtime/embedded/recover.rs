@@ -1,4 +1,4 @@
-//! Finding everything again after the agent was restarted or killed.
+//! Recovery of sandboxes and containers after the agent was restarted or killed.
 //!
 //! The lock on the directory is held until every process that an earlier agent has started can be
 //! found there, so that nothing appears while the directory is read, and nothing is started twice.
@@ -93,7 +93,7 @@ impl Embedded {
             // The agent ended while it was made.
             Ok(None) => self.discard_sandbox(id, &dir).await,
             Err(error) => {
-                tracing::warn!(sandbox = id, %error, "a sandbox cannot be read and is removed");
+                tracing::warn!(sandbox = id, %error, "removing unreadable sandbox");
                 self.discard_sandbox(id, &dir).await;
             }
         }
@@ -109,7 +109,7 @@ impl Embedded {
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(container = id, %error, "a container cannot be read and is removed");
+                tracing::warn!(container = id, %error, "removing unreadable container");
                 self.discard_container(id, &dir, &[]).await;
                 return Ok(());
             }
@@ -139,14 +139,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// Names were free when they were taken; should one be there twice all the same, both stay.
+    /// Names were free when they were reserved; if two objects share one nevertheless, both stay.
     fn take_name(&self, what: &str, name: &str, id: &str) {
         if let Err(error) = self.inner.table.reserve(what, name, id) {
-            tracing::warn!(id, %error, "two have one name");
+            tracing::warn!(id, %error, "duplicate name on recovery");
         }
     }
 
-    /// Finds out where a container is in its life; returns its monitor if it has one.
+    /// Finds the state of a container; returns its monitor if it has one.
     fn take_over(&self, container: &Container) -> io::Result<Option<ProcessId>> {
         let Some(monitor) = files::read_json::<ProcessId>(&container.dir.monitor())? else {
             return Ok(None);

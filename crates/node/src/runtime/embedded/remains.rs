@@ -1,4 +1,4 @@
-//! What a runtime has in its directory, read without taking the directory over.
+//! The contents of a runtime's directory, read without locking it.
 
 use std::fs;
 use std::io;

@@ -1,10 +1,10 @@
-//! What this process may do, and so what it can give to others.
+//! The capabilities and `oom_score_adj` of this process, which bound those of containers.
 
 use std::fs;
 use std::io;
 
-/// The rights of the agent itself. Inside a container of someone else's they may be fewer than the
-/// kernel knows.
+/// The rights of the agent itself. If the agent runs in a container they may be
+/// fewer than the kernel knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rights {
     /// One bit per capability, in the kernel's order.
@@ -31,8 +31,8 @@ impl Rights {
         u32::try_from(place).is_ok_and(|place| self.capabilities & (1 << place) != 0)
     }
 
-    /// The nearest score to this one that it may give: without the right to do so, nobody can
-    /// make a process safer than it is itself.
+    /// The nearest score to this one that the agent may write: without CAP_SYS_RESOURCE, a process
+    /// cannot lower a score below its own.
     pub(super) fn oom_score_adj(&self, wanted: i64) -> i64 {
         if self.capabilities & (1 << SYS_RESOURCE) != 0 {
             wanted

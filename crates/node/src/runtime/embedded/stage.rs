@@ -1,8 +1,8 @@
-//! What a container with users of its own is made from.
+//! The root directory that a container in a user namespace is created from.
 //!
 //! Its first process makes the container's mounts, as root of a user namespace, and so as an ordinary
-//! user of the machine who may not even look into the agent's directories. So the monitor lays all
-//! that it needs out on a *stage*: a root directory of its own, with the mounts already mapped to the
+//! user of the node, which cannot read the agent's directories. So the monitor puts all that it
+//! needs on a *stage*: a root directory of its own, with the mounts already mapped to the
 //! container's users. This is the plan of one; the helper's `stage` carries it out.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const MOUNTS: &str = "/staged/mounts";
 /// Where namespaces are, by name.
 const NAMESPACES: &str = "/staged/namespaces";
 
-/// All that is laid out for a container, and who it runs as.
+/// All that is prepared for a container, and the users it runs as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stage {
     /// The namespace of the sandbox's users.
@@ -126,10 +126,10 @@ impl Stage {
         let text =
             |mount: &Value, field: &str| PathBuf::from(mount[field].as_str().unwrap_or_default());
         let (path, target) = (text(mount, "source"), text(mount, "destination"));
-        let asked = mounts
+        let requested = mounts
             .iter()
             .find(|own| own.image.is_none() && Path::new(&own.container_path) == target);
-        let is_mapped = match asked {
+        let is_mapped = match requested {
             None => false,
             Some(own) if own.uid_mappings.is_empty() && own.gid_mappings.is_empty() => false,
             Some(own) => {

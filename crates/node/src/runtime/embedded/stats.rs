@@ -1,4 +1,4 @@
-//! What containers use.
+//! Resource usage of containers.
 
 use super::table::{Container, Phase};
 use super::{Embedded, blocking};

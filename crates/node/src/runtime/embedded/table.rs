@@ -189,7 +189,7 @@ fn find<T>(all: &BTreeMap<String, Arc<T>>, id: &str, what: &'static str) -> Resu
     }
 }
 
-/// A lock whose holder cannot have left things half done: only whole values are put in.
+/// Ignores poisoning: only whole values are put in, so a panic leaves nothing half done.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,7 +29,7 @@ pub(super) fn send(socket: impl AsFd, message: &[u8], files: &[BorrowedFd<'_>]) 
     Ok(())
 }
 
-/// Receives one message with its files; `None` once the other side is gone.
+/// Receives one message with its files; `None` once the other side has closed.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut message = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];

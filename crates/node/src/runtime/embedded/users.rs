@@ -16,12 +16,12 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// Those that a message asks for; `None` for the machine's.
+    /// The users that a CRI request names; `None` for the node's.
     pub(super) fn of(options: &NamespaceOption) -> Result<Option<Users>, SpecError> {
-        let Some(asked) = &options.userns_options else {
+        let Some(requested) = &options.userns_options else {
             return Ok(None);
         };
-        match asked.mode() {
+        match requested.mode() {
             NamespaceMode::Node => return Ok(None),
             NamespaceMode::Pod => {}
             NamespaceMode::Container | NamespaceMode::Target => {
@@ -32,7 +32,7 @@ impl Users {
         if modes.contains(&NamespaceMode::Node) {
             return Err(SpecError::UsersBesideTheMachine);
         }
-        match (&asked.uids[..], &asked.gids[..]) {
+        match (&requested.uids[..], &requested.gids[..]) {
             ([uids], [gids]) if uids == gids && is_usable(*uids) => Ok(Some(Users {
                 first: uids.host_id,
                 count: uids.length,
@@ -41,7 +41,7 @@ impl Users {
         }
     }
 
-    /// The machine's id of one inside; `None` if nobody inside has it.
+    /// The node's id of one inside the namespace; `None` if it is not mapped.
     pub(super) fn on_machine(self, id: u32) -> Option<u32> {
         (id < self.count).then(|| self.first + id)
     }
@@ -87,7 +87,11 @@ mod tests {
         }]
     }
 
-    fn asking(mode: NamespaceMode, uids: Vec<IdMapping>, gids: Vec<IdMapping>) -> NamespaceOption {
+    fn options_of(
+        mode: NamespaceMode,
+        uids: Vec<IdMapping>,
+        gids: Vec<IdMapping>,
+    ) -> NamespaceOption {
         NamespaceOption {
             pid: NamespaceMode::Container.into(),
             userns_options: Some(UserNamespace {
@@ -108,8 +112,8 @@ mod tests {
             count: 65_536,
         };
         assert_eq!(Users::of(&NamespaceOption::default()), Ok(None));
-        assert_eq!(Users::of(&asking(Node, vec![], vec![])), Ok(None));
-        assert_eq!(Users::of(&asking(Pod, good(), good())), Ok(Some(own)));
+        assert_eq!(Users::of(&options_of(Node, vec![], vec![])), Ok(None));
+        assert_eq!(Users::of(&options_of(Pod, good(), good())), Ok(Some(own)));
         assert_eq!(own.on_machine(0), Some(65_536));
         assert_eq!(own.on_machine(65_535), Some(131_071));
         assert_eq!(own.on_machine(65_536), None);
@@ -125,11 +129,11 @@ mod tests {
             (ids(65_536, 0, 65_535), ids(65_536, 0, 65_535)),
             (ids(u32::MAX, 0, 65_536), ids(u32::MAX, 0, 65_536)),
         ] {
-            let refused = Users::of(&asking(Pod, uids, gids));
+            let refused = Users::of(&options_of(Pod, uids, gids));
             assert_eq!(refused, Err(SpecError::IdMappings));
         }
         for mode in [Container, Target] {
-            let refused = Users::of(&asking(mode, good(), good()));
+            let refused = Users::of(&options_of(mode, good(), good()));
             assert_eq!(refused, Err(SpecError::UserNamespaceMode));
         }
     }
@@ -142,7 +146,7 @@ mod tests {
             |options| options.ipc = NamespaceMode::Node.into(),
             |options| options.pid = NamespaceMode::Node.into(),
         ] {
-            let mut options = asking(NamespaceMode::Pod, good(), good());
+            let mut options = options_of(NamespaceMode::Pod, good(), good());
             change(&mut options);
             let refused = Users::of(&options);
             assert_eq!(refused, Err(SpecError::UsersBesideTheMachine));

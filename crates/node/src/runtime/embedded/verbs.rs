@@ -1,4 +1,4 @@
-//! The runtime's verbs: each finds what it is about and hands it on.
+//! The calls of the runtime service: each looks up its object and delegates.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::runtime::wire::{
 };
 use crate::runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 
-/// The version of the runtime interface that is spoken.
+/// The version of the runtime API.
 const API_VERSION: &str = "v1";
 
-/// Work that goes on when its caller loses patience: what is half done nobody would find again.
+/// Work that continues when its caller gives up: nothing would find half-done work again.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::spawn(work).await {
         Ok(result) => result,
-        Err(error) => Err(Error::failed("come to an end", error)),
+        Err(error) => Err(Error::failed("complete the request", error)),
     }
 }
 
@@ -181,7 +181,11 @@ impl Runtime for Embedded {
                 // It may have been removed meanwhile.
                 Err(error) => {
                     let error = error.chain();
-                    tracing::debug!(container = container.id, error, "cannot read its use");
+                    tracing::debug!(
+                        container = container.id,
+                        error,
+                        "failed to read container stats"
+                    );
                 }
             }
         }

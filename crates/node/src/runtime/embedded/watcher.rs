@@ -1,4 +1,4 @@
-//! Noticing that processes end.
+//! Watches for the exit of processes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use super::process_id::ProcessId;
 use super::record::{ExitRecord, START_ERROR, START_ERROR_CODE, StartedRecord, now_nanos};
 use super::table::{Container, Phase, Sandbox};
 
-/// What containerd says of containers whose end nobody saw.
+/// What containerd reports for containers whose exit code is unknown.
 const UNKNOWN_CODE: i32 = 255;
 const UNKNOWN: &str = "Unknown";
 
@@ -47,7 +47,7 @@ impl Embedded {
         tokio::spawn(async move {
             let pause = sandbox.record().pause;
             if let Err(error) = ended(&pause).await {
-                tracing::error!(sandbox = sandbox.id, %error, "cannot watch the sandbox");
+                tracing::error!(sandbox = sandbox.id, %error, "failed to watch sandbox process");
             }
             sandbox.is_ready.send_replace(false);
             if let Some(runtime) = runtime.upgrade() {
@@ -56,29 +56,29 @@ impl Embedded {
         });
     }
 
-    /// Notes when a container ends, which is when its monitor does.
+    /// Records the exit of a container when its monitor exits.
     pub(super) fn watch_container(&self, container: &Arc<Container>, monitor: ProcessId) {
-        // The task must not keep a runtime alive that nobody uses any more.
+        // The task must not keep a runtime alive that is no longer used.
         let (runtime, container) = (Arc::downgrade(&self.inner), Arc::clone(container));
         tokio::spawn(async move {
             if let Err(error) = ended(&monitor).await {
-                tracing::error!(container = container.id, %error, "cannot watch the container");
+                tracing::error!(container = container.id, %error, "failed to watch container monitor");
             }
             let Some(inner) = runtime.upgrade() else {
                 return;
             };
             let runtime = Embedded { inner };
             let noter = runtime.clone();
-            let noted = tokio::task::spawn_blocking(move || noter.note_end(&container));
-            if let Ok(Err(error)) = noted.await {
-                tracing::error!(%error, "cannot note the end of a container");
+            let recorded = tokio::task::spawn_blocking(move || noter.note_end(&container));
+            if let Ok(Err(error)) = recorded.await {
+                tracing::error!(%error, "failed to record container exit");
             }
             runtime.inner.note_change();
         });
     }
 
-    /// Reads how a container ended whose monitor is gone. If the monitor left no word, the
-    /// container is ended now.
+    /// Reads how a container ended after its monitor exited. If the monitor recorded nothing, kills
+    /// the container.
     pub(super) fn note_end(&self, container: &Container) -> io::Result<()> {
         let started: Option<StartedRecord> = files::read_json(&container.dir.started())?;
         let exit = match files::read_json(&container.dir.exit())? {
@@ -92,7 +92,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Notes that a container could not be started, in the words of its monitor if it left any.
+    /// Records that a container could not be started, with its monitor's message if any.
     pub(super) fn note_start_failure(&self, container: &Container, why: &str) -> io::Result<()> {
         if let Some(monitor) = files::read_json::<ProcessId>(&container.dir.monitor())? {
             monitor.signal(Signal::KILL)?;
@@ -114,7 +114,7 @@ impl Embedded {
     fn end_lost(&self, container: &Container) -> io::Result<ExitRecord> {
         tracing::warn!(
             container = container.id,
-            "the monitor of the container is gone"
+            "container monitor ended without recording an exit code"
         );
         let cgroup = self.inner.machine.cgroup(&container.record.cgroup);
         cgroup.remove(KILL).map_err(io::Error::other)?;

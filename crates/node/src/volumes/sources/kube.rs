@@ -26,7 +26,7 @@ use super::{SourceError, Sources, Token, TokenRequest};
 use crate::volumes::named::Named;
 
 /// How long the first list of Services may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SERVICES_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Objects from an API server, each watched while pods on this node use it.
 pub struct KubeSources {
@@ -55,7 +55,7 @@ impl fmt::Debug for KubeSources {
 }
 
 impl KubeSources {
-    /// Watches nothing until asked.
+    /// Watches nothing until the first read.
     pub fn new(client: Client) -> KubeSources {
         KubeSources {
             config_maps: Watched::new(client.clone(), "configmap", |object: &ConfigMap| {
@@ -121,7 +121,7 @@ impl Sources for KubeSources {
 
     async fn services(&self, namespace: &str) -> Result<Vec<Arc<Service>>, SourceError> {
         let store = self.all_services().await;
-        let ready = tokio::time::timeout(PATIENCE, store.wait_until_ready()).await;
+        let ready = tokio::time::timeout(SERVICES_TIMEOUT, store.wait_until_ready()).await;
         if !matches!(ready, Ok(Ok(()))) {
             return Err(SourceError::ServicesUnknown);
         }

@@ -70,7 +70,7 @@ impl MemorySources {
         self.held().volumes.insert(key(&object), object);
     }
 
-    /// The tokens asked for, in order.
+    /// The tokens requested, in order.
     pub fn tokens_asked_for(&self) -> Vec<TokenRequest> {
         self.held().tokens.clone()
     }

@@ -19,7 +19,7 @@ use plimsoll_core::object::timestamp::Timestamp;
 
 use super::named::Named;
 
-/// Why an object cannot be had.
+/// Why an object cannot be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SourceError {
     /// It does not exist.
@@ -58,9 +58,9 @@ pub struct TokenRequest {
     pub namespace: String,
     /// The pod's service account.
     pub service_account: String,
-    /// Who shall accept it; the API server where empty.
+    /// The audience of the token; the API server where empty.
     pub audience: String,
-    /// How long it shall be good for.
+    /// The requested validity.
     pub expiration_secs: Option<i64>,
     /// The pod that it dies with.
     pub pod_name: String,
@@ -73,9 +73,9 @@ pub struct TokenRequest {
 pub struct Token {
     /// The token itself.
     pub value: String,
-    /// How long it was made to be good for; `None` if nobody said.
+    /// Its validity when issued; `None` if unknown.
     pub lifetime_secs: Option<i64>,
-    /// Until when it is good.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -109,7 +109,7 @@ pub trait Sources: Debug + Send + Sync {
     fn retain(&self, used: &Named);
 }
 
-/// ConfigMaps and Secrets of one namespace, each asked for once.
+/// ConfigMaps and Secrets of one namespace, each read once.
 #[derive(Debug)]
 pub struct Objects<'a> {
     sources: &'a dyn Sources,
@@ -119,7 +119,7 @@ pub struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    /// Nothing asked for yet.
+    /// Nothing read yet.
     pub fn new(sources: &'a dyn Sources, namespace: &'a str) -> Objects<'a> {
         Objects {
             sources,

@@ -1,4 +1,4 @@
-//! Objects that are watched one by one, for as long as somebody asks for them.
+//! Objects that are watched one by one, for as long as volumes use them.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use super::SourceError;
 use crate::volumes::named::Names;
 
-/// How long an answer may take when an object is asked for first.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long an object is watched after it was asked for last. Volumes ask about every minute.
+/// How long the first read of an object may take.
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an object is watched after its last use. Volumes read it about every minute.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// The objects of one kind that pods on this node name.
@@ -35,8 +35,8 @@ pub(super) struct Watched<K> {
 struct Entry<K> {
     state: watch::Receiver<State<K>>,
     task: AbortHandle,
-    asked_at: Instant,
-    /// Held by everybody who waits for an answer.
+    used_at: Instant,
+    /// Held by each caller that waits for an answer.
     awaited: Arc<()>,
 }
 
@@ -77,7 +77,7 @@ where
         let (mut state, _awaited) = self.state(namespace, name);
         let kind = self.kind;
         let settled = state.wait_for(|state| !matches!(state, State::Unknown | State::Refused(_)));
-        let outcome = match tokio::time::timeout(PATIENCE, settled).await {
+        let outcome = match tokio::time::timeout(FIRST_READ_TIMEOUT, settled).await {
             Ok(Ok(state)) => match &*state {
                 State::Present(object) => Ok(object.clone()),
                 _ => Err(SourceError::NotFound {
@@ -95,7 +95,7 @@ where
         }
     }
 
-    /// Watches only what is used, and what somebody waits for, from here on. A node may not read
+    /// Watches only objects in use, or that a caller waits for, from here on. A node may not read
     /// what no pod of it names any more, and a watch of that would be refused when it is renewed.
     pub(super) fn retain(&self, used: &Names) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,12 +105,12 @@ where
     fn state(&self, namespace: &str, name: &str) -> (watch::Receiver<State<K>>, Arc<()>) {
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, entry| now.saturating_duration_since(entry.asked_at) < IDLE);
+        known.retain(|_, entry| now.saturating_duration_since(entry.used_at) < IDLE);
         let key = (namespace.to_owned(), name.to_owned());
         let entry = known
             .entry(key)
             .or_insert_with(|| self.watch(namespace, name));
-        entry.asked_at = now;
+        entry.used_at = now;
         (entry.state.clone(), Arc::clone(&entry.awaited))
     }
 
@@ -122,13 +122,13 @@ where
         Entry {
             state,
             task: task.abort_handle(),
-            asked_at: Instant::now(),
+            used_at: Instant::now(),
             awaited: Arc::default(),
         }
     }
 }
 
-/// Keeps the state current until the object says that it never changes, or nobody listens.
+/// Keeps the state current until the object says that it never changes, or has no receiver.
 async fn follow<K>(
     api: Api<K>,
     config: watcher::Config,
@@ -148,7 +148,7 @@ async fn follow<K>(
                 let is_final = is_immutable(&object);
                 state.send_replace(State::Present(Arc::new(object)));
                 if is_final {
-                    // The answer stands for as long as somebody holds the other end.
+                    // The answer stands for as long as a receiver exists.
                     state.closed().await;
                     return;
                 }
@@ -171,7 +171,7 @@ async fn follow<K>(
     }
 }
 
-/// What the API server said, without the story of how it was asked.
+/// The message of the API server, without the context of the request.
 fn message(error: &watcher::Error) -> String {
     use watcher::Error::{InitialListFailed, WatchStartFailed};
     match error {

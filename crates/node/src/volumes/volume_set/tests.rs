@@ -316,12 +316,12 @@ async fn secrets_and_tokens_are_in_memory_and_belong_to_the_group() {
     assert_eq!(text(&api.join("token")), "token-1");
     assert_eq!(text(&api.join("ca.crt")), "ca");
     assert_eq!(text(&api.join("namespace")), "ns");
-    let asked = &node.sources.tokens_asked_for()[0];
+    let request = &node.sources.tokens_asked_for()[0];
     assert_eq!(
         (
-            asked.service_account.as_str(),
-            asked.expiration_secs,
-            asked.pod_uid.as_str()
+            request.service_account.as_str(),
+            request.expiration_secs,
+            request.pod_uid.as_str()
         ),
         ("sa", Some(3607), "uid-1")
     );

@@ -9,7 +9,7 @@ use std::io;
 use super::super::spec::HostDevice;
 use super::{Cgroup, devices_v2};
 
-/// One thing that is allowed. `None` stands for any number.
+/// One allowed device. `None` means any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Rule {
     pub(super) kind: Kind,

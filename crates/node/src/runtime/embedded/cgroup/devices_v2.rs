@@ -1,6 +1,6 @@
 //! Device rules on cgroup v2: a small program in the kernel.
 //!
-//! The kernel asks the program at each access with the kind of device, the access and the numbers;
+//! The kernel runs the program at each access with the kind of device, the access and the numbers;
 //! it answers 1 to allow, 0 to forbid. Each rule becomes a run of comparisons that falls through to
 //! "allow" or jumps on to the next rule.
 
@@ -131,7 +131,7 @@ const PROG_LOAD: libc::c_int = 5;
 const PROG_ATTACH: libc::c_int = 8;
 const PROG_TYPE_CGROUP_DEVICE: u32 = 15;
 const ATTACH_CGROUP_DEVICE: u32 = 6;
-/// Programs of the cgroups above, systemd's say, go on to be asked as well.
+/// Programs of the cgroups above, systemd's for example, still run as well.
 const ATTACH_BESIDE_OTHERS: u32 = 2;
 
 #[repr(C)]

@@ -20,8 +20,8 @@ use plimsoll_core::cgroup::{CgroupName, CgroupPath, Driver, Host, Version};
 
 use crate::cgroup::{Cgroups, Error, Refusal};
 
-/// How often processes that were killed are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often to check whether killed processes are gone.
+const KILL_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The cgroups of this machine.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Machine {
     pub(super) fn cgroup(&self, path: &str) -> Cgroup {
         Cgroup {
             all: Arc::clone(&self.0),
-            // A path is a path, whoever made it.
+            // Already a path, whichever driver created it.
             path: CgroupName::parse(path, Driver::Cgroupfs).to_path(Driver::Cgroupfs),
         }
     }
@@ -130,22 +130,22 @@ impl Cgroup {
     }
 
     /// Kills all that run in it and waits until they are gone; false if time is up before.
-    pub(super) fn kill_all(&self, patience: Duration) -> Result<bool, Error> {
-        let deadline = Instant::now() + patience;
+    pub(super) fn kill_all(&self, timeout: Duration) -> Result<bool, Error> {
+        let deadline = Instant::now() + timeout;
         while !self.all.pids(&self.path)?.is_empty() {
             self.kill()?;
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(KILL_POLL_INTERVAL);
         }
         Ok(true)
     }
 
     /// Kills what is left in it and removes it with the cgroups below it. One that is gone is no
     /// error.
-    pub(super) fn remove(&self, patience: Duration) -> Result<(), Error> {
-        self.kill_all(patience)?;
+    pub(super) fn remove(&self, timeout: Duration) -> Result<(), Error> {
+        self.kill_all(timeout)?;
         self.all.remove(&self.path)
     }
 }

@@ -1,4 +1,4 @@
-//! Having processes born in a cgroup where libcontainer does not put them.
+//! Starts processes in cgroups to which libcontainer does not move them.
 //!
 //! On cgroup v1, libcontainer moves a container's processes in the trees of the kernel's
 //! controllers, but not in those that only have a name, as systemd's. A process that forks them
@@ -12,7 +12,7 @@ use plimsoll_core::cgroup::{CgroupName, Driver};
 
 use super::Cgroup;
 
-/// The controllers of v1 whose trees libcontainer sees to.
+/// The v1 controllers that libcontainer handles.
 const LIBCONTAINER: [&str; 12] = [
     "cpu",
     "cpuacct",

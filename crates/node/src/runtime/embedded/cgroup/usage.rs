@@ -1,4 +1,4 @@
-//! What a cgroup uses, read from its files.
+//! Usage of a cgroup, read from its files.
 
 use super::Cgroup;
 
@@ -20,7 +20,7 @@ pub(in super::super) struct Usage {
 const UNLIMITED: u64 = 1 << 62;
 
 impl Cgroup {
-    /// What it uses; `None` if it is gone.
+    /// Its usage; `None` if the cgroup does not exist.
     pub(in super::super) fn usage(&self) -> Option<Usage> {
         let number = |name: &str| self.read(name)?.trim().parse::<u64>().ok();
         let stat = self.read("memory.stat")?;

@@ -1,4 +1,4 @@
-//! Making containers.
+//! Creates containers.
 
 use std::fs::{self, File};
 use std::io;
@@ -55,7 +55,7 @@ impl Embedded {
         let spec = config.image.clone().unwrap_or_default();
         let image = self.inner.images.resolve(&spec).await?;
         let dir = self.inner.layout.container(id);
-        // Noted first: a root without a container is removed when the runtime starts.
+        // Recorded first: a root without a container is removed when the runtime starts.
         let owner = root_owner(sandbox)?;
         let root = self
             .inner
@@ -67,7 +67,7 @@ impl Embedded {
         let runtime = self.clone();
         let (id, own_sandbox) = (id.to_owned(), Arc::clone(sandbox));
         let (config, sandbox_config) = (config.clone(), sandbox_config.clone());
-        let container = blocking("make a container", move || {
+        let container = blocking("create container", move || {
             let parts = Parts {
                 id: &id,
                 dir: &dir,
@@ -122,7 +122,7 @@ impl Embedded {
         Ok(volumes)
     }
 
-    /// The first process of the container whose processes this one is to share.
+    /// The first process of the container with which this one shares its PID namespace.
     fn target_process(&self, config: &ContainerConfig) -> Result<Option<i32>, Error> {
         let options = spec::security_context(config)
             .namespace_options
@@ -167,10 +167,11 @@ impl Embedded {
             image_volumes: parts.volumes,
         })
         .map_err(|error| Error::Invalid(error.to_string()))?;
-        spec::check(&made.json).map_err(|error| Error::failed("make the specification", error))?;
+        spec::check(&made.json)
+            .map_err(|error| Error::failed("create the OCI specification", error))?;
         let owner = parts.owner.map(|owner| owner.first);
         for path in &made.directories {
-            rootfs::create_dir(parts.root, path, owner).map_err(failed("make directories"))?;
+            rootfs::create_dir(parts.root, path, owner).map_err(failed("create directories"))?;
         }
         for mount in parts
             .config
@@ -180,7 +181,7 @@ impl Embedded {
         {
             let path = Path::new(&mount.host_path);
             if !path.exists() {
-                fs::create_dir_all(path).map_err(failed("make the source of a mount"))?;
+                fs::create_dir_all(path).map_err(failed("create the source of a mount"))?;
             }
         }
         let record = ContainerRecord {
@@ -224,12 +225,12 @@ impl Embedded {
                 tracing::warn!(
                     container = id,
                     error = error.chain(),
-                    "cannot remove a root"
+                    "failed to remove root file system"
                 );
             }
         }
         if let Err(error) = files::remove_dir(dir.path()) {
-            tracing::warn!(container = id, %error, "cannot remove the directory");
+            tracing::warn!(container = id, %error, "failed to remove container directory");
         }
     }
 }
@@ -257,7 +258,7 @@ impl Parts<'_> {
     }
 }
 
-/// Whose the root file systems of a sandbox's containers are, if it has users of its own.
+/// The owner of the root file systems of a sandbox's containers, if it has users of its own.
 fn root_owner(sandbox: &Sandbox) -> Result<Option<RootOwner>, Error> {
     let options = spec::sandbox_options(&sandbox.config);
     let users = Users::of(&options).map_err(|error| Error::Invalid(error.to_string()))?;
@@ -282,7 +283,7 @@ fn volume_roots(id: &str, config: &ContainerConfig) -> Vec<String> {
         .collect()
 }
 
-/// Where a container's log goes; nowhere if its sandbox has no directory for logs.
+/// The path of a container's log; none if its sandbox has no log directory.
 fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> Option<PathBuf> {
     let has_both = !sandbox.log_directory.is_empty() && !config.log_path.is_empty();
     has_both.then(|| Path::new(&sandbox.log_directory).join(&config.log_path))

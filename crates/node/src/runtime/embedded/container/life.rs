@@ -1,4 +1,4 @@
-//! Starting, changing, ending and removing containers.
+//! Starts, updates, stops and removes containers.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{check_ready, write_config};
 use crate::runtime::Error;
 use crate::runtime::wire::LinuxContainerResources;
 
-/// How long a container that was killed may take to be gone.
+/// How long a killed container may take to exit.
 const KILL: Duration = Duration::from_secs(30);
 
 /// How long its first process has to die of the signal alone.
@@ -50,14 +50,14 @@ impl Embedded {
                 Ok(())
             }
             Err(error) => {
-                // The monitor has noted why, unless it was not even started.
+                // The monitor has recorded why, unless it was not even started.
                 let why = error.chain();
-                let noted = blocking("note the end of a container", move || {
-                    runtime
-                        .note_start_failure(&own, &why)
-                        .map_err(|error| Error::failed(format!("note container {}", own.id), error))
+                let recorded = blocking("record container exit", move || {
+                    runtime.note_start_failure(&own, &why).map_err(|error| {
+                        Error::failed(format!("record exit of container {}", own.id), error)
+                    })
                 });
-                noted.await?;
+                recorded.await?;
                 Err(error)
             }
         }
@@ -109,14 +109,14 @@ impl Embedded {
         read().map_err(failed("find the process"))
     }
 
-    /// Ends a container: asks it to stop, and kills it when the time is up.
+    /// Stops a container: sends its stop signal, and kills it after the grace period.
     pub(in super::super) async fn end_container(
         &self,
         container: &Arc<Container>,
         grace: Duration,
     ) -> Result<(), Error> {
-        // One that is just being started is waited for. The lock is not kept: whoever asks later
-        // may give less time.
+        // Waits for a start in progress. The lock is not kept: a later call may give a shorter
+        // grace period.
         drop(container.change.lock().await);
         self.end_started(container, grace).await
     }
@@ -149,7 +149,7 @@ impl Embedded {
         })
     }
 
-    /// Waits until a container is gone whose first process was killed. On cgroup v1 a frozen process
+    /// Waits until a container with a killed first process is gone. On cgroup v1 a frozen process
     /// does not die: what is frozen in the container's cgroup or below is killed and thawed.
     async fn until_killed(&self, container: &Container) {
         while tokio::time::timeout(STUCK, container.wait_for_exit())
@@ -165,7 +165,7 @@ impl Embedded {
                 tracing::warn!(
                     container = container.id,
                     error = error.chain(),
-                    "cannot kill what is left of the container"
+                    "failed to kill remaining processes of container"
                 );
             }
         }

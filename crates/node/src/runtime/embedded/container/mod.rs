@@ -1,4 +1,4 @@
-//! The verbs of containers: [`create`], and [`life`] from start to removal.
+//! CRI calls for containers: [`create`], and [`life`] from start to removal.
 
 mod create;
 mod life;

@@ -1,8 +1,8 @@
-//! Keeping the agent's binary out of reach of containers.
+//! Protects the agent's binary from containers.
 //!
 //! A container's first process runs this binary until it becomes the container's program, and a
-//! container can get hold of it as `/proc/<pid>/exe`: as root, it could overwrite the binary on the
-//! machine. So the helper runs from a view of the binary that nobody can write through: a mount of
+//! container can open it as `/proc/<pid>/exe`: as root, it could overwrite the binary on the
+//! machine. So the helper runs from a view of the binary that cannot be written through: a mount of
 //! this one file, read-only, that is part of no directory tree and so cannot be changed either.
 
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 const MARK: &str = "PLIMSOLL_HELPER_PROTECTED";
 
 /// Runs the helper anew from a read-only view of its binary. Kernels before 5.12 have no such
-/// views; the helper then goes on as it is.
+/// views; the helper then continues without one.
 pub(super) fn protect() {
     if std::env::var_os(MARK).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Why a container could not be made.
+//! The cause of a failed container creation.
 //!
 //! libcontainer sends only the outermost error from a container's first process to its parent
 //! ("failed to prepare rootfs"); the cause goes to its log. This subscriber keeps what is logged as

@@ -1,4 +1,4 @@
-//! What a process gives up right before it becomes a container's program.
+//! The privileges that a process drops right before it executes a container's program.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Making and starting a container with libcontainer.
+//! Creates and starts a container with libcontainer.
 
 use std::fs::File;
 use std::io;
@@ -50,7 +50,7 @@ fn start_noting_causes(job: &MonitorJob) -> Result<Running, String> {
     run(job, container, running, failures)
 }
 
-/// Makes a container whose first process waits to become its program.
+/// Creates a container; its first process waits to become its program.
 fn make(
     job: &MonitorJob,
     dir: &ContainerDir,
@@ -115,7 +115,7 @@ fn make(
     Ok((container, running, failures))
 }
 
-/// Lets a container that was made run.
+/// Starts a created container.
 fn run(
     job: &MonitorJob,
     mut container: Container,

@@ -1,4 +1,4 @@
-//! How a command gets into a container's user namespace, which libcontainer leaves out.
+//! Moves a command into a container's user namespace, which libcontainer does not.
 //!
 //! libcontainer brings the command's process into all other namespaces of the container, as root of
 //! the machine. Until it has become an ordinary user here it must not do anything that the container

@@ -28,7 +28,7 @@ use super::entry::Entry;
 use super::executor::Program;
 use super::terminal::{ConsoleSocket, resize};
 
-/// Runs a command to its end. It is killed when the agent hangs up.
+/// Runs a command to its end. It is killed when the agent closes the connection.
 pub(super) fn run(
     job: &ExecJob,
     control: &mut Control,
@@ -42,7 +42,9 @@ pub(super) fn run(
     let process = start(job, streams).map_err(|message| causes.explain(message))?;
     control.send(&Reply::Started { pid: process.pid });
     visit.leave();
-    let code = process.attend(control).map_err(|error| error.to_string())?;
+    let code = process
+        .wait_for_exit(control)
+        .map_err(|error| error.to_string())?;
     control.send(&Reply::Exited { code });
     Ok(())
 }
@@ -154,9 +156,9 @@ fn write_process(process: &SpecProcess) -> Result<File, String> {
 
 impl Process {
     /// Serves the command until it has ended; returns its exit code.
-    fn attend(mut self, control: &mut Control) -> io::Result<i32> {
+    fn wait_for_exit(mut self, control: &mut Control) -> io::Result<i32> {
         let mut words = String::new();
-        while !self.turn(control, &mut words)? {}
+        while !self.poll_once(control, &mut words)? {}
         let status = waitid(WaitId::PidFd(self.end.as_fd()), WaitIdOptions::EXITED)?;
         if let Some(terminal) = &mut self.terminal {
             while terminal.pass_output() {}
@@ -167,8 +169,8 @@ impl Process {
         }))
     }
 
-    /// Waits for something to happen and deals with it; returns whether the command has ended.
-    fn turn(&mut self, control: &mut Control, words: &mut String) -> io::Result<bool> {
+    /// Waits for events and handles them; returns whether the command has ended.
+    fn poll_once(&mut self, control: &mut Control, words: &mut String) -> io::Result<bool> {
         let mut polled = vec![PollFd::new(&self.end, PollFlags::IN)];
         let socket = control.0.as_ref();
         polled.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
@@ -183,9 +185,9 @@ impl Process {
         let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
         if let Some(socket) = socket
             && ready[1]
-            && !self.hear(socket, words)
+            && !self.read_resizes(socket, words)
         {
-            // The agent has hung up.
+            // The agent has closed the connection.
             control.close();
             let _ = pidfd_send_signal(&self.end, Signal::KILL);
         }
@@ -195,8 +197,8 @@ impl Process {
         Ok(ready[0])
     }
 
-    /// Obeys what the agent says; false once it has hung up.
-    fn hear(&self, mut socket: &UnixStream, words: &mut String) -> bool {
+    /// Applies terminal sizes that the agent sends; false once the agent has closed the connection.
+    fn read_resizes(&self, mut socket: &UnixStream, words: &mut String) -> bool {
         let mut buffer = [0; 1024];
         match socket.read(&mut buffer) {
             Ok(0) => return false,
@@ -258,7 +260,7 @@ impl Terminal {
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-            // A terminal whose other side is closed fails instead of ending.
+            // A terminal fails with EIO, not end of file, once its other side is closed.
             _ => {
                 self.is_open = false;
                 false

@@ -1,4 +1,4 @@
-//! The last step of a container's first process: becoming the program.
+//! The last step of a container's first process: executing its program.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ use super::super::seccomp::Confinement;
 use super::confine::confine;
 use super::entry::Entry;
 
-/// Becomes the program of a spec, and tells the other end of a pipe if that fails.
+/// Becomes the program of a spec, and reports a failure over a pipe.
 #[derive(Clone)]
 pub(super) struct Program {
     failures: Rc<File>,
@@ -150,7 +150,7 @@ fn check(path: &Path) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::PermissionDenied))
 }
 
-/// The words that users know from other runtimes.
+/// The messages that users know from other runtimes.
 fn describe(name: &str, error: &io::Error) -> String {
     let is_path = name.contains('/');
     match error.kind() {

@@ -32,7 +32,7 @@ impl Stream {
 #[derive(Debug)]
 pub(super) struct Framer {
     stream: Stream,
-    /// The beginning of a line whose end is not here yet; never as long as [`MAX_LINE`].
+    /// The beginning of a line that is not complete yet; never as long as [`MAX_LINE`].
     pending: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl LogFile {
         })
     }
 
-    /// Goes on in a new file after the old one was renamed.
+    /// Opens a new file after the old one was renamed.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         *self = LogFile::open(&self.path)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What runs outside the agent's process.
+//! The processes outside the agent's own.
 //!
 //! libcontainer must be driven from a process of one thread, and containers must outlive the agent.
 //! So the agent starts its own binary once more as a *helper* ([`helper_main`]), which does nothing
@@ -140,7 +140,7 @@ fn run(job: Job, files: Vec<OwnedFd>, lock: Lock, machine: &Machine) -> i32 {
     }
 }
 
-/// The way back to the agent, which may be gone.
+/// The connection to the agent, which may have ended.
 #[derive(Debug)]
 struct Control(Option<UnixStream>);
 
@@ -152,7 +152,7 @@ impl Control {
         }
     }
 
-    /// Ends the conversation, so that the agent sees that nothing more comes.
+    /// Closes the connection, so that the agent reads end of file.
     fn close(&mut self) {
         drop(self.0.take());
     }

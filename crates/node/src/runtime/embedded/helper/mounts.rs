@@ -1,6 +1,7 @@
-//! What libcontainer leaves to be done to the mounts of a container, between making and starting it.
+//! Corrections to the mounts of a container that libcontainer does not make, between create and
+//! start.
 //!
-//! It gives all mounts the propagation of the container's root: those that asked for less are cut
+//! It gives all mounts the propagation of the container's root: those that request less are cut
 //! off. On cgroup v1 it mounts each controller for writing, whatever the specification says, which
 //! would let root in a container lift its own limits: what has to be read-only is made so here.
 

@@ -17,8 +17,8 @@ use super::super::process_id::ProcessId;
 use super::fork::{Children, fork, in_child, set_children};
 use super::{Control, Lock, protect_from_oom, user_namespace};
 
-/// Who the process is once all is set up: nobody, with no rights.
-const NOBODY: u32 = 65535;
+/// The unprivileged user that the process becomes once all is set up; as that of the pause image.
+const PAUSE_USER: u32 = 65535;
 
 /// Makes the namespaces, says so and stays until it is killed.
 pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Result<(), String> {
@@ -30,7 +30,7 @@ pub(super) fn run(job: &PauseJob, control: &mut Control, mut lock: Lock) -> Resu
         // a while, without power over the machine: it may still write the sandbox's kernel parameters.
         user_namespace::make(users)
             .and_then(|namespace| user_namespace::enter(&namespace))
-            .map_err(|error| format!("make a user namespace: {error}"))?;
+            .map_err(|error| format!("create a user namespace: {error}"))?;
     }
     let wanted = [
         (job.network, LinuxNamespaceType::Network),
@@ -82,12 +82,12 @@ fn make_namespaces(kinds: &[LinuxNamespaceType]) -> Result<(), String> {
             .map_err(|error| error.to_string())?;
         enter
             .unshare_or_setns(&namespace)
-            .map_err(|error| format!("make a {kind} namespace: {error}"))?;
+            .map_err(|error| format!("create a {kind} namespace: {error}"))?;
     }
     Ok(())
 }
 
-/// Leaves a note of the process and tells the agent.
+/// Writes the record of the process and reports it to the agent.
 fn announce(job: &PauseJob, pid: i32, control: &mut Control, mut lock: Lock) -> Result<(), String> {
     let id = ProcessId::of(pid).map_err(|error| format!("look up process {pid}: {error}"))?;
     let path = SandboxDir::new(&job.dir).pause();
@@ -115,7 +115,7 @@ fn stay(job: &PauseJob) -> i32 {
 fn give_up_rights(dir: &Path) -> rustix::io::Result<()> {
     chroot(SandboxDir::new(dir).empty())?;
     chdir("/")?;
-    become_user(NOBODY)
+    become_user(PAUSE_USER)
 }
 
 /// Takes a user's and a group's id, and no other groups.

@@ -1,4 +1,4 @@
-//! Laying out what a container with users of its own is made from; `super::super::stage` says why.
+//! Prepares the root directory of a container in a user namespace; see `super::super::stage`.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -45,7 +45,7 @@ struct Prop {
 
 /// Enters the stage of a container.
 pub(super) fn enter(stage: &Stage, dir: &ContainerDir) -> Result<OnStage, String> {
-    let in_words = |error: io::Error| format!("lay out the container's mounts: {error}");
+    let in_words = |error: io::Error| format!("prepare the mounts of the container: {error}");
     let home = File::open("/proc/self/ns/mnt").map_err(in_words)?;
     mapped_mount::leave_mounts().map_err(in_words)?;
     let on_stage = OnStage { home };
@@ -69,7 +69,7 @@ impl OnStage {
     }
 }
 
-/// Takes copies of all that goes on the stage, before anything hides it.
+/// Copies all mounts of the stage, before anything hides them.
 fn collect(stage: &Stage, dir: &ContainerDir) -> Result<Vec<Prop>, String> {
     let prop = |path: &Path, staged: &Path, is_recursive: bool| {
         let copy = || {
@@ -80,7 +80,7 @@ fn collect(stage: &Stage, dir: &ContainerDir) -> Result<Vec<Prop>, String> {
                 follows: true,
             })
         };
-        copy().map_err(|error| format!("lay out {}: {error}", path.display()))
+        copy().map_err(|error| format!("prepare {}: {error}", path.display()))
     };
     let mut props = Vec::new();
     for path in ["/proc", "/sys"] {
@@ -154,7 +154,7 @@ fn lay_out(stage: &Stage, dir: &ContainerDir, props: Vec<Prop>) -> io::Result<()
         let device = rustix::fs::makedev(major, minor);
         rustix::fs::mknodat(CWD, &node, FileType::CharacterDevice, mode, device)?;
         std::os::unix::fs::chown(&node, Some(stage.root), Some(stage.root))?;
-        // Whatever the process takes away from modes.
+        // Whatever the umask of the process is.
         fs::set_permissions(&node, Permissions::from_mode(0o666))?;
     }
     chdir(&root)?;

@@ -1,4 +1,4 @@
-//! Taking over terminals from libcontainer.
+//! Receives terminals from libcontainer.
 
 use std::fs;
 use std::io;
@@ -50,7 +50,7 @@ impl Drop for ConsoleSocket {
     }
 }
 
-/// Tells a terminal its size.
+/// Sets the size of a terminal.
 pub(super) fn resize(terminal: impl AsFd, width: u16, height: u16) {
     let size = Winsize {
         ws_row: height,

@@ -15,8 +15,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::super::users::Users;
 use super::fork::fork;
 
-/// Makes a namespace with these users. Only a process outside of it may say who they are, so another
-/// one makes it, waits for that, and goes.
+/// Creates a namespace with these users. Only a process outside of it may write its id maps, so a
+/// child creates it, waits for that, and exits.
 pub(super) fn make(users: Users) -> io::Result<File> {
     let (mut made, mut announce) = pipe_with(PipeFlags::CLOEXEC)
         .map(|(reader, writer)| (File::from(reader), File::from(writer)))?;
@@ -34,11 +34,11 @@ pub(super) fn make(users: Users) -> io::Result<File> {
     })?;
     drop(announce);
     let done = (|| {
-        let mut told = [0; 256];
-        let length = made.read(&mut told)?;
-        if told[..length] != *b"+" {
-            let told = String::from_utf8_lossy(&told[..length]);
-            return Err(io::Error::other(told.into_owned()));
+        let mut reply = [0; 256];
+        let length = made.read(&mut reply)?;
+        if reply[..length] != *b"+" {
+            let reply = String::from_utf8_lossy(&reply[..length]);
+            return Err(io::Error::other(reply.into_owned()));
         }
         let map = format!("0 {} {}", users.first, users.count);
         fs::write(format!("/proc/{child}/uid_map"), &map)?;
@@ -63,7 +63,8 @@ fn unshare() -> io::Result<()> {
     enter.unshare_or_setns(&namespace).map_err(io::Error::other)
 }
 
-/// Enters a namespace with all rights in it. The process is nobody there until it takes an id.
+/// Enters a namespace with all rights in it. The process has the overflow id there until it sets
+/// one.
 pub(super) fn enter(namespace: &File) -> io::Result<()> {
     let kind = Some(LinkNameSpaceType::User);
     Ok(move_into_link_name_space(namespace.as_fd(), kind)?)

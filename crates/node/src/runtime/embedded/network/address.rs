@@ -1,5 +1,5 @@
-//! Addresses for sandboxes: one file per address that is given out, named by it, with the
-//! sandbox's id inside.
+//! Addresses for sandboxes: one file per allocated address, named by it, with the sandbox's id
+//! inside.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ impl Range {
         prefix: 8,
     };
 
-    /// The first address, which nobody has.
+    /// The first address, the network's own, which is never given out.
     pub(super) fn base(self) -> Ipv4Addr {
         Ipv4Addr::from(self.base)
     }

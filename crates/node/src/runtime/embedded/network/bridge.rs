@@ -1,4 +1,4 @@
-//! The built-in network: a bridge on the machine, and a pair of virtual cards per sandbox.
+//! The built-in network: a bridge on the node, and a veth pair per sandbox.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ const LOOPBACK: u32 = 1;
 /// Why a network could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BridgeError {
-    #[error("cannot talk to the kernel about networks")]
+    #[error("cannot open a netlink connection")]
     Connect(#[source] io::Error),
     #[error("cannot {doing} {name}")]
     Change {
@@ -35,9 +35,9 @@ pub(super) enum BridgeError {
         #[source]
         source: rtnetlink::Error,
     },
-    #[error("{name} is gone")]
+    #[error("network interface {name} not found")]
     Gone { name: String },
-    #[error("the kernel has no virtual network cards")]
+    #[error("the kernel does not support veth interfaces")]
     Unsupported,
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn ensure_bridge(
                 Err(error) if errno(&error) == Some(libc::EOPNOTSUPP) => {
                     return Err(BridgeError::Unsupported);
                 }
-                Err(error) => return Err(change("make the bridge", name, error)),
+                Err(error) => return Err(change("create bridge", name, error)),
             }
             let index = index_of(handle, name).await?;
             index.ok_or_else(|| BridgeError::Gone {
@@ -184,7 +184,7 @@ pub(super) async fn join(
         Err(error) if errno(&error) == Some(libc::EOPNOTSUPP) => {
             return Err(BridgeError::Unsupported);
         }
-        Err(error) => return Err(change("make the network card", &outside, error)),
+        Err(error) => return Err(change("create veth interface", &outside, error)),
     }
     // Cards cannot be switched on before they are a pair.
     let up = LinkUnspec::new_with_name(&outside).up().build();

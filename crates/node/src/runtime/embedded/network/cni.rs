@@ -1,5 +1,5 @@
-//! Networks by CNI plugins: programs that are told what to do in their environment and on standard
-//! input, and answer on standard output. Follows the CNI specification 1.0, sections 1 to 5.
+//! Networks by CNI plugins: programs that get their command in their environment and on standard
+//! input, and reply on standard output. Follows the CNI specification 1.0, sections 1 to 5.
 
 use std::fs;
 use std::io;
@@ -17,10 +17,10 @@ use super::super::files::{self, Durability};
 use crate::runtime::Error;
 use crate::runtime::wire::{PodSandboxConfig, Protocol};
 
-/// The card inside a sandbox.
+/// The network interface inside a sandbox.
 const INTERFACE: &str = "eth0";
 /// How long a plugin may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PLUGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Cni {
@@ -49,7 +49,7 @@ struct Note {
     result: Option<Value>,
 }
 
-/// Why a plugin did not do what it was asked.
+/// Why a CNI plugin failed.
 #[derive(Debug, thiserror::Error)]
 enum CniError {
     #[error("cannot read {}", .path.display())]
@@ -114,7 +114,7 @@ impl Cni {
         config: &PodSandboxConfig,
         note: &Path,
     ) -> Result<(), Error> {
-        let doing = || format!("take down the network of sandbox {id}");
+        let doing = || format!("tear down the network of sandbox {id}");
         let kept: Option<Note> =
             files::read_json(note).map_err(|error| Error::failed(doing(), error))?;
         let Some(kept) = kept else {
@@ -165,7 +165,7 @@ impl Cni {
             }
             process.wait_with_output().await
         };
-        let output = tokio::time::timeout(PATIENCE, talk)
+        let output = tokio::time::timeout(PLUGIN_TIMEOUT, talk)
             .await
             .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
             .map_err(|source| CniError::Run {
@@ -173,7 +173,7 @@ impl Cni {
                 source,
             })?;
         if output.status.success() {
-            // DEL has nothing to say.
+            // DEL has no result.
             return Ok(serde_json::from_slice(&output.stdout).unwrap_or(Value::Null));
         }
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
@@ -242,8 +242,8 @@ fn parse_config(content: &[u8], is_list: bool) -> io::Result<NetworkList> {
     })
 }
 
-/// What a plugin reads: its own part of the configuration, the network's name, what the plugin
-/// before it has answered, and what it asked to be told.
+/// What a plugin reads: its own part of the configuration, the network's name, the result of
+/// the plugin before it, and the capability arguments that it requests.
 fn plugin_input(
     list: &NetworkList,
     plugin: &Value,

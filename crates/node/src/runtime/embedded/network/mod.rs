@@ -2,9 +2,9 @@
 //!
 //! With a CNI configuration on the machine its plugins are run ([`cni`]). Without one, sandboxes are
 //! joined to a bridge ([`bridge`]) and get addresses of the node's range ([`address`]); the machine
-//! reaches them, they reach each other, and the world outside by the machine's address ([`nat`], over
-//! [`nftables`]). Without a range, or where the kernel has no virtual cards, a sandbox has its
-//! loopback card only.
+//! reaches them, they reach each other, and other networks by the machine's address ([`nat`], over
+//! [`nftables`]). Without a range, or where the kernel has no veth support, a sandbox has its
+//! loopback interface only.
 
 mod address;
 mod bridge;
@@ -44,7 +44,7 @@ pub struct NetworkOptions {
     pub cni_bin_dirs: Vec<PathBuf>,
     /// The bridge of the built-in network.
     pub bridge: String,
-    /// The range of addresses of the built-in network, until the node is told another.
+    /// The range of addresses of the built-in network, until the node gets another.
     pub pod_cidr: Option<String>,
     /// With what the machine is made to forward packets; `None` leaves that as it is.
     pub forwarding: Option<Sysctls>,
@@ -152,7 +152,10 @@ impl Network {
                 Ok(vec![IpAddr::V4(address)])
             }
             Err(BridgeError::Unsupported) => {
-                tracing::warn!(sandbox = id, "no virtual network cards: loopback only");
+                tracing::warn!(
+                    sandbox = id,
+                    "kernel lacks veth support; sandbox has loopback only"
+                );
                 self.release(id)?;
                 Ok(Vec::new())
             }
@@ -160,7 +163,7 @@ impl Network {
         }
     }
 
-    /// Takes back what a sandbox was given. What is gone is no error.
+    /// Releases the address and the interface of a sandbox. Succeeds if they do not exist.
     pub(super) async fn detach(
         &self,
         id: &str,
@@ -178,7 +181,7 @@ impl Network {
                 Err(error) => Err(error),
             };
             left.map_err(|error| {
-                Error::failed(format!("take down the network of sandbox {id}"), error)
+                Error::failed(format!("tear down the network of sandbox {id}"), error)
             })?;
         }
         self.release(id)

@@ -1,8 +1,8 @@
-//! Addresses of the built-in network, translated: pods reach the world outside as the machine, and
-//! ports of the machine lead to pods.
+//! NAT of the built-in network: pods reach other networks with the node's address, and host ports
+//! lead to pods.
 //!
 //! All rules of a bridge are in one table, which is replaced as a whole: nothing is left over from
-//! an agent that was killed, and connections that stand are not disturbed.
+//! an agent that was killed, and open connections are not disturbed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -150,8 +150,9 @@ fn mapped(mapping: &Mapping) -> Vec<Vec<u8>> {
     rule
 }
 
-/// Pods are seen as the machine by all but pods. So is whoever comes by a port of the machine from
-/// where answers would not find back: from a pod, or from the machine's own loopback address.
+/// Connections of pods to anything but pods get the node's source address. So do connections to a
+/// host port to which replies would not return: from a pod, or from the node's own loopback
+/// address.
 fn leaving(range: Range) -> [Vec<Vec<u8>>; 3] {
     let within = |part: Part, range: Range, is_within: bool| {
         [

@@ -1,6 +1,6 @@
-//! What the kernel is told about translating addresses: nftables, spoken over netlink.
+//! Rules for address translation: nftables messages over netlink.
 //!
-//! Pure: from rules to the bytes of one batch, which the kernel takes as a whole or not at all.
+//! Pure: from rules to the bytes of one batch, which the kernel applies as a whole or not at all.
 //! Numbers are those of `linux/netfilter/nf_tables.h`, which no crate under a licence of ours has.
 
 /// IPv4 as netfilter numbers families.
@@ -53,7 +53,7 @@ pub(super) struct Batch {
     pub(super) answers: u32,
 }
 
-/// The message that asks for a table, and how many acknowledgements it gets: an error says that
+/// The message that requests a table, and how many acknowledgements it gets: an error says that
 /// there is no such table.
 pub(super) fn look_up(table: &str) -> (Vec<u8>, u32) {
     let mut question = Batch::empty();
@@ -206,7 +206,7 @@ pub(super) fn mask(register: u32, bits: [u8; 4]) -> Vec<u8> {
     )
 }
 
-/// Goes on only if a register has this value, or has not.
+/// Continues the rule only if a register has this value, or has not.
 pub(super) fn compare(register: u32, is_equal: bool, bytes: &[u8]) -> Vec<u8> {
     let operation = u32::from(!is_equal);
     expression(
@@ -233,7 +233,7 @@ pub(super) fn load_connection_status(register: u32) -> Vec<u8> {
     expression("ct", &[number(1, register), number(2, 2)])
 }
 
-/// Connections whose destination was changed.
+/// Connections with a translated destination.
 pub(super) const REDIRECTED: [u8; 4] = 32_u32.to_ne_bytes();
 
 /// Loads a constant.
@@ -241,7 +241,7 @@ pub(super) fn constant(register: u32, bytes: &[u8]) -> Vec<u8> {
     expression("immediate", &[number(1, register), value(2, bytes)])
 }
 
-/// Goes on in another chain, and comes back.
+/// Jumps to another chain, and returns.
 pub(super) fn jump(chain: &str) -> Vec<u8> {
     const JUMP: i32 = -3;
     let verdict = nested(2, &[signed(1, JUMP), text(2, chain)].concat());

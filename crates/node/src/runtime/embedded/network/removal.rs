@@ -1,4 +1,4 @@
-//! What the built-in network leaves on the machine, found and removed without a runtime.
+//! Finds and removes the remains of the built-in network on the node, without a runtime.
 
 use std::io;
 
@@ -30,10 +30,10 @@ pub fn cards_on(bridge: &str) -> io::Result<Vec<String>> {
     bridge::joined(bridge)
 }
 
-/// Removes a bridge; one that is gone is no error.
+/// Removes a bridge; succeeds if it does not exist.
 pub async fn remove_bridge(bridge: &str) -> Result<(), Error> {
     let removed = async { bridge::remove_bridge(&bridge::connect()?, bridge).await };
-    let failed = |error| Error::failed(format!("take down the network of {bridge}"), error);
+    let failed = |error| Error::failed(format!("tear down the network of {bridge}"), error);
     removed.await.map_err(failed)
 }
 
@@ -42,10 +42,10 @@ pub fn has_card(sandbox: &str) -> Option<String> {
     bridge::has_card(sandbox).then(|| bridge::outside_name(sandbox))
 }
 
-/// Removes the network card of a sandbox; one that is gone is no error.
+/// Removes the network interface of a sandbox; succeeds if it does not exist.
 pub async fn remove_card(sandbox: &str) -> Result<(), Error> {
     let removed = async { bridge::leave(&bridge::connect()?, sandbox).await };
     let failed =
-        |error| Error::failed(format!("take down the network of sandbox {sandbox}"), error);
+        |error| Error::failed(format!("tear down the network of sandbox {sandbox}"), error);
     removed.await.map_err(failed)
 }

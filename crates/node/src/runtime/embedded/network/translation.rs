@@ -1,4 +1,4 @@
-//! Which ports lead to which sandbox at the moment, and having the kernel know it.
+//! The host ports of each sandbox, and their rules in the kernel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,8 +29,8 @@ pub(super) struct Translation {
 struct Known {
     /// Ports by sandbox.
     mappings: BTreeMap<String, Vec<Mapping>>,
-    /// Whether the kernel has been told since the agent began.
-    is_told: bool,
+    /// Whether the rules were written since the agent started.
+    is_applied: bool,
 }
 
 impl Translation {
@@ -55,25 +55,28 @@ impl Translation {
         let has_ports = !mappings.is_empty();
         if has_ports {
             known.mappings.insert(id.to_owned(), mappings);
-        } else if known.is_told {
+        } else if known.is_applied {
             return Ok(());
         }
-        match self.tell(&mut known, range).await {
+        match self.apply(&mut known, range).await {
             Err(error) if has_ports => {
                 known.mappings.remove(id);
                 Err(error)
             }
             Err(error) => {
                 let error = error.chain();
-                tracing::warn!(error, "pods do not reach the world outside");
-                // Tried again when the next one needs it.
+                tracing::warn!(
+                    error,
+                    "failed to set up NAT; pods cannot reach other networks"
+                );
+                // Retried with the next sandbox.
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    /// Lets a sandbox go.
+    /// Removes the rules of a sandbox.
     pub(super) async fn remove(&self, id: &str, range: Range) -> Result<(), Error> {
         let mut known = self.known.lock().await;
         if known.mappings.remove(id).is_none() {
@@ -81,13 +84,13 @@ impl Translation {
         }
         if !bridge::is_there(&self.bridge) {
             // The machine was booted since, or the bridge removed by hand: no rule leads anywhere.
-            known.is_told = false;
+            known.is_applied = false;
             return Ok(());
         }
-        self.tell(&mut known, range).await
+        self.apply(&mut known, range).await
     }
 
-    /// Takes a sandbox in that the kernel has been told of before.
+    /// Restores a sandbox whose rules an earlier agent wrote.
     pub(super) async fn restore(&self, id: &str, config: &PodSandboxConfig, address: Ipv4Addr) {
         let mappings = Mapping::of(config, address);
         if !mappings.is_empty() {
@@ -96,22 +99,20 @@ impl Translation {
         }
     }
 
-    async fn tell(&self, known: &mut Known, range: Range) -> Result<(), Error> {
+    async fn apply(&self, known: &mut Known, range: Range) -> Result<(), Error> {
         let (bridge, mappings) = (self.bridge.clone(), known.mappings.clone());
-        let (is_first, forwarding) = (!known.is_told, self.forwarding.clone());
-        blocking("translate addresses", move || {
-            let told = || -> io::Result<()> {
+        let (is_first, forwarding) = (!known.is_applied, self.forwarding.clone());
+        blocking("set up NAT", move || {
+            let run = || -> io::Result<()> {
                 if is_first {
                     prepare(&bridge, forwarding.as_ref())?;
                 }
                 nat::replace(&bridge, range, &mappings)
             };
-            told().map_err(|error| {
-                Error::failed(format!("translate addresses of bridge {bridge}"), error)
-            })
+            run().map_err(|error| Error::failed(format!("set up NAT for bridge {bridge}"), error))
         })
         .await?;
-        known.is_told = true;
+        known.is_applied = true;
         Ok(())
     }
 }

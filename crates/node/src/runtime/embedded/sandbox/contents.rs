@@ -1,4 +1,4 @@
-//! What is in the directory of a sandbox.
+//! The contents of a sandbox directory.
 
 use std::ffi::CString;
 use std::fs;

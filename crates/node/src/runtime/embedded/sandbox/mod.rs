@@ -1,4 +1,4 @@
-//! The verbs of sandboxes.
+//! CRI calls for sandboxes.
 
 mod contents;
 
@@ -55,12 +55,12 @@ impl Embedded {
         let has_network = job.network;
         let (runtime, place) = (self.clone(), cgroup.clone());
         let (own_dir, own_config) = (dir.clone(), config.clone());
-        let started = blocking("make a sandbox", move || {
-            // Noted first, so that the rest can be found and removed whatever happens.
-            let doing = || format!("lay out sandbox {}", own_dir.path().display());
+        let started = blocking("create sandbox", move || {
+            // Recorded first, so that the rest can be found and removed whatever happens.
+            let doing = || format!("create directory of sandbox {}", own_dir.path().display());
             lay_out(&own_dir, &own_config, &job).map_err(|error| Error::failed(doing(), error))?;
             let made = place.create();
-            made.map_err(|error| Error::failed("make a sandbox", error))?;
+            made.map_err(|error| Error::failed("create sandbox", error))?;
             runtime.start_pause(&own_dir, &job)
         });
         let pause = started.await?;
@@ -69,7 +69,7 @@ impl Embedded {
         // The kernel takes its time to move a process; the network is set up meanwhile.
         let move_process = blocking("move the sandbox's process", move || {
             let entered = cgroup.enter(pid.unsigned_abs());
-            entered.map_err(|error| Error::failed("make a sandbox", error))
+            entered.map_err(|error| Error::failed("create sandbox", error))
         });
         let set_up_network = async {
             if has_network {
@@ -88,7 +88,7 @@ impl Embedded {
             is_stopped: false,
         };
         files::write_json(&dir.record(), &record, Durability::Process)
-            .map_err(|error| Error::failed(format!("note sandbox {id}"), error))?;
+            .map_err(|error| Error::failed(format!("write record of sandbox {id}"), error))?;
         let sandbox = Arc::new(Sandbox {
             id: id.to_owned(),
             dir: dir.clone(),
@@ -151,8 +151,9 @@ impl Embedded {
         })
         .await?;
         record.is_stopped = true;
-        files::write_json(&sandbox.dir.record(), &record, Durability::Process)
-            .map_err(|error| Error::failed(format!("note sandbox {}", sandbox.id), error))?;
+        files::write_json(&sandbox.dir.record(), &record, Durability::Process).map_err(
+            |error| Error::failed(format!("write record of sandbox {}", sandbox.id), error),
+        )?;
         *lock(&sandbox.record) = record;
         Ok(())
     }
@@ -176,7 +177,7 @@ impl Embedded {
         if let Some(cgroup) = cgroup {
             let cgroup = self.inner.machine.cgroup(cgroup);
             cgroup.remove(KILL).map_err(|error| {
-                Error::failed(format!("take down sandbox {}", dir.path().display()), error)
+                Error::failed(format!("tear down sandbox {}", dir.path().display()), error)
             })?;
         }
         unmount_shm(dir).map_err(failed("unmount /dev/shm"))
@@ -207,7 +208,7 @@ impl Embedded {
             tracing::warn!(
                 sandbox = id,
                 error = error.chain(),
-                "cannot give the network back"
+                "failed to release sandbox network"
             );
         }
         let cgroup = self.sandbox_cgroup(id, &config);
@@ -215,13 +216,14 @@ impl Embedded {
         let done = blocking("discard a sandbox", move || {
             let pause = files::read_json(&dir.pause()).ok().flatten();
             runtime.end_pause(&dir, pause.as_ref(), Some(&cgroup))?;
-            files::remove_dir(dir.path()).map_err(|error| Error::failed("remove it", error))
+            files::remove_dir(dir.path())
+                .map_err(|error| Error::failed("remove sandbox directory", error))
         });
         if let Err(error) = done.await {
             tracing::warn!(
                 sandbox = id,
                 error = error.chain(),
-                "cannot clean a sandbox up"
+                "failed to clean up sandbox"
             );
         }
     }

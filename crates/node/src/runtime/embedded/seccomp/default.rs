@@ -1,4 +1,4 @@
-//! The profile of containers that ask for the runtime's own (`RuntimeDefault`): containerd's.
+//! The profile of containers that request the runtime's own (`RuntimeDefault`): containerd's.
 //!
 //! A list of what is allowed; what touches the kernel beyond a process's own affairs is allowed with
 //! the capability that is for it.
@@ -9,7 +9,7 @@ use libcontainer::oci_spec::runtime::{
     LinuxSeccompBuilder, LinuxSeccompOperator, LinuxSyscall, LinuxSyscallBuilder,
 };
 
-/// Allowed for everybody. Names that end in numbers are of 32-bit programs.
+/// Allowed for all processes. Names that end in numbers are of 32-bit programs.
 const ALWAYS: &str = "
 _llseek _newselect accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown
 chown32 clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64
@@ -51,14 +51,14 @@ ugetrlimit umask uname unlink unlinkat uretprobe utime utimensat utimensat_time6
 wait4 waitid waitpid write writev
 ";
 
-/// Allowed for everybody, on machines of one kind.
+/// Allowed for all processes, on one architecture.
 #[cfg(target_arch = "x86_64")]
 const OF_MACHINE: &str = "arch_prctl modify_ldt";
 #[cfg(target_arch = "aarch64")]
 const OF_MACHINE: &str =
     "arm_fadvise64_64 arm_sync_file_range breakpoint cacheflush set_tls sync_file_range2";
 
-/// Allowed to who has a capability.
+/// Allowed for processes with a capability.
 const BY_CAPABILITY: [(&str, &str); 14] = [
     ("CAP_BPF", "bpf"),
     ("CAP_DAC_READ_SEARCH", "open_by_handle_at"),
@@ -87,7 +87,7 @@ const BY_CAPABILITY: [(&str, &str); 14] = [
     ("CAP_SYS_TTY_CONFIG", "vhangup"),
 ];
 
-/// Personalities: plain Linux, old releases, and asking which it is.
+/// Personalities: plain Linux, old releases, and the query for the current one.
 const PERSONALITIES: [u64; 5] = [0x0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 /// Address families that lead around the network of a pod, or into the kernel's ciphers.
@@ -120,7 +120,7 @@ pub(in super::super) fn profile(capabilities: &[&str]) -> Result<LinuxSeccomp, O
     if !capabilities.contains(&"CAP_SYS_ADMIN") {
         let op = LinuxSeccompOperator::ScmpCmpMaskedEq;
         calls.push(allowed("clone", &[first(op, NEW_NAMESPACES, 0)?])?);
-        // Its flags are behind a pointer. Programs that are told that it is not there use `clone`.
+        // Its flags are behind a pointer. Programs that get ENOSYS use `clone`.
         let missing = LinuxSyscallBuilder::default()
             .names(names("clone3"))
             .action(LinuxSeccompAction::ScmpActErrno)

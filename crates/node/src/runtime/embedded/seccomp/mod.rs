@@ -1,7 +1,7 @@
 //! System call filters: from OCI's profiles to programs that the kernel runs before each call.
 //!
-//! libcontainer would have libseccomp do this, which is a C library that machines need not have.
-//! What comes out behaves as with runc: calls that are newer than anything a profile names do not
+//! libcontainer would use libseccomp for this, a C library that nodes need not have.
+//! The programs behave as those of runc: calls that are newer than anything a profile names do not
 //! exist (`ENOSYS`), since programs try something older then, and do not when they are forbidden.
 
 mod default;
@@ -47,7 +47,7 @@ pub(super) enum ProfileError {
         path: String,
         source: std::io::Error,
     },
-    #[error("cannot load seccomp profile {path:?}: it has more than {LONGEST_PROFILE} bytes")]
+    #[error("cannot load seccomp profile {path:?}: larger than {LONGEST_PROFILE} bytes")]
     TooLong { path: String },
     #[error("decoding seccomp profile failed {path:?}: {source}")]
     Decode {
@@ -92,7 +92,7 @@ pub(super) fn filter(profile: &LinuxSeccomp) -> Result<Filter, ProgramError> {
     })
 }
 
-/// A process of one thread has nobody to be in step with, and no notification to wait for.
+/// A process of one thread has no thread to synchronise with, and no notification to wait for.
 fn flag(flag: &LinuxSeccompFilterFlag) -> u64 {
     match flag {
         LinuxSeccompFilterFlag::SeccompFilterFlagLog => LOG,

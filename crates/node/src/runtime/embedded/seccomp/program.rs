@@ -43,7 +43,7 @@ const MOST_ARGUMENTS: usize = 6;
 /// Why there is no program for a profile.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum ProgramError {
-    #[error("seccomp action {0} is not supported: nobody would answer the notifications")]
+    #[error("seccomp action {0} is not supported: the runtime has no notification listener")]
     Notify(LinuxSeccompAction),
     #[error("seccomp rule for {name}: argument {index} does not exist, there are 0 to 5")]
     Argument { name: String, index: usize },
@@ -125,7 +125,7 @@ fn part(profile: &LinuxSeccomp, abi: Abi, default: u32) -> Result<Vec<Instructio
 
 const ENOSYS: u32 = libc::ENOSYS.unsigned_abs();
 
-/// Whether calls that nobody knows are let through, or left to somebody who may know them.
+/// Whether unknown calls are allowed, or left to a tracer.
 fn is_allowing(action: LinuxSeccompAction) -> bool {
     use LinuxSeccompAction::{ScmpActAllow, ScmpActLog, ScmpActTrace};
     matches!(action, ScmpActAllow | ScmpActLog | ScmpActTrace)
@@ -277,7 +277,7 @@ fn halves(value: u64) -> (u32, u32) {
     (value as u32, (value >> 32) as u32)
 }
 
-/// Goes on behind so many steps.
+/// Skips so many steps.
 fn skip(length: usize) -> Instruction {
     Instruction(JUMP, 0, 0, u32::try_from(length).unwrap_or(u32::MAX))
 }

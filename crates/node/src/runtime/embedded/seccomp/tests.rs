@@ -203,7 +203,7 @@ fn holds(op: &str, argument: u64, value: u64, wanted: u64) -> bool {
     }
 }
 
-/// Numbers whose halves are often the same.
+/// Numbers that often have equal halves.
 fn close() -> impl Strategy<Value = u64> {
     let half = || {
         prop_oneof![

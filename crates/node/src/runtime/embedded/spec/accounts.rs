@@ -15,7 +15,7 @@ pub(in super::super) struct Accounts {
     pub(in super::super) group: String,
 }
 
-/// Who a process runs as.
+/// The user and groups of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) uid: u32,

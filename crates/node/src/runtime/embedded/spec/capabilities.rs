@@ -1,4 +1,4 @@
-//! What a process may do beyond its user's rights.
+//! Linux capabilities of a process.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ const ALL: [&str; 41] = [
     "CHECKPOINT_RESTORE",
 ];
 
-/// What a container has that does not say anything, as with containerd.
+/// The default capabilities of a container, as with containerd.
 const DEFAULT: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",

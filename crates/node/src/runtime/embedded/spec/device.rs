@@ -1,4 +1,4 @@
-//! Devices that a container is given.
+//! Devices of a container.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

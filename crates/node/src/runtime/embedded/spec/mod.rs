@@ -1,6 +1,6 @@
-//! From CRI's configuration of a container to OCI's, which libcontainer takes.
+//! Converts the CRI configuration of a container to an OCI runtime spec, which libcontainer runs.
 //!
-//! Pure but for three looks at the machine: the image's `/etc/passwd` and `/etc/group`
+//! Pure but for three reads from the node: the image's `/etc/passwd` and `/etc/group`
 //! ([`Accounts`]), the numbers of devices, and seccomp profiles. Follows what containerd 1.7 and 2 make of the same
 //! messages (internal/cri/server/container_create.go, internal/cri/opts).
 
@@ -42,7 +42,7 @@ pub(super) struct Input<'a> {
     pub(super) sandbox: &'a SandboxDir,
     /// The process that holds the sandbox's namespaces.
     pub(super) pause: i32,
-    /// The first process of the container whose processes are to be shared, if one is named.
+    /// The first process of the target container of the PID namespace, if one is named.
     pub(super) target: Option<i32>,
     pub(super) cgroup_path: &'a str,
     pub(super) is_cgroup_v2: bool,
@@ -69,10 +69,10 @@ pub(super) enum SpecError {
     IdOutOfRange(i64),
     #[error("unknown capability {0:?}")]
     UnknownCapability(String),
-    #[error("a user namespace is the pod's or the node's")]
+    #[error("unsupported user namespace mode, must be POD or NODE")]
     UserNamespaceMode,
     #[error(
-        "a pod in a user namespace of its own cannot share the node's network, IPC or processes"
+        "a pod with its own user namespace cannot share the network, IPC or PID namespace of the node"
     )]
     UsersBesideTheMachine,
     #[error(
@@ -88,9 +88,9 @@ pub(super) enum SpecError {
     MountMappings(String),
     #[error("working directory {0:?} is not an absolute path")]
     RelativeDirectory(String),
-    #[error("mount of {0:?} is not to an absolute path")]
+    #[error("container path of mount {0:?} is not an absolute path")]
     RelativeMount(String),
-    #[error("no container was named whose processes are to be shared")]
+    #[error("no target container given for PID namespace mode TARGET")]
     NoTarget,
     #[error("{0}")]
     Seccomp(String),
@@ -168,7 +168,7 @@ pub(super) fn check(json: &Value) -> Result<(), serde_json::Error> {
     serde_json::from_value::<Spec>(json.clone()).map(drop)
 }
 
-/// What a container may do; nothing special if it does not say.
+/// The security context of a container; the default if it has none.
 pub(super) fn security_context(config: &ContainerConfig) -> LinuxContainerSecurityContext {
     let linux = config.linux.as_ref();
     linux

@@ -146,7 +146,7 @@ fn bind(source: &Path, mount: &Mount) -> Value {
 }
 
 /// How the root is joined to the machine's. libcontainer takes the propagation of all mounts from
-/// it, so that the widest one any mount asks for decides; the monitor narrows the others down.
+/// it, so that the widest one any mount requests decides; the monitor narrows the others down.
 pub(super) fn root_propagation(config: &ContainerConfig) -> &'static str {
     let widest = config.mounts.iter().map(Mount::propagation).max();
     match widest {
@@ -156,7 +156,7 @@ pub(super) fn root_propagation(config: &ContainerConfig) -> &'static str {
     }
 }
 
-/// The mounts that asked for less than the root has.
+/// The mounts that request less than the root has.
 pub(in super::super) fn narrowed(config: &ContainerConfig) -> Vec<Narrowed> {
     let Some(widest) = config.mounts.iter().map(Mount::propagation).max() else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! What a container shares with its sandbox, with other containers and with the machine.
+//! The namespaces that a container shares with its sandbox, with other containers and with the
+//! node.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The first process: what it runs, as whom, where and with which environment.
+//! The first process: its command, user, working directory and environment.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(super) fn process(
     Ok(Process { json, cwd })
 }
 
-/// A profile that the machine has loaded. Without AppArmor, containers that ask for one do not
+/// A profile that the machine has loaded. Without AppArmor, containers that request one do not
 /// start; the runtime has no default profile of its own.
 fn apparmor_profile(security: &LinuxContainerSecurityContext) -> Option<&str> {
     let profile = security.apparmor.as_ref()?;

@@ -1,4 +1,4 @@
-//! Which system calls a container may make.
+//! The seccomp profile of a container.
 
 use libcontainer::oci_spec::runtime::LinuxCapabilities;
 use serde_json::Value;
@@ -14,11 +14,11 @@ pub(super) fn confinement(
     security: &LinuxContainerSecurityContext,
     process: &mut Value,
 ) -> Result<Option<Confinement>, SpecError> {
-    let Some(asked) = &security.seccomp else {
+    let Some(profile_field) = &security.seccomp else {
         return Ok(None);
     };
-    let kind = asked.profile_type();
-    // As with containerd: who may do everything may make every call.
+    let kind = profile_field.profile_type();
+    // As with containerd: a privileged container may make every call.
     if kind == ProfileType::Unconfined || security.privileged {
         return Ok(None);
     }
@@ -28,7 +28,7 @@ pub(super) fn confinement(
     let unusable = |error: &dyn std::error::Error| SpecError::Seccomp(error.to_string());
     let capabilities = &process["capabilities"];
     let profile = if kind == ProfileType::Localhost {
-        let path = asked.localhost_ref.as_str();
+        let path = profile_field.localhost_ref.as_str();
         let path = path.strip_prefix("localhost/").unwrap_or(path);
         seccomp::read_profile(path).map_err(|error| unusable(&error))?
     } else {

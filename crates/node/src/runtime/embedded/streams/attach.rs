@@ -24,13 +24,13 @@ impl Embedded {
         request: &AttachRequest,
     ) -> Result<ProcessStreams, Error> {
         let has_stderr = request.stderr && !request.tty;
-        let ask = Request::Attach {
+        let attach = Request::Attach {
             stdin: request.stdin,
             stdout: request.stdout,
             stderr: has_stderr,
         };
         container.running()?;
-        let socket = connect(container, ask).await;
+        let socket = connect(container, attach).await;
         let doing = || format!("attach to container {}", container.id);
         let socket = socket.map_err(|error| Error::failed(doing(), error))?;
         let (reader, writer) = socket.into_split();
@@ -54,7 +54,7 @@ impl Embedded {
         })
     }
 
-    /// Has the monitor of a container open its log anew.
+    /// Has the monitor of a container reopen its log.
     pub(in super::super) async fn reopen_log(
         &self,
         container: &Arc<Container>,
@@ -85,7 +85,7 @@ async fn ask_to_reopen(container: &Container) -> io::Result<String> {
     }
 }
 
-/// Connects to a container's monitor and asks for something.
+/// Connects to a container's monitor and sends a request.
 async fn connect(container: &Container, request: Request) -> io::Result<UnixStream> {
     let (_dir, path) = short_socket_path(&container.dir.socket())?;
     let mut socket = UnixStream::connect(path).await?;
@@ -126,7 +126,7 @@ async fn pass_input(
             return;
         }
     }
-    // Output may go on; the connection ends when that does.
+    // Output may continue; the connection ends when it does.
     writer.forget();
 }
 
@@ -137,7 +137,7 @@ async fn read_some(input: &mut Option<DuplexStream>, buffer: &mut [u8]) -> Optio
     }
 }
 
-/// Passes what a monitor sends on to the caller, until one of them is gone.
+/// Passes output of a monitor on to the caller, until one of them closes the connection.
 async fn pass_output(
     mut reader: OwnedReadHalf,
     mut stdout: Option<DuplexStream>,

@@ -37,7 +37,7 @@ struct Command {
     stdout: Option<pipe::Receiver>,
     stderr: Option<pipe::Receiver>,
     replies: Replies,
-    /// Closing this hangs up.
+    /// Closing this ends the connection.
     words: OwnedWriteHalf,
 }
 
@@ -78,7 +78,7 @@ impl Embedded {
         if timeout.is_zero() {
             return work.await;
         }
-        // Dropping the work hangs up.
+        // Dropping the future closes the connection.
         match tokio::time::timeout(timeout, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::TimedOut {
@@ -103,7 +103,7 @@ impl Embedded {
         let command = self.start_command(container, &request.cmd, wanted).await?;
         let (resize, sizes) = mpsc::channel(4);
         let (done, exit) = oneshot::channel();
-        tokio::spawn(attend(command.replies, command.words, sizes, done));
+        tokio::spawn(wait_and_resize(command.replies, command.words, sizes, done));
         let id = container.id.clone();
         Ok(ProcessStreams {
             stdin: command.stdin.map(|pipe| Box::new(Closing(Some(pipe))) as _),
@@ -183,7 +183,7 @@ fn failed(container: &str, error: ForkError) -> Error {
     Error::failed(format!("exec in container {container}"), error)
 }
 
-/// What the helper says.
+/// The replies of the helper.
 struct Replies {
     reader: BufReader<OwnedReadHalf>,
     container: String,
@@ -209,9 +209,9 @@ impl Replies {
     }
 }
 
-/// Passes sizes on to a command and tells how it ended. Ends when nobody waits for that any more,
-/// which hangs up.
-async fn attend(
+/// Passes terminal sizes on to a command and reports its exit code. If the caller no longer waits,
+/// returns and so closes the connection.
+async fn wait_and_resize(
     mut replies: Replies,
     mut words: OwnedWriteHalf,
     mut sizes: mpsc::Receiver<TerminalSize>,
@@ -227,7 +227,7 @@ async fn attend(
                 Some(size) => {
                     let mut line = serde_json::to_vec(&resize(size)).unwrap_or_default();
                     line.push(b'\n');
-                    // If the helper is gone, its last word says so.
+                    // If the helper is gone, the read of its reply fails.
                     let _ = words.write_all(&line).await;
                 }
                 None => has_sizes = false,
@@ -277,7 +277,8 @@ impl Collector {
                 let mut buffer = vec![0; 16 * 1024];
                 while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
                     let mut bytes = lock(&bytes);
-                    // What is too much is read all the same, so that the command does not stop.
+                    // Output beyond the limit is read and dropped, so that the command does not
+                    // block.
                     let room = MAX_OUTPUT.saturating_sub(bytes.len()).min(length);
                     bytes.extend_from_slice(&buffer[..room]);
                 }

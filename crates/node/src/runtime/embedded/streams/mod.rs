@@ -7,7 +7,7 @@ mod command;
 use super::job::Resize;
 use crate::runtime::TerminalSize;
 
-/// How much of a stream is on its way at most.
+/// How much of a stream is buffered at most.
 const BUFFER: usize = 64 * 1024;
 
 fn resize(size: TerminalSize) -> Resize {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// An API server that lists, and sends what it is told to watchers.
+/// An API server that lists, and sends given events to watchers.
 #[derive(Clone, Debug, Default)]
 struct Server(Arc<Mutex<Inner>>);
 
@@ -22,7 +22,7 @@ struct Inner {
     lists: VecDeque<(u16, Value)>,
     requests: Vec<String>,
     bodies: Vec<Value>,
-    /// By what they asked for.
+    /// By the URI of the request.
     watchers: Vec<(String, mpsc::UnboundedSender<String>)>,
 }
 
@@ -202,7 +202,7 @@ async fn immutable_objects_are_not_watched() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Whether somebody follows the ConfigMap of these tests.
+/// Whether the ConfigMap of these tests is watched.
 fn is_watched(inner: &Inner) -> bool {
     let mut watchers = inner.watchers.iter();
     watchers.any(|(uri, watcher)| uri.contains("name%3Dc&") && !watcher.is_closed())
@@ -230,11 +230,11 @@ async fn what_no_pod_uses_any_more_is_not_watched_unless_somebody_waits_for_it()
     server.until(|inner| !is_watched(inner)).await;
 
     server.will_list_items(&[config_map("2")]);
-    let asks = value(&sources);
-    tokio::pin!(asks);
-    assert!(futures::poll!(&mut asks).is_pending());
+    let read = value(&sources);
+    tokio::pin!(read);
+    assert!(futures::poll!(&mut read).is_pending());
     sources.retain(&Named::default());
-    assert_eq!(asks.await.unwrap(), "2");
+    assert_eq!(read.await.unwrap(), "2");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Those who are connected to a monitor.
+//! The clients of a monitor.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,10 +11,10 @@ use super::super::super::job::Resize;
 use super::super::log::Stream;
 use super::streams::Streams;
 
-/// So much may wait for a client before the container's output is held back for it.
-const BEHIND: usize = 256 * 1024;
-/// A client that takes nothing for so long is cut off: it must not hold the container up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Output queued for a client before the container's output is held back for it.
+const MAX_PENDING: usize = 256 * 1024;
+/// A client that reads nothing for so long is disconnected: it must not block the container.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Clients {
@@ -27,13 +27,13 @@ struct Client {
     reader: frame::Reader,
     wants: Wants,
     pending: Vec<u8>,
-    /// When it last took something, or had nothing to take.
+    /// When it last read something, or had nothing to read.
     last_progress: Instant,
     /// Whether it is done once all is sent.
     is_leaving: bool,
 }
 
-/// Which streams a client has asked for.
+/// The streams that a client has requested.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wants {
     stdin: bool,
@@ -73,15 +73,15 @@ impl Clients {
     pub(super) fn are_behind(&self) -> bool {
         self.clients
             .iter()
-            .any(|client| client.pending.len() > BEHIND)
+            .any(|client| client.pending.len() > MAX_PENDING)
     }
 
-    /// When to look for clients that stand still.
+    /// When to check for clients that stopped reading.
     pub(super) fn next_check(&self) -> Option<Duration> {
-        self.have_pending().then_some(PATIENCE)
+        self.have_pending().then_some(CLIENT_TIMEOUT)
     }
 
-    /// Passes output on to all who want it.
+    /// Passes output on to all clients that want it.
     pub(super) fn output(&mut self, stream: Stream, bytes: &[u8]) {
         for client in &mut self.clients {
             let kind = match stream {
@@ -132,7 +132,7 @@ impl Client {
         Ok(())
     }
 
-    /// Deals with what has happened; false when the client is gone.
+    /// Handles events of the client; false when it has disconnected.
     fn handle(&mut self, events: PollFlags, streams: &mut Streams, now: Instant) -> bool {
         if self.flush().is_err() {
             return false;
@@ -141,7 +141,7 @@ impl Client {
             if self.is_leaving {
                 return false;
             }
-        } else if now.duration_since(self.last_progress) >= PATIENCE {
+        } else if now.duration_since(self.last_progress) >= CLIENT_TIMEOUT {
             return false;
         }
         if !events.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
@@ -162,13 +162,13 @@ impl Client {
         loop {
             match self.reader.next() {
                 Ok(None) => return true,
-                Ok(Some((kind, payload))) => self.obey(kind, &payload, streams),
+                Ok(Some((kind, payload))) => self.handle_frame(kind, &payload, streams),
                 Err(frame::Malformed) => return false,
             }
         }
     }
 
-    fn obey(&mut self, kind: Kind, payload: &[u8], streams: &mut Streams) {
+    fn handle_frame(&mut self, kind: Kind, payload: &[u8], streams: &mut Streams) {
         match kind {
             Kind::Request => match serde_json::from_slice(payload) {
                 Ok(Request::Attach {

@@ -1,7 +1,7 @@
-//! The process that watches over one container: makes it, keeps its log, lends its streams to those
-//! who attach, and notes how it ended.
+//! The monitor process of one container: creates it, writes its log, serves its streams to clients
+//! that attach, and records how it ended.
 //!
-//! It outlives the agent and needs nothing of it. All it knows is in the container's directory:
+//! It outlives the agent and does not depend on it. Its state is in the container's directory:
 //! `monitor.json` before the container is made, `started.json` once it runs, `exit.json` when it has
 //! ended. One loop around `poll`, no threads.
 
@@ -81,7 +81,7 @@ pub(super) fn run(
         _ => OOM_KILLED,
     };
     note_exit(&dir, code, reason, "")?;
-    monitor.say_goodbye();
+    monitor.drain_clients();
     // The agent waits for the end of this process, not of what can be done later.
     let _ = fork(|| clean_up(&dir, &cgroup));
     Ok(())
@@ -137,7 +137,7 @@ fn watch_over(
         streams: Streams::new(running, log, job.stdin_once)?,
         clients: Clients::default(),
     };
-    // Who finds this file may connect.
+    // Once this file exists, clients may connect.
     files::write_json(&dir.started(), &started, Durability::Process)?;
     Ok(monitor)
 }
@@ -156,7 +156,7 @@ struct Monitor {
 impl Monitor {
     /// Serves all until the first process has ended; returns its exit code.
     fn watch(&mut self) -> io::Result<i32> {
-        while !self.turn(None)? {}
+        while !self.poll_once(None)? {}
         let status = waitid(WaitId::PidFd(self.init.as_fd()), WaitIdOptions::EXITED)?;
         Ok(status.map_or(255, |status| {
             let signal = status.terminating_signal().map(|signal| 128 + signal);
@@ -168,18 +168,18 @@ impl Monitor {
     fn drain(&mut self) {
         let deadline = Instant::now() + DRAIN;
         while self.streams.has_output() && Instant::now() < deadline {
-            if self.turn(Some(Duration::from_millis(50))).is_err() {
+            if self.poll_once(Some(Duration::from_millis(50))).is_err() {
                 break;
             }
         }
         self.streams.finish();
     }
 
-    /// Sends what those who are attached have not got yet.
-    fn say_goodbye(&mut self) {
+    /// Sends attached clients the rest of their output.
+    fn drain_clients(&mut self) {
         let deadline = Instant::now() + DRAIN;
         while self.clients.have_pending() && Instant::now() < deadline {
-            if self.turn(Some(Duration::from_millis(50))).is_err() {
+            if self.poll_once(Some(Duration::from_millis(50))).is_err() {
                 break;
             }
         }
@@ -187,8 +187,8 @@ impl Monitor {
 
     /// Waits for something to happen and deals with it; returns whether the first process has
     /// ended.
-    fn turn(&mut self, patience: Option<Duration>) -> io::Result<bool> {
-        let patience = patience.or_else(|| self.clients.next_check());
+    fn poll_once(&mut self, limit: Option<Duration>) -> io::Result<bool> {
+        let limit = limit.or_else(|| self.clients.next_check());
         let may_read = !self.clients.are_behind();
         let mut polled = vec![
             PollFd::new(&self.init, PollFlags::IN),
@@ -198,7 +198,7 @@ impl Monitor {
         polled.extend(self.streams.polled(may_read));
         let clients_at = polled.len();
         polled.extend(self.clients.polled(self.streams.takes_input()));
-        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! The streams of a container, seen from outside.
+//! The ends of a container's streams that the monitor holds.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -134,7 +134,7 @@ impl Streams {
                 clients.output(output.stream, bytes);
                 true
             }
-            // A terminal whose other side is closed fails instead of ending.
+            // A terminal fails with EIO, not end of file, once its other side is closed.
             Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
@@ -183,7 +183,7 @@ impl Streams {
         }
     }
 
-    /// A client that could write has left, or says that nothing more comes.
+    /// A client that could write has disconnected, or has closed its input.
     pub(super) fn end_input(&mut self) {
         if let Some(input) = &mut self.input
             && self.stdin_once

@@ -54,9 +54,6 @@ const BANNED_MODULE_WORDS: [&str; 16] = [
     "who",
 ];
 
-/// Modules with such words that are still to be renamed. Remove a line with each rename; add none.
-const MODULES_TO_RENAME: [&str; 0] = [];
-
 /// Words that log messages and help texts avoid: they name the pod, process or caller instead, and
 /// use plain verbs.
 const BANNED_TEXT: [&str; 23] = [
@@ -83,17 +80,6 @@ const BANNED_TEXT: [&str; 23] = [
     "whoever",
     "whom",
     "would go next",
-];
-
-/// Files with log messages that are still to be rewritten. Remove a line with each rewrite; add none.
-const LOGS_TO_REWRITE: [&str; 7] = [
-    "crates/apiserver/src/auth/authority/ca.rs",
-    "crates/apiserver/src/server/bootstrap.rs",
-    "crates/apiserver/src/server/storage.rs",
-    "crates/client/src/open_files.rs",
-    "crates/client/src/supervision.rs",
-    "crates/control/src/housekeeping/pod_gc.rs",
-    "crates/control/src/leadership.rs",
 ];
 
 fn root() -> PathBuf {
@@ -265,23 +251,13 @@ fn modules_are_named_after_ideas() {
     fail_on("modules with names that mean nothing", &vague);
 }
 
-/// Fails on findings that no exception covers, and on exceptions that are no longer needed.
-fn fail_on_new(what: &str, found: &[(String, String)], exceptions: &[&str]) {
-    let unexpected: Vec<String> = found
+/// Fails on texts of files.
+fn fail_on_lines(what: &str, found: &[(String, String)]) {
+    let found: Vec<String> = found
         .iter()
-        .filter(|(file, _)| !exceptions.contains(&file.as_str()))
         .map(|(file, text)| format!("{file}: {text}"))
         .collect();
-    fail_on(what, &unexpected);
-    let done: Vec<String> = exceptions
-        .iter()
-        .filter(|exception| !found.iter().any(|(file, _)| file == *exception))
-        .map(|exception| (*exception).to_owned())
-        .collect();
-    fail_on(
-        &format!("exceptions that can be removed from tidy.rs ({what})"),
-        &done,
-    );
+    fail_on(what, &found);
 }
 
 #[test]
@@ -296,10 +272,9 @@ fn module_names_use_standard_vocabulary() {
             found.push((path.display().to_string(), stem.into_owned()));
         }
     }
-    fail_on_new(
+    fail_on_lines(
         "modules named with words that no engineer would search for",
         &found,
-        &MODULES_TO_RENAME,
     );
 }
 
@@ -377,7 +352,7 @@ fn log_messages_use_standard_vocabulary() {
             }
         }
     }
-    fail_on_new("log messages", &found, &LOGS_TO_REWRITE);
+    fail_on_lines("log messages", &found);
 }
 
 /// Manual pages have every help text of every command.
@@ -401,7 +376,7 @@ fn help_texts_use_standard_vocabulary() {
             found.push((name.clone(), line.to_owned()));
         }
     }
-    fail_on_new("help texts", &found, &[]);
+    fail_on_lines("help texts", &found);
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl Supervisor {
                 () = repeated => {}
                 // The task itself knows when to stop.
                 () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await } => {
-                    tracing::error!(task = name, "task does not stop, ending it");
+                    tracing::error!(task = name, "task did not stop in time, aborting");
                 }
             }
         });
@@ -247,12 +247,7 @@ async fn repeat<Task>(
             return;
         }
         let pause = back_off.after(begun.elapsed());
-        tracing::error!(
-            task = name,
-            reason,
-            ?pause,
-            "task failed, starting it again"
-        );
+        tracing::error!(task = name, reason, ?pause, "task failed, restarting");
         restarts::count(name);
         failed(&reason);
         let paused = tokio::time::sleep(pause);

@@ -63,7 +63,7 @@ impl Ca {
                             file = %path.display(),
                             now = time_text(seconds(now)),
                             begins = time_text(validity.start),
-                            "the clock of this machine is before the certificate begins; set it"
+                            "system clock is before the start of the certificate authority's validity"
                         );
                     }
                     pem

@@ -117,12 +117,7 @@ impl Writer {
     /// What comes after a panic. Until the pause is over, jobs are answered with the error.
     fn start_again(&mut self, problem: String, pause: Duration) {
         let store = self.shared.name.clone();
-        tracing::error!(
-            store,
-            problem,
-            ?pause,
-            "the store's writer failed, starting it again"
-        );
+        tracing::error!(store, problem, ?pause, "store writer failed, restarting");
         let failed = Error::Unavailable {
             store,
             source: Arc::new(TaskFailed(WRITER)),

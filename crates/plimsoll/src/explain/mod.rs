@@ -1,10 +1,11 @@
-//! `plimsoll explain`: why a pod is pending, does not run, was placed on its node, or was evicted; the
-//! state of a node; the state of the pods of an owner.
+//! `plimsoll explain`: why a pod is pending, does not run, was placed on its node, or was evicted;
+//! the state of a node; the state of the pods of an owner.
 //!
-//! Reading order: `target` (the object to explain), `gather`, `gather_owner` and `snapshot` (reading
-//! the cluster), `pod` (the explanation of a pod) with `pending`, `obstacle`, `fix` and `scheduler_traces`,
-//! `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`, `node`, `owner`,
-//! `report` (the result as data; documented in docs/explain.md), `render` (the result as text).
+//! Reading order: `target` (the object to explain), `gather`, `gather_owner` and `snapshot` (what
+//! is read), `pod` (the explanation of a pod) with `pending`, `obstacle`, `fix`,
+//! `scheduler_traces`, `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`,
+//! `node`, `owner`, `report` (the result as data; documented in docs/explain.md), `render` (the
+//! result as text).
 
 mod containers;
 mod deleted;

@@ -1,7 +1,7 @@
 //! `plimsoll loadline`: capacity, usage and eviction thresholds of nodes.
 //!
-//! Reading order: `read` (reading nodes), `compute` (the load line of a node), `report` (the result as
-//! data; documented in docs/loadline.md), `bar`,
+//! Reading order: `read` (reading nodes), `compute` (the load line of a node), `report` (the result
+//! as data; documented in docs/loadline.md), `bar`,
 //! `overview` and `render` (the result as text).
 
 mod bar;

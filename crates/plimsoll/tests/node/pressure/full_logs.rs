@@ -1,4 +1,4 @@
-//! Logs of running containers are rotated, and readers do not notice.
+//! Logs of running containers are rotated without loss for readers.
 
 use plimsoll_testkit::waiting::until;
 use serde_json::json;

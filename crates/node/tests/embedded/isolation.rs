@@ -275,8 +275,8 @@ pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut S
         .await;
     let container = scene.root().join("containers").join(&id);
     let monitor = pid_in(&container.join("monitor.json"));
-    // What a container's first process ran before it became the container's program. While it is
-    // busy it cannot be written anyway, so that only the mount tells.
+    // The executable of a container's first process before exec. While it runs it cannot be written
+    // anyway (ETXTBSY), so only the mount options show the protection.
     let view = statvfs(format!("/proc/{monitor}/exe")).unwrap();
     assert!(view.f_flag.contains(StatVfsMountFlags::RDONLY));
 }

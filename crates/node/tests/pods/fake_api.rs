@@ -105,7 +105,7 @@ impl State {
         }
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.pods.insert(name, pod.clone());
-        self.tell(event, &pod);
+        self.notify(event, &pod);
         pod
     }
 
@@ -113,11 +113,11 @@ impl State {
         let mut pod = self.pods.remove(name)?;
         self.version += 1;
         pod["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.tell("DELETED", &pod);
+        self.notify("DELETED", &pod);
         Some(pod)
     }
 
-    fn tell(&mut self, event: &str, pod: &Value) {
+    fn notify(&mut self, event: &str, pod: &Value) {
         let event = watch_line(event, pod);
         self.watchers
             .retain(|watcher| watcher.send(event.clone()).is_ok());

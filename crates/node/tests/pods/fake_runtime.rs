@@ -214,7 +214,7 @@ impl FakeRuntime {
             .retain(|_, c| c.status.state != ContainerState::ContainerExited as i32);
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -251,7 +251,7 @@ impl FakeRuntime {
             let name = container.status.metadata.as_ref().unwrap().name.clone();
             state.log.push(format!("ended {name} {exit_code}"));
         }
-        self.tell();
+        self.notify();
     }
 
     fn is_running(&self, id: &str) -> bool {

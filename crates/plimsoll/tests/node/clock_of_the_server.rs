@@ -228,7 +228,7 @@ impl World {
         }));
         let next = async { tokio::time::timeout(PATIENCE, added.next()).await };
         let map = self.runtime.block_on(next).expect("an event");
-        let map = map.expect("the watch goes on").expect("an object");
+        let map = map.expect("the watch continues").expect("an object");
         assert_eq!(map.name_any(), name);
     }
 

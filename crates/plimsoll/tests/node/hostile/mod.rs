@@ -180,7 +180,7 @@ fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
         }
     };
     let first = until("the neighbour counts", beat);
-    until("the neighbour goes on", || match beat() {
+    until("the other pod continues", || match beat() {
         Ok(count) if count >= first + 5 => Ok(()),
         other => Err(format!("{other:?} after {first}")),
     });

@@ -70,14 +70,14 @@ fn each_limit_costs_exactly_its_pod(cluster: &mut Cluster) {
     for (pod, _) in &cases {
         cluster.run(pod);
     }
-    let tell = |name: &str| {
+    let trigger = |name: &str| {
         cluster.kubectl(&format!("exec {name} -c main -- touch /tmp/go"));
     };
-    tell("within");
+    trigger("within");
     for (pod, expected) in &cases {
         let name = pod["metadata"]["name"].as_str().expect("a name");
         let begun = Instant::now();
-        tell(name);
+        trigger(name);
         let (evicted, message) = cluster.until_evicted(name);
         let took = begun.elapsed();
         assert_eq!(message, *expected, "{name}");

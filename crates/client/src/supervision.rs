@@ -195,7 +195,7 @@ impl Supervisor {
                 () = repeated => {}
                 // The task itself knows when to stop.
                 () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await } => {
-                    tracing::error!(task = name, "aborting task that does not stop");
+                    tracing::error!(task = name, "task did not stop in time, aborting");
                 }
             }
         });

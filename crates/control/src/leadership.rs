@@ -236,7 +236,10 @@ impl Candidate {
             Ok(true) => return true,
             Ok(false) => self.try_slow().await,
             Err(error) => {
-                tracing::debug!(%error, "failed to update lease optimistically, falling back to a read");
+                tracing::debug!(
+                    %error,
+                    "failed to update lease optimistically, falling back to slow path"
+                );
                 self.try_slow().await
             }
         };

@@ -83,9 +83,12 @@ mod tests {
     use super::*;
 
     /// The flags of each command that need no heading.
-    const MOST_USED: [(&str, &[&str]); 4] = [
+    const MOST_USED: [(&str, &[&str]); 7] = [
         ("controllers", &["leader-elect", "listen", "root-ca-file"]),
+        ("explain", &["replay", "namespace", "verbose", "output"]),
+        ("loadline", &["watch", "interval", "output", "ascii"]),
         ("node", &["data-dir", "config", "node-name"]),
+        ("replay", &["node", "last", "output"]),
         ("server", &["data-dir", "listen", "tls-san"]),
         (
             "up",

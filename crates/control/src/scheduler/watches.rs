@@ -109,7 +109,7 @@ async fn follow<K, T, N>(
                     Err(problems) => {
                         tracing::warn!(
                             kind = %K::kind(&()), ?problems,
-                            "ignoring object that cannot be parsed"
+                            "failed to parse object, skipping"
                         );
                         WatchEvent::Deleted(own_name)
                     }

@@ -1,4 +1,4 @@
-//! Agents that end, and what the next one finds.
+//! An agent is killed, and the next one adopts its pods.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use plimsoll_node::runtime::wire::{
 
 use crate::scene::{Scene, alive, kill, pid_in, shell, trees, until};
 
-/// The word that makes this binary an agent that starts a pod and waits to be killed.
+/// The argument with which this binary is an agent that starts a pod and waits to be killed.
 pub(crate) const AGENT: &str = "test-agent";
 
 pub(crate) async fn containers_outlive_the_runtime_and_are_found_again(scene: &mut Scene) {
@@ -47,11 +47,11 @@ pub(crate) async fn containers_outlive_the_runtime_and_are_found_again(scene: &m
     );
     let status = scene.runtime().pod_sandbox_status(&sandbox).await.unwrap();
     assert_eq!(status.state(), PodSandboxState::SandboxReady);
-    // What has started cannot be started again, what has not can.
+    // A started container cannot be started again, a created one can.
     scene.runtime().start_container(&running).await.unwrap_err();
     scene.runtime().start_container(&created).await.unwrap();
     assert_eq!(scene.wait_for_exit(&created).await.exit_code, 0);
-    // The names are still taken.
+    // The names are still in use.
     let again = shell("running", "true");
     let refused = scene
         .runtime()
@@ -114,7 +114,7 @@ pub(crate) async fn an_agent_may_be_killed_at_any_moment(scene: &mut Scene) {
             .arg(turn.to_string())
             .spawn()
             .unwrap();
-        // The first pod is whole, the second comes as far as this.
+        // The first pod is complete, the second has this step.
         let root = scene.root();
         until("the agent comes so far", || async {
             (count(&root.join(kind), file) >= 2).then_some(())
@@ -136,7 +136,7 @@ pub(crate) async fn an_agent_may_be_killed_at_any_moment(scene: &mut Scene) {
                 state => assert!(!is_started, "{state:?}"),
             }
         }
-        // Everything that runs belongs to something that is known.
+        // Every process belongs to a known container or sandbox.
         let sandboxes = scene
             .runtime()
             .list_pod_sandboxes(&PodSandboxFilter::default())
@@ -177,7 +177,7 @@ pub(crate) async fn an_agent_may_be_killed_at_any_moment(scene: &mut Scene) {
 }
 
 /// Starts pods, prints their containers' ids, and waits to be killed. With a number, it continues
-/// starting pods.
+/// to start pods.
 pub(crate) fn agent_main() -> ExitCode {
     let mut args = std::env::args().skip(2);
     let (dir, name) = (args.next().unwrap(), args.next().unwrap());
@@ -265,7 +265,7 @@ pub(crate) async fn a_container_whose_monitor_dies_has_ended(scene: &mut Scene) 
     let status = scene.status(&id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
     assert!(!alive(process));
-    // The same while no agent looks.
+    // The same while no agent runs.
     let other = scene
         .run(&sandbox, &pod, shell("other", "exec sleep 1000"))
         .await;
@@ -321,7 +321,7 @@ pub(crate) async fn half_made_things_are_removed(scene: &mut Scene) {
         .await
         .unwrap();
     scene.end();
-    // As if the agent had been killed before it could note that they are whole.
+    // As if the agent had been killed before it recorded that they are complete.
     let pause = pid_in(
         &scene
             .root()

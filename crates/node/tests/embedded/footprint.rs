@@ -7,7 +7,7 @@ use plimsoll_node::runtime::Runtime;
 
 use crate::scene::{Scene, shell};
 
-/// Generous for debug builds on busy and emulated machines.
+/// Generous, for debug builds on busy and emulated machines.
 const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) async fn a_pod_starts_soon(scene: &mut Scene) {

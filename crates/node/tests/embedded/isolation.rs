@@ -84,10 +84,10 @@ pub(crate) async fn the_first_process_of_a_shared_pod_leads_nowhere(scene: &mut 
     assert!(processes.contains("    1 pause"), "{processes}");
     let (output, code) = scene.exec(&id, &["ls", "/proc/1/root/"]).await;
     assert!(code != 0 || output.is_empty(), "{output}");
-    // The process has let go of the runtime's directory, as all others have.
+    // The process has closed the runtime's directory, as all others have.
     scene.end();
     scene.start().await;
-    // Orphans are buried by the sandbox's process.
+    // The sandbox's process reaps orphans.
     let line = "sh -c 'sleep 0.01 & echo $!'";
     let (orphan, _) = scene.exec(&id, &["sh", "-c", line]).await;
     let orphan = format!("/proc/{}", orphan.trim());
@@ -159,7 +159,7 @@ pub(crate) async fn a_container_with_frozen_processes_can_be_stopped(scene: &mut
             .join(&id)
             .join("started.json"),
     );
-    // What a container with cgroups of its own could do, deep below the cgroup that is known.
+    // Cgroups that a container with a cgroup namespace could create, deep below its own.
     let freezer = trees().into_iter().find(|tree| tree.ends_with("freezer"));
     let (tree, file, frozen) = match freezer {
         Some(tree) => (tree, "freezer.state", "FROZEN"),
@@ -186,7 +186,7 @@ fn share_processes(pod: &mut PodSandboxConfig) {
     security.namespace_options = Some(namespaces(NamespaceMode::Pod));
 }
 
-/// A mount of the machine's that propagates, as most machines have them, for the time of a test.
+/// A shared mount of the machine during a test, as most machines have.
 struct SharedMount(PathBuf);
 
 impl SharedMount {
@@ -200,7 +200,7 @@ impl SharedMount {
 
 impl Drop for SharedMount {
     fn drop(&mut self) {
-        // What containers and the test have mounted inside goes first.
+        // Mounts of containers and the test inside it are unmounted first.
         for path in [self.0.join("late"), self.0.join("back"), self.0.clone()] {
             let _ = unmount(path, UnmountFlags::DETACH);
         }
@@ -261,7 +261,7 @@ pub(crate) async fn mounts_of_the_machine_are_seen_only_where_asked_for(scene: &
     let (output, code) = scene.exec(&other, &["sh", "-c", line]).await;
     assert_eq!(code, 0, "{output}");
     assert!(shared.0.join("back/file").exists());
-    // Nothing of the container's own has come to the machine.
+    // No mount of the container has propagated to the machine.
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let root = format!("roots/{other}");
     assert!(!mounts.contains(&root), "{mounts}");
@@ -275,8 +275,8 @@ pub(crate) async fn the_binary_cannot_be_written_through_a_process(scene: &mut S
         .await;
     let container = scene.root().join("containers").join(&id);
     let monitor = pid_in(&container.join("monitor.json"));
-    // What a container's first process ran before it became the container's program. While it is
-    // busy it cannot be written anyway, so that only the mount shows it.
+    // The executable of a container's first process before exec. While it runs it cannot be written
+    // anyway (ETXTBSY), so only the mount options show the protection.
     let view = statvfs(format!("/proc/{monitor}/exe")).unwrap();
     assert!(view.f_flag.contains(StatVfsMountFlags::RDONLY));
 }

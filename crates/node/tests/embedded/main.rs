@@ -1,4 +1,4 @@
-//! What is the embedded runtime's own: processes, files and networks on this machine.
+//! Processes, files and networks of the embedded runtime on this machine.
 //!
 //! What it has in common with other runtimes is in `tests/runtime`. All cases here are of tier
 //! root: `cargo test --test embedded -- --ignored --skip vm/`; `vm/embedded` is of tier vm: the

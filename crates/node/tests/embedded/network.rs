@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::scene::{Scene, remove_link, shell, until};
 
-/// Ranges that are not used here; tests may run side by side.
+/// Unused ranges; tests may run in parallel.
 async fn start_with_range(scene: &mut Scene, range: &str) {
     scene.end();
     scene.network.pod_cidr = Some(range.to_owned());
@@ -84,7 +84,7 @@ pub(crate) async fn addresses_are_given_back(scene: &mut Scene) {
         refused.to_string(),
         "no IP addresses available in range 10.231.2.0/29"
     );
-    // The sandbox that failed has left nothing behind.
+    // The failed sandbox has left nothing behind.
     let all = scene
         .runtime()
         .list_pod_sandboxes(&PodSandboxFilter::default())

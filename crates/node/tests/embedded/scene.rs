@@ -1,4 +1,4 @@
-//! A runtime of a test's own, with a small image, and a look at what it leaves behind.
+//! A runtime for one test, with a small image, and a check for leftovers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ use plimsoll_node::runtime::embedded::{
 use plimsoll_node::runtime::wire::*;
 use plimsoll_node::runtime::{Error, Runtime};
 
-/// The word that makes this binary the runtime's helper.
+/// The argument with which this binary is the runtime's helper.
 pub(crate) const HELPER: &str = "runtime-helper";
 
-/// How long anything may take.
+/// The timeout of every wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One image, `busybox`, laid out as plain directories.
@@ -121,7 +121,7 @@ impl Images for Busybox {
 /// The directory of a scene.
 pub(crate) enum Dir {
     Own(tempfile::TempDir),
-    /// Another process's.
+    /// Owned by another process.
     Lent(PathBuf),
 }
 
@@ -136,7 +136,7 @@ impl Dir {
 
 static SCENES: AtomicU32 = AtomicU32::new(0);
 
-/// A runtime and a place for pods.
+/// A runtime and the environment of its pods.
 pub(crate) struct Scene {
     pub(crate) dir: Dir,
     /// Unique among all scenes of all processes.
@@ -159,7 +159,7 @@ impl Scene {
         Scene::with(Dir::Own(dir), name).await
     }
 
-    /// Another process's scene, while it does not use it.
+    /// The scene of another process, while that process does not use it.
     pub(crate) async fn in_dir(dir: &Path, name: &str) -> Scene {
         Scene::with(Dir::Lent(dir.to_owned()), name.to_owned()).await
     }
@@ -202,12 +202,12 @@ impl Scene {
         self.dir.path().join("runtime")
     }
 
-    /// Starts the runtime, as an agent that starts would.
+    /// Starts the runtime as a starting agent does.
     pub(crate) async fn start(&mut self) {
         self.runtime = Some(Embedded::new(self.options()).await.unwrap());
     }
 
-    /// Ends the runtime and leaves all that it started as it is.
+    /// Stops the runtime and leaves its containers running.
     pub(crate) fn end(&mut self) {
         self.runtime = None;
     }
@@ -290,7 +290,7 @@ impl Scene {
         .await
     }
 
-    /// Removes all pods and looks for what is left.
+    /// Removes all pods and checks for leftovers.
     pub(crate) async fn finish(mut self) {
         if self.runtime.is_none() {
             self.start().await;
@@ -322,7 +322,7 @@ impl Scene {
     }
 }
 
-/// A test that fails leaves nothing running either.
+/// A failing test leaves nothing running.
 impl Drop for Scene {
     fn drop(&mut self) {
         self.end();
@@ -384,7 +384,7 @@ pub(crate) fn remove_link(name: &str) {
     }
 }
 
-/// The process that a file of the runtime names.
+/// The process recorded in a file of the runtime.
 pub(crate) fn pid_in(path: &Path) -> i32 {
     let record: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let process = record.get("process").unwrap_or(&record);
@@ -402,7 +402,7 @@ pub(crate) fn kill(pid: i32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// All namespaces of a container are the pod's, but for its processes.
+/// All namespaces are the pod's, except the container's PID namespace.
 pub(crate) fn namespaces(pid: NamespaceMode) -> NamespaceOption {
     NamespaceOption {
         network: NamespaceMode::Pod.into(),
@@ -443,7 +443,7 @@ pub(crate) fn shell(name: &str, line: &str) -> ContainerConfig {
     }
 }
 
-/// Asks until there is an answer.
+/// Polls until there is an answer.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() -> F) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -21,7 +21,7 @@ fn here(session: Session) -> ProcessStreams {
     }
 }
 
-/// Reads until the text has come.
+/// Reads until the text has arrived.
 async fn read_until(output: &mut Output, text: &str) -> String {
     let mut got = String::new();
     let read = async {
@@ -178,7 +178,7 @@ pub(crate) async fn many_attach_to_one_terminal(scene: &mut Scene) {
     stdin.write_all(b"one\n").await.unwrap();
     read_until(first.stdout.as_mut().unwrap(), "one 24 80").await;
     read_until(second.stdout.as_mut().unwrap(), "24 80").await;
-    // Leaving does not end the container.
+    // Detaching does not stop the container.
     drop((first, stdin));
     let mut stdin = second.stdin.take().unwrap();
     stdin.write_all(b"two\n").await.unwrap();
@@ -204,7 +204,7 @@ pub(crate) async fn who_does_not_read_holds_nobody_up(scene: &mut Scene) {
         .write_all(b"go\n")
         .await
         .unwrap();
-    // Nothing is read: after a while the monitor lets go of it.
+    // The client does not read: the monitor drops it after a while.
     assert_eq!(scene.wait_for_exit(&id).await.exit_code, 0);
     let log = std::fs::read(scene.logs().join("main/0.log")).unwrap();
     assert!(log.ends_with(b" stdout F end\n"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use plimsoll_testkit::vm::Machine;
 
-/// Emulated cpus are slow, and share the host's with whatever else is tested.
+/// Emulated cpus are slow, and share the host's with other tests.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 const PROGRAM: &str = "/test/embedded";

@@ -1,5 +1,5 @@
-//! Whatever happens, in whatever order: no container is started twice, what is over stays over, and
-//! no container is given more time than before.
+//! Random events in random order: no container starts twice, terminated pods stay terminated, and
+//! no grace period is extended.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, pod, uid};
 
-/// Something that happens.
+/// A random event.
 #[derive(Clone, Debug)]
 enum Happening {
     Time(u64),
@@ -81,12 +81,12 @@ fn any_pod() -> impl Strategy<Value = Pod> {
     )
 }
 
-/// What is watched while things happen.
+/// The state that the invariants are checked against.
 struct Watch {
     world: World,
     pod: Pod,
     last_phase: String,
-    /// How much of the runtime's log there was when the pod was over.
+    /// The length of the runtime's log when the pod terminated.
     over_since: Option<usize>,
 }
 
@@ -193,7 +193,7 @@ async fn run(pod: Pod, happenings: Vec<Happening>) {
     for happening in &happenings {
         watch.apply(happening).await;
     }
-    // In the end everything can be taken down.
+    // At the end all pods can be deleted.
     watch.apply(&Happening::Deleted(5)).await;
     watch.apply(&Happening::Time(120)).await;
     let report = watch.world.report("web").unwrap();

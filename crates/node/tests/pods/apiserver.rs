@@ -74,7 +74,7 @@ async fn a_pod_of_the_api_runs_and_the_api_knows() {
     assert_eq!(status["qosClass"], "BestEffort");
     let writes = cluster.api.log().len();
     tokio::time::sleep(Duration::from_secs(300)).await;
-    assert_eq!(cluster.api.log().len(), writes, "all was said");
+    assert_eq!(cluster.api.log().len(), writes, "all statuses were written");
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn unreadable_pod_of_the_node_keeps_no_other_from_running() {
         .put_as_it_is(json!({"metadata": {"name": "odder"}, "spec": {"containers": 5}}));
     cluster.api.put(&simple("second", "sleep:1", "Always"));
     cluster.until_phase("second", "Running").await;
-    // One that has become unreadable ends all the same when it is removed.
+    // A pod that has become unparsable is still terminated when it is removed.
     cluster
         .api
         .change("first", |pod| pod["spec"]["containers"] = json!(5));
@@ -226,7 +226,7 @@ async fn static_pods_have_an_image_in_the_api() {
     assert_eq!(annotations["kubernetes.io/config.mirror"], *hash);
     assert_eq!(image["metadata"]["ownerReferences"][0]["uid"], "node-uid");
 
-    // Deleting it does not affect the pod; it is created again.
+    // Deleting the mirror does not affect the pod; the mirror is created again.
     let uid = image["metadata"]["uid"].clone();
     cluster.api.delete("web-n", 30);
     cluster
@@ -237,7 +237,7 @@ async fn static_pods_have_an_image_in_the_api() {
         .await;
     cluster.until_phase("web-n", "Running").await;
 
-    // Another pod in the file gets another image, once the first has ended.
+    // Another pod in the file gets another mirror, once the first has terminated.
     let changed = STATIC.replace("sleep:1", "sleep:2");
     let next = from_file(&changed);
     let next_hash = next[0].metadata.uid.clone().unwrap();

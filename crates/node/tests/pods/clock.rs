@@ -1,4 +1,4 @@
-//! The clock of the machine is set while pods run.
+//! The system clock is set while pods run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ fn world() -> (Arc<AtomicI64>, World) {
     (ahead, World::with_clock(clock))
 }
 
-/// A year ahead, an hour behind, 1970, and right again.
+/// A year ahead, an hour behind, 1970, and correct again.
 const JUMPS: [i64; 4] = [YEAR, -HOUR, -VIRTUAL_START, 0];
 
 #[tokio::test(start_paused = true)]
@@ -33,7 +33,7 @@ async fn probes_go_on_when_the_clock_is_set() {
         json!({"containers": [{
             "name": "a", "image": "sleep:1",
             "readinessProbe": probe(json!({"periodSeconds": 5, "failureThreshold": 1})),
-            // It is not asked yet, and would fail.
+            // The probe has not run yet, and would fail.
             "livenessProbe": probe(json!({"initialDelaySeconds": 7200, "failureThreshold": 1})),
         }]}),
     ));
@@ -47,7 +47,7 @@ async fn probes_go_on_when_the_clock_is_set() {
             assert_eq!(container.ready, is_ready, "ahead by {jump}");
             assert_eq!(container.restart_count, 0, "ahead by {jump}");
         }
-        // One that is started now is asked as well.
+        // A container started now is probed as well.
         let name = format!("new-{jump}");
         let container = json!({
             "name": "a", "image": "sleep:1",
@@ -74,7 +74,7 @@ async fn what_fails_is_started_again_when_the_clock_is_set() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         ahead.store(jump, Ordering::Relaxed);
         let (starts, pulls) = (count("start "), count("pull"));
-        // The longest back-off is five minutes, and somewhat more until it is looked at.
+        // The longest back-off is five minutes, plus the interval of checks.
         tokio::time::sleep(Duration::from_secs(400)).await;
         assert!(count("start ") > starts, "ahead by {jump}");
         assert!(count("pull") > pulls, "ahead by {jump}");

@@ -1,4 +1,4 @@
-//! What becomes of pods when things go wrong.
+//! Pods when the runtime, the API server or the agent fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ async fn a_crashing_container_waits_longer_each_time() {
             .await;
         delays.push(begun.elapsed().as_secs());
     }
-    // The first restart is at once, the others after 10, 20 and 40 seconds.
+    // The first restart is immediate, the others follow after 10, 20 and 40 seconds.
     assert_eq!(delays, [0, 10, 30, 70]);
     world
         .until("it waits", |world| {
@@ -156,7 +156,7 @@ async fn an_evicted_pod_keeps_what_is_known_of_its_containers() {
     let begun = Instant::now();
     let killed = world.pods.kill(&uid("hog"), Some(1), Some(forced)).await;
     killed.unwrap();
-    assert_eq!(begun.elapsed().as_secs(), 2, "the least a runtime is told");
+    assert_eq!(begun.elapsed().as_secs(), 2, "the minimum grace period");
     // Containers are removed without waiting for the status to be written.
     world.runtime.collect_garbage();
     world.until_finished("hog").await;
@@ -292,7 +292,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
     let world = World::new();
     world.apply(simple("job", "sleep:1", "Never"));
     world.until_phase("job", "Running").await;
-    // The kernel is quicker than the agent.
+    // The kernel OOM-kills the pod before the agent does.
     world.runtime.run_out_of_memory("a");
     let forced = evicted("");
     let killed = world.pods.kill(&uid("job"), Some(1), Some(forced)).await;
@@ -310,7 +310,7 @@ async fn what_came_to_its_own_end_was_not_evicted() {
     assert_eq!(ended.reason.as_deref(), Some("OOMKilled"));
 }
 
-/// What is reported about an evicted pod.
+/// The status of an evicted pod.
 fn evicted(message: &str) -> Forced {
     Forced {
         reason: "Evicted".to_owned(),
@@ -320,7 +320,7 @@ fn evicted(message: &str) -> Forced {
     }
 }
 
-/// An eviction of the job that leaves it no time.
+/// An eviction of the job without a grace period.
 fn immediate() -> Arc<Eviction> {
     Arc::new(Eviction {
         pod_ref: PodRef {
@@ -401,7 +401,7 @@ async fn a_pod_killed_before_a_restart_is_evicted_and_not_started_again() {
         let world = World::new();
         world.apply(simple("job", "sleep:1", restart_policy));
         world.until_phase("job", "Running").await;
-        // The agent ends before it can report.
+        // The agent is killed before it can report the eviction.
         world.stop.cancel();
         tokio::time::sleep(Duration::from_millis(10)).await;
         match is_out_of_memory {
@@ -418,7 +418,7 @@ async fn a_pod_killed_before_a_restart_is_evicted_and_not_started_again() {
     }
 }
 
-/// A new agent that knows of an eviction, which leaves the pod so much time.
+/// A new agent that knows of an eviction with this remaining grace period.
 fn restarted_after_eviction(world: &World, job: Pod, left: Duration) -> World {
     let world = world.restarted();
     let begun = Begun {
@@ -452,11 +452,15 @@ async fn who_was_told_to_go_before_a_restart_has_what_is_left_of_its_time() {
         let world = restarted_after_eviction(&world, job, Duration::from_secs(7));
         world.until_finished("job").await;
         let status = world.status("job");
-        let told = (status.reason.as_deref(), status.message.as_deref());
-        assert_eq!(told, (Some("Evicted"), Some("low")), "{ends_meanwhile:?}");
+        let reported = (status.reason.as_deref(), status.message.as_deref());
+        assert_eq!(
+            reported,
+            (Some("Evicted"), Some("low")),
+            "{ends_meanwhile:?}"
+        );
         // It is unknown whether the earlier agent reported it.
-        let said = ("Evicted".to_owned(), "low".to_owned());
-        assert!(world.host.notes().contains(&said), "{ends_meanwhile:?}");
+        let note = ("Evicted".to_owned(), "low".to_owned());
+        assert!(world.host.notes().contains(&note), "{ends_meanwhile:?}");
         assert_eq!(
             status.phase.as_deref(),
             Some("Failed"),
@@ -472,7 +476,7 @@ async fn a_worker_that_panics_loses_neither_its_pod_nor_others() {
     let world = World::new();
     world.apply(simple("other", "sleep:1", "Always"));
     world.until_phase("other", "Running").await;
-    // Whatever it does at the moment.
+    // In each of these calls.
     let before = plimsoll_client::restarts::of("podWorker");
     for verb in ["run_pod_sandbox", "create_container", "start_container"] {
         world.runtime.panic(verb, 2);
@@ -480,10 +484,14 @@ async fn a_worker_that_panics_loses_neither_its_pod_nor_others() {
         world.apply(simple(&name, "sleep:1", "Always"));
         world.until_phase(&name, "Running").await;
         let message =
-            format!("error syncing pod, trying again: it panicked: {verb} was told to panic");
+            format!("error syncing pod, trying again: it panicked: {verb} was made to panic");
         let note = ("FailedSync".to_owned(), message);
-        let told = world.host.notes().into_iter().filter(|told| *told == note);
-        assert_eq!(told.count(), 2, "{verb}");
+        let reported = world
+            .host
+            .notes()
+            .into_iter()
+            .filter(|reported| *reported == note);
+        assert_eq!(reported.count(), 2, "{verb}");
     }
     let again = plimsoll_client::restarts::of("podWorker") - before;
     assert!(again >= 6, "{again}");

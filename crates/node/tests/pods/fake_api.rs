@@ -1,7 +1,7 @@
 //! An API server with pods and one node, in memory.
 //!
 //! It lists and watches pods, creates them, merges status patches as far as the agent relies on it,
-//! and deletes. Refusals can be ordered.
+//! and deletes. Tests can make it reject writes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -47,7 +47,7 @@ impl FakeApi {
         self.0.lock().unwrap()
     }
 
-    /// Requests that changed something.
+    /// Requests that changed an object.
     pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
     }
@@ -63,12 +63,12 @@ impl FakeApi {
         self.state().store(pod, "ADDED");
     }
 
-    /// Stores what may be no pod.
+    /// Stores an object that may not be a valid pod.
     pub(crate) fn put_as_it_is(&self, pod: Value) {
         self.state().store(pod, "ADDED");
     }
 
-    /// Removes a pod at once, whatever its node says.
+    /// Removes a pod at once, without its node.
     pub(crate) fn remove(&self, name: &str) {
         self.state().remove(name);
     }
@@ -81,7 +81,7 @@ impl FakeApi {
         state.store(pod, "MODIFIED");
     }
 
-    /// Deletes a pod as `kubectl delete` would: it is marked, and goes when its node lets it.
+    /// Deletes a pod as `kubectl delete` does: sets its deletion timestamp; the node removes it.
     pub(crate) fn delete(&self, name: &str, grace_secs: i64) {
         self.change(name, |pod| {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -105,7 +105,7 @@ impl State {
         }
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.pods.insert(name, pod.clone());
-        self.tell(event, &pod);
+        self.notify(event, &pod);
         pod
     }
 
@@ -113,11 +113,11 @@ impl State {
         let mut pod = self.pods.remove(name)?;
         self.version += 1;
         pod["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.tell("DELETED", &pod);
+        self.notify("DELETED", &pod);
         Some(pod)
     }
 
-    fn tell(&mut self, event: &str, pod: &Value) {
+    fn notify(&mut self, event: &str, pod: &Value) {
         let event = watch_line(event, pod);
         self.watchers
             .retain(|watcher| watcher.send(event.clone()).is_ok());

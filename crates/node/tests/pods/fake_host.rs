@@ -1,4 +1,4 @@
-//! A host that has nothing and remembers the calls it gets.
+//! A host that records calls and changes nothing.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -22,11 +22,11 @@ use plimsoll_node::runtime::wire::*;
 pub(crate) struct FakeHost {
     notes: Mutex<Vec<Note>>,
     cleaned: Mutex<Vec<String>>,
-    /// Uids of pods of which something is there.
+    /// Uids of pods that have files or cgroups.
     pub(crate) left: Mutex<BTreeSet<String>>,
-    /// What of pods' cgroups was written anew.
+    /// Updates of pods' cgroups.
     pub(crate) resized: Mutex<Vec<Resource>>,
-    /// What is in use.
+    /// Resources in use.
     pub(crate) memory: Mutex<MemoryUsage>,
 }
 

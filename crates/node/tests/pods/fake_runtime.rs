@@ -22,7 +22,7 @@ pub(crate) struct FakeRuntime {
     this: Weak<FakeRuntime>,
     clock: Clock,
     state: Mutex<State>,
-    /// Goes up with every change, unless the runtime does not report changes.
+    /// Increases with every change, unless the runtime sends no events.
     changes: watch::Sender<u64>,
     is_silent: bool,
 }
@@ -42,7 +42,7 @@ struct State {
     made: Vec<String>,
 }
 
-/// A request to stop a container.
+/// A call to stop a container.
 #[derive(Debug)]
 struct Stop {
     id: String,
@@ -75,7 +75,7 @@ impl FakeRuntime {
         FakeRuntime::build(clock, false)
     }
 
-    /// A runtime that does not report changes.
+    /// A runtime that sends no events.
     pub(crate) fn silent(clock: Clock) -> Arc<FakeRuntime> {
         FakeRuntime::build(clock, true)
     }
@@ -96,7 +96,7 @@ impl FakeRuntime {
         state
     }
 
-    /// Everything that was done, in order.
+    /// All calls, in order.
     pub(crate) fn log(&self) -> Vec<String> {
         self.state().log.clone()
     }
@@ -106,22 +106,22 @@ impl FakeRuntime {
         self.state().fails.insert(verb, times);
     }
 
-    /// The next so many calls of a verb panic, as they do where the agent has a fault.
+    /// The next so many calls of a verb panic, as a bug in the agent would.
     pub(crate) fn panic(&self, verb: &'static str, times: u32) {
         self.state().panics.insert(verb, times);
     }
 
-    /// What commands run in containers end with from now on.
+    /// Sets the exit code of commands in containers.
     pub(crate) fn set_exec_exit_code(&self, code: i32) {
         self.state().exec_exit_code = code;
     }
 
-    /// How often anything was asked of the runtime.
+    /// The number of calls to the runtime.
     pub(crate) fn calls(&self) -> usize {
         self.state().calls
     }
 
-    /// How many containers of that name were made.
+    /// The number of containers of that name that were created.
     pub(crate) fn made(&self, name: &str) -> usize {
         let state = self.state();
         let made = state.made.iter();
@@ -134,8 +134,8 @@ impl FakeRuntime {
         containers.any(|(_, state)| state == ContainerState::ContainerRunning)
     }
 
-    /// No container that was asked to stop may be given more time afterwards, but for the two seconds that
-    /// a runtime is always given.
+    /// A later call must not extend the grace period of a container that is being stopped, except
+    /// for the minimum of two seconds.
     pub(crate) fn check_stops(&self) {
         let state = self.state();
         for (index, stop) in state.stops.iter().enumerate() {
@@ -148,7 +148,7 @@ impl FakeRuntime {
         }
     }
 
-    /// Forgets which containers were asked to stop.
+    /// Forgets all calls to stop containers.
     pub(crate) fn forget_stops(&self) {
         self.state().stops.clear();
     }
@@ -192,7 +192,7 @@ impl FakeRuntime {
         .collect()
     }
 
-    /// The sandbox of a pod dies, with all that is in it, as when the machine restarts.
+    /// Kills the sandbox of a pod with its containers, as when the machine restarts.
     pub(crate) fn lose_sandboxes(&self) {
         let ids: Vec<String> = {
             let mut state = self.state();
@@ -214,7 +214,7 @@ impl FakeRuntime {
             .retain(|_, c| c.status.state != ContainerState::ContainerExited as i32);
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -223,11 +223,11 @@ impl FakeRuntime {
         if let Some(left) = state.panics.get_mut(verb).filter(|left| **left > 0) {
             *left -= 1;
             drop(state);
-            panic!("{verb} was told to panic");
+            panic!("{verb} was made to panic");
         }
         if let Some(left) = state.fails.get_mut(verb).filter(|left| **left > 0) {
             *left -= 1;
-            return Err(Error::failed(format!("{verb} something"), "told to fail"));
+            return Err(Error::failed(format!("{verb} something"), "made to fail"));
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl FakeRuntime {
             let name = container.status.metadata.as_ref().unwrap().name.clone();
             state.log.push(format!("ended {name} {exit_code}"));
         }
-        self.tell();
+        self.notify();
     }
 
     fn is_running(&self, id: &str) -> bool {

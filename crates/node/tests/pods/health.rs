@@ -166,7 +166,7 @@ async fn the_next_container_waits_until_a_sidecar_has_come_up() {
     assert!(!world.runtime.log().contains(&"start a 0".to_owned()));
     world.runtime.set_exec_exit_code(0);
     world.until_phase("web", "Running").await;
-    // A new agent knows that the sidecar had come up, without asking it.
+    // A new agent knows that the sidecar had started, without a probe.
     let next = world.restarted();
     let mut adopted = pod(
         "web",

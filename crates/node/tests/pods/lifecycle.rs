@@ -1,4 +1,4 @@
-//! From the first sight of a pod to its last status.
+//! Pods from admission to their last status.
 
 use serde_json::json;
 

@@ -1,5 +1,4 @@
-//! How pods live and end, with a runtime that exists in memory and time that runs as fast as it
-//! can.
+//! The lifecycle of pods with a fake runtime and virtual time.
 
 #![expect(clippy::unwrap_used, reason = "fakes may panic as tests may")]
 

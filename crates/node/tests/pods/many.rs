@@ -47,7 +47,7 @@ async fn a_pod_that_does_not_fit_has_failed_and_never_held_anything() {
         )
     );
     assert_eq!(status.container_statuses, None);
-    // What was refused takes no room.
+    // A rejected pod uses no resources.
     world.apply(requesting("small", json!({"cpu": "1"}), json!({})));
     world.until_phase("small", "Running").await;
 }
@@ -176,7 +176,7 @@ async fn a_static_pod_waits_for_the_end_of_its_predecessor() {
         .until("the second runs", |world| phase(world, "two") == "Running")
         .await;
     assert_eq!(phase(&world, "one"), "");
-    // The same pod goes and comes back while it is ending.
+    // The same pod is deleted and created again while it terminates.
     world.pods.replace(Source::Files, Vec::new());
     world.pods.replace(Source::Files, vec![of_file("two")]);
     world
@@ -310,7 +310,7 @@ async fn a_resize_is_not_forgotten_over_a_restart() {
         .await;
     resized.status = Some(world.status("web"));
     let next = world.restarted();
-    // The other pod is gone meanwhile, so that there is room.
+    // The other pod has been removed meanwhile, so that there is room.
     next.pods.replace(Source::Api, vec![resized]);
     next.until("it is resized", |next| {
         let allocated = next.container("web", "a").allocated_resources;

@@ -20,7 +20,7 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<FakeRuntime>,
     pub(crate) host: Arc<FakeHost>,
     pub(crate) clock: Clock,
-    /// Ends the agent; containers keep running.
+    /// Stops the agent; containers keep running.
     pub(crate) stop: CancellationToken,
 }
 
@@ -37,7 +37,7 @@ impl World {
         World::with(runtime, clock)
     }
 
-    /// A node whose runtime does not report changes.
+    /// A node whose runtime sends no events.
     pub(crate) fn with_silent_runtime() -> World {
         let clock = Clock::starting_at(Timestamp::from_secs(1_700_000_000));
         let runtime = FakeRuntime::silent(clock.clone());
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// Takes a pod from the API.
+    /// Removes a pod from the API.
     pub(crate) fn apply(&self, pod: Pod) {
         self.pods.apply(Source::Api, pod);
     }
@@ -99,7 +99,7 @@ impl World {
         all.find(|own| own.name == name).unwrap_or_default()
     }
 
-    /// Lets time pass until something holds; virtual time makes an hour an instant.
+    /// Waits in virtual time until a condition holds.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&World) -> bool) {
         for _ in 0..360_000 {
             if holds(self) {

@@ -1,4 +1,4 @@
-//! Containers in cgroups: where they are, what is written there, that limits bite.
+//! Cgroups of containers: paths, settings, enforcement of limits.
 
 use plimsoll_node::runtime::wire::{ContainerConfig, LinuxContainerResources};
 use plimsoll_testkit::cgroup;
@@ -57,7 +57,7 @@ pub(crate) async fn limits_of_a_running_container_change(scene: &Scene) {
         updated.unwrap_or_else(|error| panic!("{}", error.chain()));
         assert_values(scene, &at, shares, quota, memory);
     }
-    // What is not named stays.
+    // Settings that are not named stay.
     let only_cpu = LinuxContainerResources {
         cpu_shares: 1024,
         ..LinuxContainerResources::default()
@@ -105,7 +105,7 @@ pub(crate) async fn a_container_dies_as_a_whole_if_asked_for(scene: &Scene) {
     if !cgroup::is_unified() {
         return;
     }
-    // A child that grows too large, and a parent that would go on.
+    // A child that exceeds the limit, and a parent that would continue.
     let mut config = hog("dd if=/dev/zero of=/dev/null bs=256M; sleep 1000");
     let whole = ("memory.oom.group".to_owned(), "1".to_owned());
     resources(&mut config).unified = [whole].into();
@@ -122,10 +122,10 @@ pub(crate) async fn the_cgroup_goes_with_the_container(scene: &Scene) {
     assert!(!cgroup::exists(&at));
 }
 
-/// The reason may be reported a moment after the end: containerd receives both separately.
+/// The reason may follow the exit: containerd receives them separately.
 async fn assert_killed_for_memory(scene: &Scene, id: &str) {
     assert_eq!(scene.ended(id).await.exit_code, 137);
-    until("it is told that memory was short", async || {
+    until("the reason OOMKilled is reported", async || {
         let status = scene.status(id).await;
         (status.reason == "OOMKilled").then_some(())
     })

@@ -1,6 +1,6 @@
-//! What a node clears away: dead containers, unused images, full logs.
+//! Garbage collection of dead containers and unused images, and rotation of logs.
 //!
-//! Garbage collection looks at all that a runtime has, so that these cases run alone.
+//! Garbage collection affects everything in a runtime, so these cases run alone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn report(sandbox: &Sandbox, is_finished: bool, reason: Option<&str>) -> Report 
     }
 }
 
-/// A container that says whose it is, as those of agents do.
+/// A container with the labels of its pod, as agents set them.
 fn of_pod(sandbox: &Sandbox, mut config: ContainerConfig) -> ContainerConfig {
     let uid = sandbox.config.metadata.as_ref().unwrap().uid.clone();
     config
@@ -107,7 +107,7 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
         assert_eq!(left, [alive.clone(), dead.clone()], "{scope:?}");
     }
 
-    // Its end is known; its object is still there, so that its log can be read.
+    // It has exited; its object still exists, so that its log can be read.
     runtime.stop_pod_sandbox(&sandbox.id).await.unwrap();
     let ended = [report(&sandbox, true, None)];
     let (left, sandboxes) = run(Scope::Periodic, &ended).await;
@@ -126,7 +126,7 @@ pub(crate) async fn of_dead_containers_the_newest_stays_until_its_pod_goes(scene
     assert!(!link.is_symlink(), "{}", link.display());
 }
 
-/// Both happened: the log of a container that had just ended was gone.
+/// Both happened: the log of a container that had just exited was removed.
 pub(crate) async fn who_comes_while_a_node_is_cleared_keeps_its_dead(scene: &Scene) {
     let before = found(scene).await;
     let sandbox = scene.run_pod().await;
@@ -137,7 +137,7 @@ pub(crate) async fn who_comes_while_a_node_is_cleared_keeps_its_dead(scene: &Sce
     let ended = ("main".to_owned(), 0);
     assert_eq!(left(scene).await, (vec![ended.clone()], 1));
 
-    // The one after it is there and does not run yet.
+    // Its successor exists but does not run yet.
     let next = of_pod(&sandbox, named(lasting(), "main", 1));
     scene.create(&sandbox, &next).await;
     let living = [report(&sandbox, false, None)];
@@ -177,9 +177,9 @@ pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene
     pull(scene, &unused).await.unwrap();
     let warning = images.collect(&*runtime, after(61)).await.unwrap();
     assert_eq!(warning, None);
-    assert!(!is_there(&unused).await, "nobody used it for an hour");
+    assert!(!is_there(&unused).await, "unused for an hour");
 
-    // However much goes, there is never enough.
+    // Removing images never frees enough.
     pull(scene, &unused).await.unwrap();
     let greedy = image_gc::Policy {
         high_threshold_percent: 1,

@@ -1,4 +1,4 @@
-//! Containers live, end with codes and reasons, and are listed.
+//! Lifecycle, exit codes, reasons and listing of containers.
 
 use std::time::{Duration, Instant};
 
@@ -212,7 +212,7 @@ pub(crate) async fn attempts_live_side_by_side(scene: &Scene) {
 
 pub(crate) async fn times_are_in_order(scene: &Scene) {
     let before = now_nanos();
-    // containerd notes a start only when all is done, which a short life may be over by.
+    // containerd records a start at its end, when a short-lived container may have exited.
     let id = scene.start_alone(&lasting()).await;
     stop(scene, &id, Duration::from_secs(30)).await;
     let status = scene.status(&id).await;
@@ -239,7 +239,7 @@ pub(crate) async fn two_may_stop_one_container(scene: &Scene) {
     let sandbox = scene.run_pod().await;
     let id = scene.start(&sandbox, &config).await;
     scene.has_printed(&sandbox, &config, "ready").await;
-    // The second is in a hurry.
+    // The second call has a shorter grace period.
     let patient = stop(scene, &id, Duration::from_secs(60));
     let hasty = stop(scene, &id, Duration::from_secs(1));
     let (patient, hasty) = futures::join!(patient, hasty);
@@ -268,8 +268,8 @@ pub(crate) async fn unknown_containers_are_not_found(scene: &Scene) {
 
 fn assert_ended(status: &ContainerStatus, code: i32, reason: &str) {
     assert_eq!(status.state(), ContainerState::ContainerExited);
-    let told = (status.exit_code, status.reason.as_str());
-    assert_eq!(told, (code, reason), "{}", status.message);
+    let ended = (status.exit_code, status.reason.as_str());
+    assert_eq!(ended, (code, reason), "{}", status.message);
 }
 
 async fn stop(scene: &Scene, id: &str, grace: Duration) -> Duration {

@@ -1,4 +1,4 @@
-//! Commands in containers, attaching to them, and ports of sandboxes.
+//! Exec, attach and port-forward.
 
 use std::time::{Duration, Instant};
 
@@ -122,7 +122,7 @@ pub(crate) async fn streams_are_handed_over_or_served_elsewhere(scene: &Scene) {
     assert_eq!((out.as_str(), err.as_str()), ("got hello\n", "err\n"));
     assert_eq!(streams.exit.await.unwrap(), 7);
 
-    // Sizes and bytes travel apart, so the command waits for the size.
+    // Terminal sizes and bytes arrive on separate streams, so the command waits for the size.
     let sized = "read go; until test \"$(stty size)\" = '45 123'; do sleep 0.05; done; echo sized";
     let request = ExecRequest {
         cmd: ["sh", "-c", sized].map(str::to_owned).to_vec(),

@@ -26,9 +26,9 @@ pub(crate) async fn the_default_filter_holds_back_what_touches_the_node(scene: &
     let confined = scene.output(&confined).await;
     assert!(confined.contains("Seccomp:2"), "{confined}");
     assert!(confined.contains("Operation not permitted"), "{confined}");
-    // Rights are the same with and without.
-    let rights = |told: &str| -> Vec<String> {
-        let lines = told.lines().filter(|line| line.starts_with("Cap"));
+    // Capabilities are the same with and without a filter.
+    let rights = |shown: &str| -> Vec<String> {
+        let lines = shown.lines().filter(|line| line.starts_with("Cap"));
         lines.map(str::to_owned).collect()
     };
     assert_eq!(rights(&confined), rights(&open));
@@ -52,11 +52,11 @@ pub(crate) async fn a_filter_holds_for_users_and_for_commands(scene: &Scene) {
         let id = scene.start_alone(&config).await;
         let of_first = LOOK.replace("/proc/self", "/proc/1");
         for look in [LOOK, &of_first] {
-            let told = scene.shell(&id, look).await;
-            assert!(told.contains("Seccomp:2"), "{told}");
-            assert!(told.contains("CapEff:0000000000000000"), "{told}");
+            let shown = scene.shell(&id, look).await;
+            assert!(shown.contains("Seccomp:2"), "{shown}");
+            assert!(shown.contains("CapEff:0000000000000000"), "{shown}");
             let forbidden = format!("NoNewPrivs:{}", u8::from(no_new_privs));
-            assert!(told.contains(&forbidden), "{told}");
+            assert!(shown.contains(&forbidden), "{shown}");
         }
     }
 }
@@ -72,9 +72,9 @@ pub(crate) async fn a_filter_of_the_nodes_is_used(scene: &Scene) {
     let text = "mkdir /tmp/x 2>&1; touch /tmp/y && echo fine";
     let path = format!("localhost/{}", path.display());
     let config = filtered(script(text), ProfileType::Localhost, &path);
-    let told = scene.output(&config).await;
-    assert!(told.contains("No space left on device"), "{told}");
-    assert!(told.ends_with("fine"), "{told}");
+    let shown = scene.output(&config).await;
+    assert!(shown.contains("No space left on device"), "{shown}");
+    assert!(shown.ends_with("fine"), "{shown}");
 }
 
 pub(crate) async fn a_container_does_not_run_without_its_filter(scene: &Scene) {
@@ -98,6 +98,6 @@ pub(crate) async fn a_privileged_container_has_no_filter(scene: &Scene) {
     let linux = pod.linux.as_mut().unwrap();
     linux.security_context.as_mut().unwrap().privileged = true;
     let sandbox = scene.run(pod).await;
-    let told = scene.output_in(&sandbox, &config).await;
-    assert!(told.contains("Seccomp:0"), "{told}");
+    let shown = scene.output_in(&sandbox, &config).await;
+    assert!(shown.contains("Seccomp:0"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! Images are known, fetched and removed.
+//! Images are listed, pulled and removed.
 
 use plimsoll_node::runtime::Error;
 use plimsoll_node::runtime::wire::{AuthConfig, ContainerFilter, Image, ImageSpec};
@@ -94,9 +94,9 @@ pub(crate) async fn a_removed_image_is_gone(scene: &Scene) {
 pub(crate) async fn a_container_tells_which_image_it_runs(scene: &Scene) {
     let id = scene.start_alone(&lasting()).await;
     let found = status(scene, BUSYBOX).await.unwrap();
-    let told = scene.status(&id).await;
-    assert_eq!(told.image.unwrap().image, BUSYBOX);
-    let known = status(scene, &told.image_ref).await.unwrap();
+    let container = scene.status(&id).await;
+    assert_eq!(container.image.unwrap().image, BUSYBOX);
+    let known = status(scene, &container.image_ref).await.unwrap();
     assert_eq!(known.id, found.id);
     let filter = ContainerFilter {
         id,
@@ -108,7 +108,7 @@ pub(crate) async fn a_container_tells_which_image_it_runs(scene: &Scene) {
 }
 
 pub(crate) async fn a_container_is_made_of_an_id(scene: &Scene) {
-    // As agents do, so that what was pulled is what runs.
+    // As agents do, so that the pulled image is the one that runs.
     let found = status(scene, BUSYBOX).await.unwrap();
     let mut config = lasting();
     config.image = Some(ImageSpec {
@@ -117,9 +117,12 @@ pub(crate) async fn a_container_is_made_of_an_id(scene: &Scene) {
         ..ImageSpec::default()
     });
     let id = scene.start_alone(&config).await;
-    let told = scene.status(&id).await;
-    assert_eq!(told.image.unwrap().image, BUSYBOX);
-    assert_eq!(status(scene, &told.image_ref).await.unwrap().id, found.id);
+    let container = scene.status(&id).await;
+    assert_eq!(container.image.unwrap().image, BUSYBOX);
+    assert_eq!(
+        status(scene, &container.image_ref).await.unwrap().id,
+        found.id
+    );
 }
 
 pub(crate) async fn pull(scene: &Scene, name: &str) -> Result<String, Error> {

@@ -1,4 +1,4 @@
-//! What containers share with each other and with the node, and what is kept from them.
+//! What containers share with each other and with the node, and what they cannot access.
 
 use std::process::Command;
 
@@ -95,7 +95,7 @@ pub(crate) async fn paths_are_masked_and_read_only(scene: &Scene) {
 /// Root with the default capabilities would lift its own limits.
 pub(crate) async fn cgroups_cannot_be_written(scene: &Scene) {
     let id = scene.start_alone(&lasting()).await;
-    // Opened for writing, and nothing written.
+    // Opened for writing, without a write.
     let writable = "find /sys/fs/cgroup -type f | while read file; do \
                     (: >> $file) 2> /dev/null && echo $file; done; true";
     assert_eq!(scene.shell(&id, writable).await, "");
@@ -111,15 +111,15 @@ pub(crate) async fn cgroups_cannot_be_written(scene: &Scene) {
     ] {
         let cgroup = "cgroup=/sys/fs/cgroup/memory; [ -d $cgroup ] || cgroup=/sys/fs/cgroup";
         let refused = format!("{cgroup}; ! ({attempt}) 2>&1");
-        let told = scene.shell(&id, &refused).await;
+        let text = scene.shell(&id, &refused).await;
         let is_refused = [
             "Read-only file system",
             "permission denied",
             "not permitted",
         ];
-        let is_refused = is_refused.iter().any(|reason| told.contains(reason));
-        let is_missing = told.contains("nonexistent directory");
-        assert!(is_refused || is_missing, "{attempt}: {told}");
+        let is_refused = is_refused.iter().any(|reason| text.contains(reason));
+        let is_missing = text.contains("nonexistent directory");
+        assert!(is_refused || is_missing, "{attempt}: {text}");
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) async fn new_privileges_can_be_forbidden(scene: &Scene) {
     assert_eq!(scene.output(&config).await, "1");
 }
 
-/// Waits until a container sees a command line; a shell takes a moment to become another program.
+/// Waits until a container sees a command line; a shell takes a moment until exec.
 async fn assert_sees(scene: &Scene, id: &str, command: &str) {
     until(&format!("{command:?} is seen"), async || {
         let seen = scene.shell(id, "ps -o args").await;

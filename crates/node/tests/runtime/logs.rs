@@ -1,4 +1,4 @@
-//! Logs in the form that kubelets and log collectors read.
+//! Logs in CRI format.
 
 use std::path::Path;
 
@@ -114,7 +114,7 @@ pub(crate) async fn a_terminal_has_one_stream(scene: &Scene) {
     );
 }
 
-/// The lines of a log, once it has as many.
+/// The lines of a log, once it has that many.
 async fn lines(path: &Path, count: usize) -> Vec<Line> {
     let text = until("the log is whole", async || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -138,7 +138,7 @@ fn parse(line: &str) -> Line {
     }
 }
 
-/// As Go prints RFC 3339 with nanoseconds, of which it drops zeros at the end.
+/// As Go prints RFC 3339 with nanoseconds, without trailing zeros.
 fn assert_is_time(text: &str) {
     let (day, clock) = text.split_once('T').unwrap();
     let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,9 +1,9 @@
-//! What the agent may rely on in a container runtime, run on each that there is.
+//! The contract between the agent and a container runtime, tested on each runtime.
 //!
-//! A case is a function of a [`scene::Scene`]: a runtime, and a place for pods of the case's own.
+//! A case is a function of a [`scene::Scene`]: a runtime, and the environment of the case's pods.
 //! `contract!` lists the cases. All are of tier root: `cargo test --test runtime -- --ignored cri/`
-//! runs them on containerd, `embedded/` on the agent's own. `vm/embedded` is of tier vm: the cases in
-//! a virtual machine.
+//! runs them on containerd, `embedded/` on the embedded runtime. `vm/embedded` is of tier vm: the
+//! cases in a virtual machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -173,7 +173,7 @@ fn trial(
     name: &str,
     case: for<'a> fn(&'a scene::Scene) -> scene::Running<'a>,
 ) -> Trial {
-    // These take the runtime down, or clear away what others use.
+    // These stop the runtime, or remove what others use.
     let disturbs_others = name.starts_with("restart/") || name.starts_with("collection/");
     let name = format!("{runtime}/{name}");
     Trial::test(name, move || {

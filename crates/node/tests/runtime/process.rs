@@ -1,4 +1,4 @@
-//! The first process of a container: its words, its user, its rights, its file system.
+//! The first process of a container: arguments, user, capabilities, file system.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -93,8 +93,8 @@ pub(crate) async fn mounts_are_seen_and_told(scene: &Scene) {
 
     let status = scene.status(&id).await;
     for mount in &config.mounts {
-        let told = |m: &&Mount| m.container_path == mount.container_path;
-        let found = status.mounts.iter().find(told).unwrap();
+        let is_same = |m: &&Mount| m.container_path == mount.container_path;
+        let found = status.mounts.iter().find(is_same).unwrap();
         assert_eq!(found.host_path, mount.host_path);
         assert!(!found.readonly);
     }
@@ -124,7 +124,7 @@ pub(crate) async fn a_read_only_root_cannot_be_written(scene: &Scene) {
 
 pub(crate) async fn capabilities_are_added_and_dropped(scene: &Scene) {
     let effective = "grep CapEff /proc/self/status | cut -f 2";
-    // The fourteen that docker began with and runtimes kept.
+    // The fourteen default capabilities of Docker and later runtimes.
     assert_eq!(scene.output(&script(effective)).await, "00000000a80425fb");
 
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -158,7 +158,7 @@ pub(crate) async fn a_privileged_container_sees_devices(scene: &Scene) {
     assert_eq!(scene.output_in(&sandbox, &config).await, "seen");
 }
 
-/// A container that leaves everything to an image with a mind of its own.
+/// A container without settings, so that those of its image apply.
 fn opinionated() -> ContainerConfig {
     let mut config = script("");
     config.command = Vec::new();
@@ -174,7 +174,7 @@ fn mount(host: &Path, inside: &str) -> Mount {
     }
 }
 
-/// A device of this machine that plain containers do not get.
+/// A device of this machine that unprivileged containers do not have.
 fn some_device() -> String {
     const EVERYWHERE: [&str; 8] = [
         "console", "full", "null", "ptmx", "random", "tty", "urandom", "zero",

@@ -1,4 +1,4 @@
-//! The runtime, or the agent around it, dies and comes back; containers do not notice.
+//! Containers keep running across restarts of the runtime or of the agent.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use plimsoll_testkit::cgroup;
 
 use crate::scene::{Scene, cgroup_of, named, script, until};
 
-/// A container that prints a line for each file put into a folder, and ends with the last.
+/// A container that prints a line for each file added to a directory, and exits after the last.
 const COUNTER: &str = "i=0; while :; do test -e /go/$i && echo saw $i && i=$((i+1)); test -e /go/end && exit 7; sleep 0.05; done";
 
 pub(crate) async fn everything_is_found_again(scene: &Scene) {
@@ -37,13 +37,13 @@ pub(crate) async fn everything_is_found_again(scene: &Scene) {
     assert_eq!(status.state(), PodSandboxState::SandboxReady);
     assert_eq!(status.metadata, sandbox.config.metadata);
     assert_eq!(status.labels, sandbox.config.labels);
-    // Its log continues, commands run in it, and its end is noticed.
+    // The log continues, exec works, and the exit is reported.
     std::fs::write(go.join("1"), "").unwrap();
     scene.has_printed(&sandbox, &config, "saw 1").await;
     assert_eq!(scene.shell(&runs, "echo hello").await, "hello");
     std::fs::write(go.join("end"), "").unwrap();
     assert_eq!(scene.ended(&runs).await.exit_code, 7);
-    // What was only made can be started, and the sandbox takes more in.
+    // A created container can be started, and the sandbox accepts more containers.
     let state = scene.status(&made).await.state();
     assert_eq!(state, ContainerState::ContainerCreated);
     runtime.start_container(&made).await.unwrap();

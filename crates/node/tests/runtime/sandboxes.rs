@@ -1,4 +1,4 @@
-//! Sandboxes live, are listed, and give pods their surroundings.
+//! Lifecycle, listing and settings of sandboxes.
 
 use std::time::Duration;
 

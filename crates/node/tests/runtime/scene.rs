@@ -1,4 +1,4 @@
-//! Where one case plays: a runtime, and names, folders and cgroups that no other case has.
+//! The environment of one case: a runtime, and names, directories and cgroups of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use plimsoll_testkit::cgroup;
 
 use crate::backend::{BUSYBOX, Service};
 
-/// A case under way.
+/// A running case.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// How long anything may take that is waited for.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at it.
+/// The interval of polls.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Distinguishes the pods of one case from all others.
+/// The label that distinguishes the pods of one case from all others.
 const CASE_LABEL: &str = "plimsoll.test/case";
 
 pub(crate) struct Scene {
@@ -40,7 +40,7 @@ pub(crate) struct Scene {
     pods: AtomicU32,
 }
 
-/// A sandbox that runs.
+/// A running sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     pub(crate) id: String,
@@ -64,19 +64,19 @@ impl Scene {
         self.service.runtime()
     }
 
-    /// Ends the runtime without warning, does something, and brings the runtime back.
+    /// Kills the runtime, runs a function, and starts the runtime again.
     pub(crate) async fn restart_and_meanwhile(&self, something: impl AsyncFnOnce()) {
         self.service.take_down().await;
         something().await;
         self.service.bring_up().await;
     }
 
-    /// Takes in again the images that other cases rely on.
+    /// Imports again the images that other cases need.
     pub(crate) fn restock(&self) {
         self.service.restock();
     }
 
-    /// What the runtime may make of cpu shares where cgroups are v2.
+    /// The cpu weights to which the runtime may convert cpu shares on cgroup v2.
     pub(crate) fn cpu_weights(&self, shares: u64) -> Vec<u64> {
         self.service.cpu_weights(shares)
     }
@@ -174,7 +174,7 @@ impl Scene {
         self.start(&sandbox, config).await
     }
 
-    /// Starts a container in a pod of its own and waits for its end; returns what it printed.
+    /// Runs a container in a pod of its own until it exits; returns its output.
     pub(crate) async fn output(&self, config: &ContainerConfig) -> String {
         let sandbox = self.run_pod().await;
         self.output_in(&sandbox, config).await
@@ -186,9 +186,9 @@ impl Scene {
         self.printed(sandbox, config).await
     }
 
-    /// All that a container that has ended printed, without the log's own marks.
+    /// The output of an exited container, without the prefixes of the log.
     pub(crate) async fn printed(&self, sandbox: &Sandbox, config: &ContainerConfig) -> String {
-        // The last lines may be written a moment after the end is known.
+        // The last lines may be written a moment after the exit is reported.
         let path = log_path(sandbox, config);
         let mut before = None;
         let text = until("the log is whole", async || {
@@ -202,7 +202,7 @@ impl Scene {
         contents.collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits until a log has a line that ends so.
+    /// Waits until a log has a line with this end.
     pub(crate) async fn has_printed(&self, sandbox: &Sandbox, config: &ContainerConfig, end: &str) {
         let path = log_path(sandbox, config);
         until(&format!("{end:?} is printed"), async || {
@@ -217,7 +217,7 @@ impl Scene {
         status.unwrap_or_else(|error| panic!("{}", error.chain()))
     }
 
-    /// Waits until a container has ended.
+    /// Waits until a container has exited.
     pub(crate) async fn ended(&self, id: &str) -> ContainerStatus {
         until("the container ends", async || {
             let status = self.status(id).await;
@@ -226,13 +226,13 @@ impl Scene {
         .await
     }
 
-    /// Runs a shell command in a container that must succeed; returns what it printed.
+    /// Runs a shell command, which must succeed, in a container; returns its output.
     pub(crate) async fn shell(&self, id: &str, script: &str) -> String {
         let command = ["sh", "-c", script].map(str::to_owned);
         let ran = self.runtime().exec_sync(id, &command, PATIENCE).await;
         let ran = ran.unwrap_or_else(|error| panic!("{}", error.chain()));
-        let told = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.exit_code, 0, "{script}: {told}");
+        let shown = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.exit_code, 0, "{script}: {shown}");
         String::from_utf8(ran.stdout).unwrap().trim_end().to_owned()
     }
 }
@@ -257,7 +257,7 @@ pub(crate) fn script(text: &str) -> ContainerConfig {
     }
 }
 
-/// A container that runs until it is stopped, which it does at once.
+/// A container that runs until SIGTERM, and then exits at once.
 pub(crate) fn lasting() -> ContainerConfig {
     script("trap 'exit 0' TERM; while :; do sleep 1000 & wait; done")
 }
@@ -295,7 +295,7 @@ pub(crate) fn resources(config: &mut ContainerConfig) -> &mut LinuxContainerReso
     config.linux.as_mut().unwrap().resources.as_mut().unwrap()
 }
 
-/// Processes of a container's own, the rest shared: what pods have by default.
+/// A PID namespace of each container, the other namespaces shared: the default of pods.
 pub(crate) fn own_processes() -> NamespaceOption {
     NamespaceOption {
         pid: NamespaceMode::Container.into(),
@@ -313,7 +313,7 @@ pub(crate) fn cgroup_of(sandbox: &Sandbox, id: &str) -> String {
     format!("{parent}/{id}")
 }
 
-/// Looks again and again until there is an answer.
+/// Polls until there is an answer.
 pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {

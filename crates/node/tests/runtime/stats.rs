@@ -1,4 +1,4 @@
-//! What containers and images use.
+//! Usage of containers and images.
 
 use crate::scene::{Scene, named, script, until};
 
@@ -9,13 +9,13 @@ pub(crate) async fn usage_is_told_per_container(scene: &Scene) {
         2,
     );
     let id = scene.start_alone(&config).await;
-    let usage = until("usage is told", async || {
+    let usage = until("usage is reported", async || {
         let all = scene.runtime().list_container_stats().await.unwrap();
         let own = all.into_iter().find(|stats| {
             let attributes = stats.attributes.as_ref();
             attributes.is_some_and(|attributes| attributes.id == id)
         })?;
-        // Runtimes look at the disk only now and then.
+        // Runtimes measure disk usage only periodically.
         let layer = own.writable_layer.as_ref()?.used_bytes?;
         (layer.value >= 3_000_000).then_some(own)
     })
@@ -31,7 +31,7 @@ pub(crate) async fn usage_is_told_per_container(scene: &Scene) {
 }
 
 pub(crate) async fn file_systems_of_images_are_told(scene: &Scene) {
-    let usage = until("usage is told", async || {
+    let usage = until("usage is reported", async || {
         let info = scene.runtime().image_fs_info().await.unwrap();
         let usage = info.image_filesystems.into_iter().next()?;
         (usage.used_bytes?.value > 1_000_000).then_some(usage)

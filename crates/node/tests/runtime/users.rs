@@ -1,7 +1,7 @@
-//! Pods with users of their own: root inside, ordinary users on the node.
+//! Pods with user namespaces: root inside, unprivileged users on the node.
 //!
-//! A runtime may have none, as containerd before 2.0; the agent then refuses such pods, so all that
-//! such a runtime must do is to say so.
+//! A runtime may not support them, as containerd before 2.0; the agent then rejects such pods, and
+//! the runtime must only report that.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::scene::{
     Sandbox, Scene, labels, lasting, named, own_processes, script, security, until,
 };
 
-/// How many ids a pod has.
+/// The number of ids of a pod.
 const IDS: u32 = 65_536;
 
-/// Users of a pod's own.
+/// The id range of a pod.
 #[derive(Clone, Copy)]
 struct Users {
     first: u32,
@@ -103,7 +103,7 @@ fn owner(path: &Path) -> (u32, u32) {
     (metadata.uid(), metadata.gid())
 }
 
-/// Whether what is on this file system can belong to other users: in memory, since Linux 6.3.
+/// Whether this file system supports idmapped mounts: tmpfs since Linux 6.3.
 fn is_mappable(path: &Path) -> bool {
     let output = |program: &str, words: &[&str]| {
         let output = Command::new(program).args(words).output().unwrap();
@@ -159,10 +159,10 @@ pub(crate) async fn root_of_a_pod_is_an_ordinary_user_of_the_node(scene: &Scene)
         return;
     };
     let id = users.start(scene, script("exec sleep 4321")).await;
-    let told = scene
+    let shown = scene
         .shell(&id, "id -u; id -g; cat /proc/self/uid_map")
         .await;
-    let words: Vec<&str> = told.split_whitespace().collect();
+    let words: Vec<&str> = shown.split_whitespace().collect();
     let first = users.first.to_string();
     assert_eq!(words, ["0", "0", "0", &first, "65536"]);
     let (pid, uid) = process("sleep 4321").await;
@@ -206,7 +206,7 @@ pub(crate) async fn the_root_file_system_is_roots(scene: &Scene) {
     shell("echo x > /file; mkdir /dir; chown 1000:1001 /dir").await;
     assert_eq!(shell("stat -c '%u %g' /file /dir").await, "0 0\n1000 1001");
     assert_eq!(shell("cat /file").await, "x");
-    // What the runtime gives besides.
+    // Mounts that the runtime adds.
     for file in ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"] {
         assert_eq!(
             shell(&format!("stat -c '%u %g' {file}")).await,
@@ -246,10 +246,10 @@ pub(crate) async fn streams_and_terminals_are_the_pods(scene: &Scene) {
     let id = scene
         .start(&sandbox, &named(users.container(lasting()), "lasting", 0))
         .await;
-    let told = scene
+    let shown = scene
         .shell(&id, "echo out > /dev/stdout; echo out >> /dev/stderr")
         .await;
-    assert_eq!(told, "out");
+    assert_eq!(shown, "out");
     let request = ExecRequest {
         container_id: id,
         cmd: ["sh", "-c", "echo x > $(tty); stat -c %u $(tty)"]
@@ -287,9 +287,10 @@ pub(crate) async fn users_of_the_image_are_the_pods(scene: &Scene) {
     let sandbox = users.run(scene).await;
     let id = scene.start(&sandbox, &config).await;
     assert_eq!(process("sleep 4323").await.1, users.first + 1000);
-    let who = "id -u; id -g; id -G; grep -e CapEff -e NoNewPrivs /proc/self/status | cut -f 2; pwd";
-    let told = scene.shell(&id, who).await;
-    assert_eq!(told, "1000\n1001\n1001 2000\n0000000000000000\n1\n/");
+    let identity =
+        "id -u; id -g; id -G; grep -e CapEff -e NoNewPrivs /proc/self/status | cut -f 2; pwd";
+    let shown = scene.shell(&id, identity).await;
+    assert_eq!(shown, "1000\n1001\n1001 2000\n0000000000000000\n1\n/");
     assert_eq!(scene.shell(&id, "echo $HOME").await, "/");
     let refused = scene.shell(&id, "(: > /file) 2>&1 || true").await;
     assert!(refused.contains("ermission denied"), "{refused}");
@@ -352,8 +353,8 @@ pub(crate) async fn volumes_keep_their_owners_on_disk(scene: &Scene) {
     let id = users.start(scene, config.clone()).await;
     let shell = async |script: &str| scene.shell(&id, script).await;
     for folder in ["/disk", "/memory", "/disk/inner", "/read-only"] {
-        let told = shell(&format!("stat -c %u {folder}/secret; cat {folder}/secret")).await;
-        assert_eq!(told, "0\nof the node", "{folder}");
+        let shown = shell(&format!("stat -c %u {folder}/secret; cat {folder}/secret")).await;
+        assert_eq!(shown, "0\nof the node", "{folder}");
     }
     shell("echo mine > /disk/mine; chown 1000:1001 /disk/mine; echo mine > /memory/mine").await;
     assert_eq!(owner(&disk.join("mine")), (1000, 1001));
@@ -363,8 +364,8 @@ pub(crate) async fn volumes_keep_their_owners_on_disk(scene: &Scene) {
         std::fs::read_to_string(disk.join("message")).unwrap(),
         "done\n"
     );
-    let told = shell("(: > /read-only/file) 2>&1 || true").await;
-    assert!(told.contains("Read-only file system"), "{told}");
+    let shown = shell("(: > /read-only/file) 2>&1 || true").await;
+    assert!(shown.contains("Read-only file system"), "{shown}");
 
     // Without a mapping the node's files belong to the overflow user.
     let mut plain = users.container(config);
@@ -374,21 +375,21 @@ pub(crate) async fn volumes_keep_their_owners_on_disk(scene: &Scene) {
     }
     let sandbox = users.run(scene).await;
     let id = scene.start(&sandbox, &plain).await;
-    let told = scene
+    let shown = scene
         .shell(
             &id,
             "stat -c %u /disk/secret; cat /disk/secret 2>&1 || true",
         )
         .await;
     assert!(
-        told.starts_with("65534\n") && told.contains("ermission denied"),
-        "{told}"
+        shown.starts_with("65534\n") && shown.contains("ermission denied"),
+        "{shown}"
     );
     scene.clear().await;
     unmount_below(scene.folder());
 }
 
-/// A volume that cannot be mapped is named, with its file system, and nothing runs without.
+/// The error names the volume and its file system, and the container does not start.
 pub(crate) async fn a_volume_that_cannot_be_mapped_is_refused(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
@@ -398,10 +399,10 @@ pub(crate) async fn a_volume_that_cannot_be_mapped_is_refused(scene: &Scene) {
     let sandbox = users.run(scene).await;
     let id = scene.create(&sandbox, &users.container(config)).await;
     let refused = scene.runtime().start_container(&id).await.unwrap_err();
-    let told = refused.chain();
+    let shown = refused.chain();
     let problem = "mount /sys/kernel at /kernel in the pod's user namespace: sysfs has no idmapped \
                    mounts on this kernel";
-    assert!(told.contains(problem), "{told}");
+    assert!(shown.contains(problem), "{shown}");
     let status = scene.ended(&id).await;
     assert_eq!(
         (status.exit_code, status.reason.as_str()),
@@ -410,7 +411,7 @@ pub(crate) async fn a_volume_that_cannot_be_mapped_is_refused(scene: &Scene) {
     assert!(status.message.contains(problem), "{}", status.message);
 }
 
-/// What holds if a process got out of everything but its user namespace.
+/// The permissions of a process that has escaped from all namespaces but its user namespace.
 pub(crate) async fn who_escapes_has_no_power_over_the_node(scene: &Scene) {
     let Some(users) = Users::new(scene).await else {
         return;
@@ -429,17 +430,17 @@ pub(crate) async fn who_escapes_has_no_power_over_the_node(scene: &Scene) {
     users.start(scene, script("exec sleep 4324")).await;
     let (pid, _) = process("sleep 4324").await;
     let escaped = |script: &str| {
-        let told = Command::new("nsenter")
+        let shown = Command::new("nsenter")
             .args(["-t", &pid.to_string(), "-U", "--", "/bin/sh", "-c", script])
             .output()
             .unwrap();
-        let text = [told.stdout, told.stderr].concat();
-        (told.status.success(), String::from_utf8(text).unwrap())
+        let text = [shown.stdout, shown.stderr].concat();
+        (shown.status.success(), String::from_utf8(text).unwrap())
     };
-    let (done, told) = escaped("id -u; readlink /proc/self/ns/mnt; grep CapEff /proc/self/status");
+    let (done, shown) = escaped("id -u; readlink /proc/self/ns/mnt; grep CapEff /proc/self/status");
     assert!(
-        done && told.starts_with("0\n") && told.contains("1ffffffffff"),
-        "{told}"
+        done && shown.starts_with("0\n") && shown.contains("1ffffffffff"),
+        "{shown}"
     );
     let secret = secret.display();
     for attempt in [
@@ -454,8 +455,8 @@ pub(crate) async fn who_escapes_has_no_power_over_the_node(scene: &Scene) {
         "echo 1 > /proc/sys/vm/drop_caches".to_owned(),
         "cat /proc/1/environ".to_owned(),
     ] {
-        let (done, told) = escaped(&attempt);
-        assert!(!done, "{attempt}: {told}");
+        let (done, shown) = escaped(&attempt);
+        assert!(!done, "{attempt}: {shown}");
     }
 }
 
@@ -473,11 +474,11 @@ pub(crate) async fn processes_are_shared_by_those_with_the_same_users(scene: &Sc
     let two = named(users.container(lasting()), "two", 0);
     let two = scene.start(&sandbox, &two).await;
     process("sleep 4325").await;
-    let told = scene.shell(&two, "ps -o args").await;
-    assert!(told.contains("sleep 4325"), "{told}");
-    // The sandbox's own process is out of reach, for commands too.
-    let told = scene.shell(&two, "ls /proc/1/root 2>&1 || true").await;
-    assert!(told.contains("ermission denied"), "{told}");
+    let shown = scene.shell(&two, "ps -o args").await;
+    assert!(shown.contains("sleep 4325"), "{shown}");
+    // The sandbox's process is inaccessible, for exec too.
+    let shown = scene.shell(&two, "ls /proc/1/root 2>&1 || true").await;
+    assert!(shown.contains("ermission denied"), "{shown}");
 }
 
 pub(crate) async fn rights_in_a_pod_are_rights_over_the_pod(scene: &Scene) {
@@ -522,8 +523,8 @@ pub(crate) async fn rights_in_a_pod_are_rights_over_the_pod(scene: &Scene) {
         "mknod /device b 1 1",
         "mount -t ext4 /dev/vda /mnt",
     ] {
-        let told = shell(&format!("! ({attempt}) 2>&1")).await;
-        assert_ne!(told, "", "{attempt}");
+        let shown = shell(&format!("! ({attempt}) 2>&1")).await;
+        assert_ne!(shown, "", "{attempt}");
     }
     let writable = "find /sys/fs/cgroup -type f | while read file; do \
                     (: >> $file) 2> /dev/null && echo $file; done; true";
@@ -543,20 +544,20 @@ pub(crate) async fn a_pod_is_not_the_nodes_and_its_own_at_once(scene: &Scene) {
     };
     let mut options = users.options();
     options.network = NamespaceMode::Node.into();
-    let told = refusal(options).await;
-    assert!(told.contains("cannot share the node's network"), "{told}");
+    let shown = refusal(options).await;
+    assert!(shown.contains("cannot share the node's network"), "{shown}");
     let mut options = users.options();
     options.userns_options.as_mut().unwrap().uids[0].host_id = 0;
-    let told = refusal(options).await;
-    assert!(told.contains("needs one range"), "{told}");
+    let shown = refusal(options).await;
+    assert!(shown.contains("needs one range"), "{shown}");
 
-    // A container does not get the node's users in a pod that has its own.
+    // A container cannot use the node's users in a pod with a user namespace.
     let sandbox = users.run(scene).await;
-    let told = refused_container(scene, &sandbox, &lasting()).await;
-    assert!(told.contains("is not that of its sandbox"), "{told}");
+    let shown = refused_container(scene, &sandbox, &lasting()).await;
+    assert!(shown.contains("is not that of its sandbox"), "{shown}");
 }
 
-/// Why a container cannot be made.
+/// The error of creating a container.
 async fn refused_container(scene: &Scene, sandbox: &Sandbox, config: &ContainerConfig) -> String {
     let runtime = scene.runtime();
     let made = runtime.create_container(&sandbox.id, config, &sandbox.config);

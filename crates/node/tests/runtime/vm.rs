@@ -9,10 +9,10 @@ use plimsoll_testkit::vm::Machine;
 
 use crate::backend::Backend;
 
-/// Emulated cpus are slow, and share the host's with whatever else is tested.
+/// Emulated cpus are slow, and share the host's with other tests.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Clients of registries require trusted authorities, even where nothing is encrypted.
+/// Clients of registries need CA certificates, even without TLS.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// One trial: this program with the cases of a runtime, inside.

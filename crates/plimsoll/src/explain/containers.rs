@@ -1,5 +1,5 @@
-//! Containers that do not run as they should: crashes, failing probes, images that cannot be pulled,
-//! starts that fail, volumes that are not there.
+//! Containers that fail: crashes, failing probes, images that cannot be pulled, failed starts,
+//! missing volumes.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use super::events;
 use super::probe;
 use super::report::Trouble;
 
-/// The last lines that a container has logged, or why they are not known; by container.
+/// The last log lines of each container, or why they are unknown.
 pub(crate) type Logs = BTreeMap<String, Result<Vec<String>, String>>;
 
-/// Waiting for any of these is a matter of the image.
+/// Waiting reasons of a container whose image cannot be pulled.
 const PULL_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -28,7 +28,7 @@ const PULL_REASONS: [&str; 6] = [
     "ImageInspectError",
     "RegistryUnavailable",
 ];
-/// Waiting for any of these means that the container could not be made or started.
+/// Waiting reasons of a container that could not be created or started.
 const START_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -36,9 +36,9 @@ const START_REASONS: [&str; 5] = [
     "PreCreateHookError",
     "PostStartHookError",
 ];
-/// A container that was made but whose program could not be started ends for one of these.
+/// Termination reasons of a created container whose program could not be started.
 const NOT_STARTED: [&str; 2] = ["StartError", "ContainerCannotRun"];
-/// Warnings about what a pod needs before its containers are started.
+/// Warning events about what a pod needs before its containers start.
 const PREPARATION: [&str; 5] = [
     "FailedMount",
     "FailedAttachVolume",
@@ -47,9 +47,10 @@ const PREPARATION: [&str; 5] = [
     "NetworkNotReady",
 ];
 
-/// The containers whose log says why they do not run, and whether that of the run before is meant.
-pub(crate) fn with_telling_log(pod: &Pod) -> Vec<(String, bool)> {
-    let told = statuses(pod).filter_map(|status| {
+/// The containers whose log shows why they do not run, and whether the log is that of the previous
+/// run.
+pub(crate) fn with_relevant_log(pod: &Pod) -> Vec<(String, bool)> {
+    let failed = statuses(pod).filter_map(|status| {
         let ended = last_end(status)?;
         let reason = ended.reason.as_deref().unwrap_or_default();
         let is_failure = ended.exit_code != 0 || is_waiting(status);
@@ -58,10 +59,10 @@ pub(crate) fn with_telling_log(pod: &Pod) -> Vec<(String, bool)> {
             (status.name.clone(), !has_ended)
         })
     });
-    told.collect()
+    failed.collect()
 }
 
-/// What is wrong with the containers of a pod, those that hold up others first.
+/// The failures of the containers of a pod; containers that others wait for come first.
 pub(crate) fn explain_containers(pod: &Pod, events: &[Event], logs: &Logs) -> Vec<Trouble> {
     let mut troubles: Vec<Trouble> = statuses(pod)
         .filter_map(|status| trouble(pod, status, events, logs))
@@ -93,7 +94,7 @@ fn is_waiting(status: &ContainerStatus) -> bool {
     state(status).is_some_and(|state| state.waiting.is_some())
 }
 
-/// How it ended, now or before it was restarted.
+/// The termination of a container, present or before its restart.
 fn last_end(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     let states = [&status.state, &status.last_state].into_iter();
     let mut ends = states.filter_map(|state| state.as_ref()?.terminated.as_ref());
@@ -114,7 +115,7 @@ fn trouble(pod: &Pod, status: &ContainerStatus, events: &[Event], logs: &Logs) -
     let ended = last_end(status);
     let end_reason = ended.and_then(|ended| ended.reason.as_deref());
     if end_reason == Some(OOM_KILLED) {
-        // Explained with its limit and its usage.
+        // `ended::explain_oom` reports it with its limit and usage.
         return None;
     }
     if let Some(ended) = ended.filter(|ended| {
@@ -278,18 +279,18 @@ fn pull(
     let spec = container(pod, name);
     let image = spec.and_then(|container| container.image.as_deref());
     let image = image.unwrap_or(&status.image);
-    // While it waits for the next attempt the status says only that; the event says why.
+    // During the back-off the status has only the reason ImagePullBackOff; the event has the error.
     let failures = events.iter().filter(|event| {
         let message = event.message.as_deref().unwrap_or_default();
         event.reason.as_deref() == Some("Failed") && message.contains(image)
     });
     let failure = failures.max_by_key(|event| events::timestamp(event));
-    let told = failure.and_then(|event| event.message.clone());
-    let told = told.or_else(|| waiting.message.clone());
+    let message = failure.and_then(|event| event.message.clone());
+    let message = message.or_else(|| waiting.message.clone());
     Trouble {
         container: Some(name.clone()),
         summary: format!("the image {image} of container {name} cannot be pulled"),
-        why: vec![format!("{reason}: {}", told.unwrap_or_default().trim())],
+        why: vec![format!("{reason}: {}", message.unwrap_or_default().trim())],
         log: Vec::new(),
         help: vec![match reason.as_str() {
             "ErrImageNeverPull" => {
@@ -306,7 +307,7 @@ fn pull(
     }
 }
 
-/// What the pod needs before any container is started.
+/// Failures of what the pod needs before any container starts.
 fn unprepared(events: &[Event]) -> Option<Trouble> {
     let failures = events.iter().filter(|event| {
         let reason = event.reason.as_deref().unwrap_or_default();

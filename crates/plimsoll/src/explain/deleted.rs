@@ -1,4 +1,4 @@
-//! Pods that were deleted: by which controller, or what else is known of it.
+//! Pods that were deleted: the controller that deleted them, or other evidence.
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 
@@ -6,14 +6,14 @@ use super::events;
 use super::pod::Found;
 use super::report::Ended;
 
-/// What the taint eviction controller records of a pod that it deletes.
+/// The event reason of the taint eviction controller for a pod that it deletes.
 const TAINT_EVICTION: &str = "TaintManagerEviction";
-/// What a controller records of a pod that it deletes.
+/// The event reason of a controller for a pod that it deletes.
 pub(crate) const DELETED_BY_OWNER: &str = "SuccessfulDelete";
 const KILLING: &str = "Killing";
 pub(super) const DELETED: &str = "Deleted";
 
-/// Why a pod is being deleted, or was.
+/// Why a pod is being deleted, or was deleted.
 pub(super) fn explain_deletion(found: &Found, events: &[Event]) -> Option<Ended> {
     let pod = found.pod.as_ref();
     let mut why = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn explain_deletion(found: &Found, events: &[Event]) -> Option<Ended>
         why.push(format!(
             "{kind} {name} deleted it: {}.",
             match kind {
-                "DaemonSet" => "the node is no longer meant for it, or its template has changed",
+                "DaemonSet" => "the node no longer matches, or its template has changed",
                 "Job" => "the Job is over, suspended or has failed",
                 _ => "it was scaled down, or its template has changed",
             }
@@ -78,7 +78,7 @@ fn by_owner(found: &Found) -> Option<&Event> {
     naming.max_by_key(|event| events::timestamp(event))
 }
 
-/// What a pod that is being deleted still waits for.
+/// What the deletion of a pod still waits for.
 fn pending_deletion(pod: &Pod) -> Vec<String> {
     let mut texts = Vec::new();
     if let Some(deadline) = &pod.metadata.deletion_timestamp {

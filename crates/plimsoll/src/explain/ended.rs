@@ -1,5 +1,5 @@
-//! Pods that ended otherwise than by node-pressure eviction: preempted, drained, evicted for a taint,
-//! rejected by their node, killed by the kernel.
+//! Pods that ended for other reasons than node-pressure eviction: preemption, drain, taints,
+//! rejection by their node, OOM kills.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 use plimsoll_core::eviction::summary::PodStats;
@@ -14,20 +14,20 @@ use super::events;
 use super::pod::Found;
 use super::report::{Ended, OomKilled};
 
-/// The reason of pods that pressure drove away or kept out.
+/// The status reason of pods that a node under pressure evicted or rejected.
 pub(crate) const EVICTED: &str = "Evicted";
 pub(super) const OOM_KILLED: &str = "OOMKilled";
-/// How messages of pods begin that a node under pressure did not take.
+/// The beginning of the status message of pods that a node under pressure rejected.
 const REJECTED: &str = "Pod was rejected: ";
 
-/// Whether the pod was evicted after it ran, and not kept out.
+/// Whether the pod was evicted after admission, and not rejected.
 pub(crate) fn is_evicted(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let reason = status.and_then(|status| status.reason.as_deref());
     reason == Some(EVICTED) && !message_of(pod).starts_with(REJECTED)
 }
 
-/// What the pod's status says of its end.
+/// The message of the pod's status.
 pub(crate) fn message_of(pod: &Pod) -> &str {
     let status = pod.status.as_ref();
     status
@@ -35,7 +35,7 @@ pub(crate) fn message_of(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Why it ended, by its status or else by its events.
+/// Why the pod ended, from its status or else from its events.
 pub(crate) fn explain_end(found: &Found, events: &[Event]) -> Option<Ended> {
     let pod = found.pod.as_ref();
     let status = pod.and_then(|pod| pod.status.as_ref());
@@ -105,7 +105,7 @@ fn disruption(reason: &str) -> &'static str {
     }
 }
 
-/// Whether its node did not take it: it has failed, and no container was ever started.
+/// Whether its node rejected the pod: it has failed, and no container was ever started.
 fn is_rejected(pod: &Pod) -> bool {
     let Some(status) = &pod.status else {
         return false;
@@ -123,7 +123,7 @@ fn has_run(container: &ContainerStatus) -> bool {
 
 fn rejection(reason: &str) -> String {
     match reason {
-        EVICTED => "Its node was under pressure and took on no such pod.".to_owned(),
+        EVICTED => "Its node was under pressure and rejected it.".to_owned(),
         "NodeAffinity" | "NodeSelectorMismatching" => {
             "Its node selector or affinity does not match the node that it was bound to.".to_owned()
         }
@@ -135,12 +135,12 @@ fn rejection(reason: &str) -> String {
                  figures, or by a client that does not look at them. It is not started again; its \
                  owner, if it has one, creates another pod."
             ),
-            None => "Its node did not take it.".to_owned(),
+            None => "Its node rejected it.".to_owned(),
         },
     }
 }
 
-/// Containers that the kernel killed for want of memory.
+/// OOM-killed containers.
 pub(crate) fn explain_oom(pod: &Pod, usage: Option<&PodStats>) -> Vec<OomKilled> {
     let Some(status) = &pod.status else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the events about a pod say.
+//! The events of a pod.
 
 use k8s_openapi::api::core::v1::Event;
 use plimsoll_core::object::timestamp::Timestamp;
@@ -17,7 +17,7 @@ pub(crate) fn timestamp(event: &Event) -> Option<Timestamp> {
     Timestamp::from_rfc3339(&time.to_string())
 }
 
-/// When it last happened, for people and machines.
+/// When it last happened, as the API writes times.
 pub(crate) fn time_of(event: &Event) -> Option<String> {
     timestamp(event).map(whole_seconds)
 }
@@ -35,13 +35,13 @@ pub(crate) fn latest<'a>(events: &'a [Event], reason: &str) -> Option<&'a Event>
     with_reason.max_by_key(|event| timestamp(event))
 }
 
-/// The pod of that name that was spoken of last.
+/// The uid of the pod in the latest event.
 pub(crate) fn latest_uid(events: &[Event]) -> Option<String> {
     let latest = events.iter().max_by_key(|event| timestamp(event))?;
     latest.involved_object.uid.clone()
 }
 
-/// The node that an event assigned the pod to, or that told of it.
+/// The node that the pod was assigned to, or that reported an event of the pod.
 pub(crate) fn node_of(events: &[Event]) -> Option<String> {
     let assigned = latest(events, "Scheduled").and_then(|event| {
         let message = event.message.as_deref()?;
@@ -56,8 +56,8 @@ pub(crate) fn node_of(events: &[Event]) -> Option<String> {
     })
 }
 
-/// The place of an event in the life of a pod. Kubelets record whole seconds and schedulers
-/// fractions, so that times alone would put the end of a second before its beginning.
+/// The position of an event in the lifecycle of a pod. Kubelets record whole seconds and schedulers
+/// fractions, so times alone would order events of one second wrongly.
 fn step(event: &Event) -> usize {
     const STEPS: [&str; 7] = [
         "FailedScheduling",

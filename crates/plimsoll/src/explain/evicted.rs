@@ -1,4 +1,4 @@
-//! A record of an eviction in words.
+//! The explanation of an eviction from its record.
 
 use plimsoll_core::eviction::message;
 use plimsoll_core::eviction::rank::Key;
@@ -13,7 +13,7 @@ use crate::print::{Unit, span};
 use super::events::whole_seconds;
 use super::report::{Evicted, RankRow};
 
-/// What the record says about the eviction of a pod; `None` if it was not evicted in it.
+/// The eviction of a pod in a record; `None` if the record has no eviction of the pod.
 pub(crate) fn explain_record(record: &Record, node: &str, uid: &str) -> Option<Evicted> {
     let mut evictions = record.decision.evictions.iter();
     let eviction =
@@ -36,7 +36,7 @@ pub(crate) fn explain_record(record: &Record, node: &str, uid: &str) -> Option<E
     })
 }
 
-/// What was short: where the line was, and what was left.
+/// The thresholds that were met, with the amounts that were available.
 fn shortage(record: &Record, signal: Signal) -> Vec<String> {
     let unit = unit_of(signal);
     let lines = record.decision.lines.iter();
@@ -52,7 +52,7 @@ fn shortage(record: &Record, signal: Signal) -> Vec<String> {
     sentences
 }
 
-/// Why evicting pods could not help, and what held the memory, where that was so.
+/// Why evicting pods could not help, and what held the memory; `None` if evicting could help.
 pub(crate) fn held_outside_pods(record: &Record) -> Option<String> {
     let starved = record.decision.starved.as_ref()?;
     let shortfall = record.decision.shortfall.as_ref();
@@ -61,7 +61,7 @@ pub(crate) fn held_outside_pods(record: &Record) -> Option<String> {
     Some(message::backing_off(shortfall, consumers))
 }
 
-/// What other ways to count memory would have said, if it is something else.
+/// The memory signals that would have decided otherwise.
 fn other_sources(record: &Record, unit: Unit) -> Vec<String> {
     let sources = &record.decision.memory_sources;
     let used = sources.iter().find(|source| source.is_used);
@@ -102,12 +102,12 @@ fn line_sentence(record: &Record, line: &LineRecord, unit: Unit) -> String {
         ),
     };
     if let Some(grace) = grace {
-        sentence += &format!(", for longer than its grace of {grace}");
+        sentence += &format!(", for longer than its grace period of {grace}");
     }
     sentence + "."
 }
 
-/// What the node freed before it took a pod, and what that brought.
+/// What the node reclaimed before it evicted a pod, and how much that freed.
 fn before(record: &Record, signal: Option<Signal>) -> String {
     let reclaims = &record.decision.reclaims;
     let Some(signal) = signal.filter(|_| !reclaims.is_empty()) else {
@@ -199,7 +199,7 @@ fn request_of(pod: &PodRecord, signal: Signal) -> Option<String> {
     }
 }
 
-/// A quantity of a record as people read it.
+/// A quantity of a record in the unit of its signal.
 fn readable(text: &str, signal: Option<Signal>) -> String {
     let quantity: Result<Quantity, _> = text.parse();
     match (quantity, signal) {
@@ -208,7 +208,7 @@ fn readable(text: &str, signal: Option<Signal>) -> String {
     }
 }
 
-/// What a signal counts.
+/// The unit of a signal.
 pub(crate) fn unit_of(signal: Signal) -> Unit {
     match signal.resource() {
         StarvedResource::Memory | StarvedResource::EphemeralStorage => Unit::Bytes,
@@ -216,19 +216,20 @@ pub(crate) fn unit_of(signal: Signal) -> Unit {
     }
 }
 
-/// Why the pod was the first of those who might go.
+/// Why the pod ranked first.
 fn why_this(record: &Record, eviction: &EvictionRecord) -> String {
     let ranking = &record.decision.ranking;
     if ranking.is_empty() {
-        return "It outgrew a limit of its own; how others stood does not matter.".to_owned();
+        return "It exceeded a limit of its own; the ranking of other pods does not matter."
+            .to_owned();
     }
     let Some(place) = ranking.iter().position(|one| one.pod == eviction.pod) else {
-        return "It was the first that might go.".to_owned();
+        return "It was the first that could be evicted.".to_owned();
     };
     let passed = ranking[..place].iter().filter(|one| one.is_exempt).count();
     let dying = place - passed;
     let mut sentence = match next(ranking, place) {
-        None => "Nobody else was left to choose from.".to_owned(),
+        None => "No other pod could be evicted.".to_owned(),
         Some(other) => because(&ranking[place], other, record),
     };
     if passed > 0 {
@@ -237,12 +238,12 @@ fn why_this(record: &Record, eviction: &EvictionRecord) -> String {
     }
     if dying > 0 {
         let pods = if dying == 1 { "pod" } else { "pods" };
-        sentence += &format!(" {dying} {pods} before it were on their way out already.");
+        sentence += &format!(" {dying} {pods} before it were already ending.");
     }
     sentence
 }
 
-/// The next who might have gone.
+/// The next pod that could have been evicted.
 fn next(ranking: &[RankRecord], place: usize) -> Option<&RankRecord> {
     let mut others = ranking.get(place + 1..)?.iter();
     others.find(|other| !other.is_exempt)
@@ -257,7 +258,7 @@ fn because(own: &RankRecord, other: &RankRecord, record: &Record) -> String {
     let pod = &other.pod;
     match own.differs_by(other, record.rank_keys()) {
         Some(Key::Statistics) => {
-            format!("Nothing was known of what it uses; those go first, before {pod}.")
+            format!("Its usage was unknown; such pods are evicted first, before {pod}.")
         }
         Some(Key::AboveRequest) => {
             format!("It used more than it requests, and {pod}, the next, did not.")
@@ -280,11 +281,11 @@ fn because(own: &RankRecord, other: &RankRecord, record: &Record) -> String {
             "Its QoS class {} goes before {} of {pod}, the next.",
             own.qos_class, other.qos_class
         ),
-        None => format!("It stood equal with {pod}, and is newer."),
+        None => format!("It ranked equal to {pod}, and is newer."),
     }
 }
 
-/// How long it got, and why.
+/// The grace period, and why it was that long.
 fn grace(record: &Record, eviction: &EvictionRecord, signal: Option<Signal>) -> String {
     let seconds = eviction.grace_period_seconds;
     let left = eviction.exhausted_in_nanos.map(|nanos| {

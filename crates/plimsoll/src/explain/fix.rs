@@ -1,4 +1,4 @@
-//! What would help a pod that waits: the least that would have to change.
+//! Advice for a pending pod: the smallest change that would make it fit.
 
 use plimsoll_core::scheduling::cluster::{NodeSlot, NodeState};
 use plimsoll_core::scheduling::filtered::Filtered;
@@ -8,13 +8,13 @@ use super::obstacle::{Shortage, labels_to_add, shortages};
 use super::pending::Case;
 use super::report::NodeVerdict;
 
-/// How the keys of taints begin that stand for a condition of the node.
+/// The prefixes of taint keys that stand for a condition of the node.
 const CONDITION_DOMAINS: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
-/// How many ways out are shown.
+/// The number of changes shown.
 const FIXES: usize = 3;
 
-/// Ways out, the nearest first: nodes with the fewest filters against them, and among those the
-/// ones that lack least. One way per kind of obstacle.
+/// Changes that would make the pod fit, the smallest first: nodes that the fewest filters reject,
+/// and among those the nodes that lack least. One change per set of filters.
 pub(super) fn fixes(case: &Case<'_>, filtered: &Filtered, verdicts: &[NodeVerdict]) -> Vec<String> {
     if let Some(ready) = verdicts.iter().find(|node| node.rejections.is_empty()) {
         return vec![format!(
@@ -34,18 +34,18 @@ pub(super) fn fixes(case: &Case<'_>, filtered: &Filtered, verdicts: &[NodeVerdic
             .then(a.effort().total_cmp(&b.effort()))
             .then_with(|| a.node.view.name.cmp(&b.node.view.name))
     });
-    let mut told: Vec<&Way<'_>> = Vec::new();
+    let mut shown: Vec<&Way<'_>> = Vec::new();
     for way in &ways {
-        if !told.iter().any(|other| other.plugins == way.plugins) {
-            told.push(way);
+        if !shown.iter().any(|other| other.plugins == way.plugins) {
+            shown.push(way);
         }
     }
-    told.truncate(FIXES);
-    let sentences = told.iter().map(|way| way.sentence(case));
+    shown.truncate(FIXES);
+    let sentences = shown.iter().map(|way| way.sentence(case));
     sentences.collect()
 }
 
-/// What stands between the pod and one node.
+/// What would make the pod fit on one node.
 struct Way<'a> {
     node: &'a NodeState,
     plugins: Vec<FilterPlugin>,
@@ -53,7 +53,7 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// `None` for a node that no change of a filter's mind would help.
+    /// `None` for a node that no change would help.
     fn at(case: &Case<'a>, filtered: &Filtered, slot: NodeSlot) -> Option<Way<'a>> {
         let node = case.cycle.cluster.node(slot)?;
         let obstacles = case.obstacles(node, &filtered.state).into_iter();
@@ -65,13 +65,13 @@ impl<'a> Way<'a> {
         })
     }
 
-    /// Whether even the empty node would lack something.
+    /// Whether the node would be too small without any pod.
     fn is_too_small(&self) -> bool {
         let mut shortages = self.shortages.iter();
         shortages.any(|shortage| shortage.wanted > shortage.allocatable)
     }
 
-    /// What is lacking, as parts of what the pod asks for.
+    /// The missing amounts, as fractions of the requests.
     #[expect(
         clippy::cast_precision_loss,
         reason = "it is only compared with others of its kind"
@@ -118,8 +118,8 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Taints that the control plane sets end with what they stand for; to tolerate them helps no
-    /// pod.
+    /// The control plane removes taints of conditions when the condition ends; tolerating them does
+    /// not help.
     fn taints(&self, case: &Case<'_>) -> String {
         let is_of_condition = |taint: &&String| {
             let mut domains = CONDITION_DOMAINS.iter();

@@ -1,4 +1,4 @@
-//! Reading all that is to be known about a pod or a node.
+//! Reads everything about a pod or a node.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::kubelet::Kubelet;
 use crate::loadline::{Past, compute};
 
-use super::containers::{Logs, with_telling_log};
+use super::containers::{Logs, with_relevant_log};
 use super::deleted::DELETED_BY_OWNER;
 use super::ended::is_evicted;
 use super::events;
@@ -26,26 +26,26 @@ use super::pod::{Found, scheduler_of};
 use super::scheduler_traces::{SchedulerTraces, is_lease_of};
 use super::snapshot::Snapshot;
 
-/// How many decisions of a node are asked for.
+/// The number of decisions to read of a node.
 const DECISIONS: usize = 10;
-/// How many lines of a log are asked for, and how much at most.
+/// The number of lines to read of a log, and the maximum size.
 const LOG_LINES: i64 = 10;
 const LOG_BYTES: i64 = 16 << 10;
-/// The logs of how many containers of a pod are asked for.
+/// The maximum number of containers of a pod whose logs are read.
 const CONTAINERS: usize = 8;
-/// How long a log may take.
+/// The timeout of a log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Everything about a pod. That it is not known at all is the API server's own answer.
+/// Everything about a pod. Returns the API server's NotFound error if there is no trace of the pod.
 pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<Found> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let asked = pods.get(name).await;
+    let answer = pods.get(name).await;
     let mut found = Found {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         ..Found::default()
     };
-    let missing = match asked {
+    let missing = match answer {
         Ok(pod) => {
             found.pod = Some(pod);
             None
@@ -82,13 +82,13 @@ pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<
     Ok(found)
 }
 
-/// What containers that fail have logged last. A node that does not answer says nothing.
+/// The last log lines of failing containers.
 async fn logs(client: &Client, pod: &Pod) -> Logs {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let name = pod.name_any();
     let mut logs = Logs::new();
-    for (container, previous) in with_telling_log(pod).into_iter().take(CONTAINERS) {
+    for (container, previous) in with_relevant_log(pod).into_iter().take(CONTAINERS) {
         let parameters = LogParams {
             container: Some(container.clone()),
             previous,
@@ -96,8 +96,8 @@ async fn logs(client: &Client, pod: &Pod) -> Logs {
             limit_bytes: Some(LOG_BYTES),
             ..LogParams::default()
         };
-        let asked = timeout(PATIENCE, pods.logs(&name, &parameters)).await;
-        let lines = match asked {
+        let answer = timeout(PATIENCE, pods.logs(&name, &parameters)).await;
+        let lines = match answer {
             Ok(Ok(text)) => Ok(text.lines().map(printable).collect()),
             Ok(Err(error)) => Err(crate::cluster::reason(&error)),
             Err(_) => Err("no answer in time".to_owned()),
@@ -107,13 +107,13 @@ async fn logs(client: &Client, pod: &Pod) -> Logs {
     logs
 }
 
-/// A line that cannot move the cursor or change colours, whatever a container has logged.
+/// A line without control characters, so that a log cannot move the cursor or change colours.
 fn printable(line: &str) -> String {
     let line = line.replace('\t', "    ");
     line.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Events of pods that were evicted to make room for this one.
+/// Events of pods that were preempted for this pod.
 async fn preemptions(client: &Client, pod: &Pod) -> Vec<Event> {
     let spec = pod.spec.as_ref();
     let priority = spec.and_then(|spec| spec.priority).unwrap_or(0);
@@ -139,7 +139,7 @@ async fn deletions(client: &Client, namespace: &str) -> Vec<Event> {
     events_of_reason(client, Some(namespace), DELETED_BY_OWNER).await
 }
 
-/// Beside the answer only: events that may not be listed are not there.
+/// Optional details: returns nothing if the events cannot be listed.
 async fn events_of_reason(client: &Client, namespace: Option<&str>, reason: &str) -> Vec<Event> {
     let api: Api<Event> = match namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
@@ -157,7 +157,7 @@ async fn cordoned_node(client: &Client, found: &Found) -> Option<String> {
     (is_cordoned == Some(true)).then_some(name)
 }
 
-/// What there is of a scheduler.
+/// The objects that show whether a scheduler runs.
 async fn scheduler_traces(client: &Client, name: &str, snapshot: &Snapshot) -> SchedulerTraces {
     let leases: Api<Lease> = Api::all(client.clone());
     let leases = watching::list(leases, &ListParams::default()).await;
@@ -193,7 +193,7 @@ async fn pod_events(client: &Client, namespace: &str, name: &str) -> Result<Vec<
     listed.map_err(|error| crate::cluster::reason(&error))
 }
 
-/// Looks for the record of its eviction: on its node if that is known, else on all of them.
+/// Reads the record of the pod's eviction from its node, or from all nodes if its node is unknown.
 async fn records(client: &Client, found: &mut Found) -> Result<()> {
     let pod = found.pod.as_ref();
     let was_evicted = pod.is_none_or(is_evicted);
@@ -208,12 +208,12 @@ async fn records(client: &Client, found: &mut Found) -> Result<()> {
         None => node_names(client).await?,
     };
     let query = format!("pod={}/{}", found.namespace, found.name);
-    let mut asked = JoinSet::new();
+    let mut requests = JoinSet::new();
     for name in names {
         let (kubelet, query) = (Kubelet::new(client, &name), query.clone());
-        asked.spawn(async move { (name, kubelet.decisions(&query).await) });
+        requests.spawn(async move { (name, kubelet.decisions(&query).await) });
     }
-    while let Some(answer) = asked.join_next().await {
+    while let Some(answer) = requests.join_next().await {
         match answer? {
             (node, Ok(records)) => {
                 let records = records.into_iter();

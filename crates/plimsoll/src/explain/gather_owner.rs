@@ -1,4 +1,4 @@
-//! Reading an owner of pods, and its pods.
+//! Reads an owner of pods, and its pods.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use plimsoll_client::watching;
 use super::owner::FoundOwner;
 use super::target::OwnerKind;
 
-/// What is read of any owner.
+/// The fields read of any owner.
 #[derive(Default)]
 struct Owner {
     uid: String,
@@ -25,7 +25,7 @@ struct Owner {
     conditions: Vec<String>,
 }
 
-/// Everything about an owner of pods. That it does not exist is the API server's own answer.
+/// Everything about an owner of pods. Returns the API server's NotFound error if it does not exist.
 pub(super) async fn owner(
     client: &Client,
     kind: OwnerKind,
@@ -34,12 +34,12 @@ pub(super) async fn owner(
 ) -> Result<FoundOwner> {
     let owner = read(client, kind, namespace, name).await?;
     let mut owners = BTreeSet::from([owner.uid.clone()]);
-    let mut telling = vec![(kind.as_str(), name.to_owned())];
+    let mut involved = vec![(kind.as_str(), name.to_owned())];
     if kind == OwnerKind::Deployment {
         let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), namespace);
         let sets = watching::list(sets, &ListParams::default()).await?;
         for set in sets.iter().filter(|set| is_owned(&set.metadata, &owners)) {
-            telling.push(("ReplicaSet", set.name_any()));
+            involved.push(("ReplicaSet", set.name_any()));
         }
         let uids: Vec<String> = sets
             .iter()
@@ -52,7 +52,7 @@ pub(super) async fn owner(
     let mut pods = watching::list(pods, &ListParams::default()).await?;
     pods.retain(|pod| is_owned(&pod.metadata, &owners));
     let mut events = Vec::new();
-    for (kind, name) in telling {
+    for (kind, name) in involved {
         let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
         let api: Api<Event> = Api::namespaced(client.clone(), namespace);
         let listed = watching::list(api, &ListParams::default().fields(&about)).await;

@@ -1,10 +1,11 @@
-//! `plimsoll explain`: why a pod waits, does not run, is where it is, or was evicted; how a node and
-//! how the pods of an owner do.
+//! `plimsoll explain`: why a pod is pending, does not run, was placed on its node, or was evicted;
+//! the state of a node; the state of the pods of an owner.
 //!
-//! Reading order: `target` (what is asked about), `gather`, `gather_owner` and `snapshot` (what is
-//! read), `pod` (what became of a pod) with `pending`, `obstacle`, `fix` and `scheduler_traces`,
-//! `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`, `node`, `owner`,
-//! `report` (the result as data; documented in docs/explain.md), `render` (the same for people).
+//! Reading order: `target` (the object to explain), `gather`, `gather_owner` and `snapshot` (what
+//! is read), `pod` (the explanation of a pod) with `pending`, `obstacle`, `fix`,
+//! `scheduler_traces`, `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`,
+//! `node`, `owner`, `report` (the result as data; documented in docs/explain.md), `render` (the
+//! result as text).
 
 mod containers;
 mod deleted;
@@ -41,6 +42,7 @@ use plimsoll_core::scheduling::configuration::Configuration;
 use serde::Serialize;
 
 use crate::cluster::{self, Cluster};
+use crate::help::ADVANCED;
 use crate::print::{self, Terminal};
 use crate::replay;
 use crate::scheduler;
@@ -54,11 +56,23 @@ use target::{Kind, OwnerKind, Target};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "plimsoll explain [OPTIONS] <TYPE NAME | TYPE/NAME>\n       \
-                      plimsoll explain --replay <FILE>"
+                      plimsoll explain --replay <FILE>",
+    after_help = "\
+Examples:
+  # Explain why a pod is pending, failing or evicted
+  plimsoll explain pod web
+  # Explain the pods of a Deployment in another namespace
+  plimsoll explain deploy/web -n shop
+  # Show the conditions and taints of a node, and the pods that it would evict first
+  plimsoll explain node n1
+  # Replay the eviction decisions in a file
+  plimsoll explain --replay decisions.json"
 )]
 pub(crate) struct Arguments {
-    /// A pod, a node, or an owner of pods: `pod web`, `pod/web`, `node n1`, `deploy/web`, `rs/web`,
-    /// `sts/web`, `ds/web`, `job/web`, `rc/web`. Pods are explained after they are gone too.
+    /// Pod, node or owner of pods, such as `pod web`, `deploy/web` or `node n1`.
+    ///
+    /// Types are pod, node, deployment, replicaset, statefulset, daemonset, job and
+    /// replicationcontroller, with the short names of kubectl. Deleted pods can be explained too.
     #[arg(
         value_name = "TYPE NAME",
         required_unless_present = "replay",
@@ -67,30 +81,31 @@ pub(crate) struct Arguments {
     )]
     target: Vec<String>,
 
-    /// Decide again what FILE says a node decided, and compare; `-` reads standard input. Exit code 1
-    /// if any decision differs. FILE holds records as agents keep them, or the list that
-    /// `/plimsoll/decisions` shows.
+    /// Replay the eviction decisions in FILE (`-`: standard input) and compare.
+    ///
+    /// FILE has records from an agent's data directory, or the list that the agent serves at
+    /// `/plimsoll/decisions`. The exit code is 1 if a decision differs.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// The namespace; by the kubeconfig if not given.
+    /// Namespace of the pod or owner [default: the namespace of the context].
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
 
-    /// Show the scores of the scheduler for a pod that is placed.
+    /// Compute the scores of the nodes again for a pod that has a node.
     #[arg(long)]
     verbose: bool,
-
-    /// The `KubeSchedulerConfiguration` of the pod's scheduler, if it is not the default one.
-    #[arg(long, value_name = "FILE")]
-    scheduler_config: Option<String>,
-
-    #[command(flatten)]
-    cluster: Cluster,
 
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
+
+    #[command(flatten)]
+    cluster: Cluster,
+
+    /// KubeSchedulerConfiguration of the pod's scheduler [default: upstream's defaults].
+    #[arg(long, value_name = "FILE", help_heading = ADVANCED)]
+    scheduler_config: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,7 +113,7 @@ enum Format {
     Json,
 }
 
-/// Explains.
+/// Prints the explanation of an object, or replays a file.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(file) = &arguments.replay {
         return replay::run_file(file, arguments.output == Some(Format::Json));
@@ -129,8 +144,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 })
             }
             Kind::Owner(kind) => {
-                let asked = (kind, namespace, target.name.as_str());
-                let report = report_on_owner(&client, asked, &configuration).await?;
+                let owner = (kind, namespace, target.name.as_str());
+                let report = report_on_owner(&client, owner, &configuration).await?;
                 arguments.show(&report, |detail, terminal| {
                     render::owner(&report, detail, Clock::system().now(), terminal)
                 })
@@ -139,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// What became of a pod, for people; its scheduler is the default one.
+/// The explanation of a pod as text, with the default scheduler configuration.
 pub(crate) async fn pod_text(
     client: &Client,
     namespace: &str,

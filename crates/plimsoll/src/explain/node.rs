@@ -1,5 +1,5 @@
-//! How a node stands: its thresholds, its conditions, which pods it would evict first, and what it
-//! has decided.
+//! The state of a node: its thresholds, its conditions, the pods that it would evict first, and its
+//! decisions.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ use super::events::whole_seconds;
 use super::evicted::{held_outside_pods, row, unit_of};
 use super::report::{API_VERSION, ConditionRow, DecisionRow, NextRow, NodeReport, TaintRow};
 
-/// Everything that was found about a node.
+/// Everything that was read of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundNode {
     pub(crate) reading: Reading,
-    /// The order in which its agent would evict pods, by signal; nothing if it does not say.
+    /// The order in which its agent would evict pods, by signal; empty if not served.
     pub(crate) rankings: Vec<RankingRecord>,
-    /// Its latest decisions, or why they are not known.
+    /// Its latest decisions, or why they are unknown.
     pub(crate) records: Result<Vec<Record>, String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn explain_node(found: &FoundNode) -> NodeReport {
     let mut unknown = Vec::new();
     let decisions = found.records.clone().unwrap_or_else(|reason| {
         unknown.push(format!(
-            "what it has decided: only Plimsoll's agent keeps records ({reason})"
+            "its decisions: only Plimsoll's agent keeps records ({reason})"
         ));
         Vec::new()
     });
@@ -84,7 +84,7 @@ fn meaning(taint: &Taint) -> String {
     let effect = match taint.effect {
         Effect::NoSchedule => "no new pods that do not tolerate it",
         Effect::PreferNoSchedule => "new pods go elsewhere if they can",
-        Effect::NoExecute => "pods that do not tolerate it have to leave",
+        Effect::NoExecute => "pods that do not tolerate it are evicted",
         Effect::Other(_) => "not known",
     };
     let cause = match taint.key.as_str() {
@@ -92,14 +92,14 @@ fn meaning(taint: &Taint) -> String {
         "node.kubernetes.io/disk-pressure" => "disk space or inodes ran short: ",
         "node.kubernetes.io/pid-pressure" => "process ids ran short: ",
         "node.kubernetes.io/not-ready" => "the node is not ready: ",
-        "node.kubernetes.io/unreachable" => "the node is not heard of: ",
+        "node.kubernetes.io/unreachable" => "the node is unreachable: ",
         "node.kubernetes.io/unschedulable" => "the node is cordoned: ",
         _ => "",
     };
     format!("{cause}{effect}")
 }
 
-/// The signals for which it matters which pod is next: memory, and whatever is short.
+/// The signals whose ranking is shown: memory, and signals whose threshold is met.
 pub(crate) fn signals_at_risk(line: &NodeLine) -> BTreeSet<Signal> {
     let thresholds = line.resources.iter().flat_map(|line| &line.thresholds);
     let met = thresholds
@@ -108,15 +108,15 @@ pub(crate) fn signals_at_risk(line: &NodeLine) -> BTreeSet<Signal> {
     met.chain([Signal::MemoryAvailable]).collect()
 }
 
-/// The order of eviction by signal: the agent's own, or, where it gives none, worked out from what
-/// the node shows.
+/// The order of eviction by signal: as the agent serves it, or else computed from the node's
+/// configuration and statistics.
 fn next(found: &FoundNode) -> Vec<NextRow> {
     let own = found.rankings.iter().map(|ranking| (ranking.clone(), true));
     let mut rankings: Vec<(RankingRecord, bool)> = own.collect();
     if rankings.is_empty() {
         let signals = signals_at_risk(&compute(&found.reading)).into_iter();
-        let worked_out = signals.filter_map(|signal| work_out(&found.reading, signal));
-        rankings.extend(worked_out.map(|ranking| (ranking, false)));
+        let computed = signals.filter_map(|signal| compute_ranking(&found.reading, signal));
+        rankings.extend(computed.map(|ranking| (ranking, false)));
     }
     let rows = rankings.iter().map(|(ranking, is_agents)| {
         let signal = Signal::from_name(&ranking.signal);
@@ -132,7 +132,7 @@ fn next(found: &FoundNode) -> Vec<NextRow> {
     rows.filter(|row| !row.ranking.is_empty()).collect()
 }
 
-fn work_out(reading: &Reading, signal: Signal) -> Option<RankingRecord> {
+fn compute_ranking(reading: &Reading, signal: Signal) -> Option<RankingRecord> {
     let sample = reading.samples.last()?;
     let config = reading.config.as_ref().ok()?;
     let settings = Settings::new(config, layout(sample)).ok()?;
@@ -179,11 +179,11 @@ fn words(verdict: &str) -> &str {
     match verdict {
         "evicting" => "evicted",
         "localLimits" => "evicted for limits of their own",
-        "relieved" => "freed enough without a pod",
+        "relieved" => "reclaimed enough without evicting a pod",
         "nobodyToEvict" => "found no pod that may be evicted",
-        "backingOff" => "left pods alone",
+        "backingOff" => "evicted no pod",
         "waitingForVictims" => "killed pods before their grace period was over",
-        "reclaiming" => "began to free what it can",
+        "reclaiming" => "began to reclaim",
         other => other,
     }
 }

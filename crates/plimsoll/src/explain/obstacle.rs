@@ -1,4 +1,4 @@
-//! The numbers and names behind a filter's verdict.
+//! The details of a filter's rejection: amounts, labels and pods.
 
 use plimsoll_core::object::selector::{Operator, Requirement, UnmetAffinity, UnmetTerm};
 use plimsoll_core::resources::ResourceName;
@@ -11,12 +11,12 @@ use crate::print::Unit;
 
 use super::pending::Case;
 
-/// On so many nodes it is worked out which pods are in the way: it takes a look at all pods.
+/// The largest cluster in which conflicting pods are searched for: the search reads all pods.
 const NODES_SEARCHED: usize = 32;
-/// How many pods are named.
+/// The maximum number of pods named.
 const PODS_NAMED: usize = 3;
 
-/// The numbers and names behind a rejection.
+/// The amounts, labels and pods that explain a rejection.
 pub(super) fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -> Vec<String> {
     let pod = case.cycle.pod;
     match plugin {
@@ -54,7 +54,7 @@ pub(super) fn details(case: &Case<'_>, node: &NodeState, plugin: FilterPlugin) -
     }
 }
 
-/// The pods that hold most of what is lacking.
+/// The pods with the largest requests of the missing resource.
 fn holders(node: &NodeState, lack: &Shortage) -> String {
     let amount =
         |pod: &plimsoll_core::scheduling::pod::SchedulingPod| pod.requests.on_node.get(&lack.name);
@@ -78,7 +78,7 @@ fn holders(node: &NodeState, lack: &Shortage) -> String {
     }
 }
 
-/// What the pod asks of the node's labels, and what the node has instead.
+/// The labels that the pod requires, and the node's values.
 fn affinity_details(unmet: &UnmetAffinity, node: &NodeState) -> Vec<String> {
     let selector = unmet.node_selector.iter();
     let mut details: Vec<String> = selector
@@ -108,8 +108,8 @@ fn wanted(requirement: &Requirement, node: &NodeState) -> String {
     }
 }
 
-/// The labels that would let the pod onto the node, if giving them to the node does no harm: each
-/// is missing there, and none says what the node is.
+/// The labels that would make the node match, if adding them is harmless: the node has none of
+/// them, and none identifies the node.
 pub(super) fn labels_to_add(unmet: &UnmetAffinity, node: &NodeState) -> Option<Vec<String>> {
     let nothing = UnmetTerm::default();
     let alternative = match &*unmet.alternatives {
@@ -133,8 +133,8 @@ pub(super) fn labels_to_add(unmet: &UnmetAffinity, node: &NodeState) -> Option<V
     labels.filter(|labels| !labels.is_empty())
 }
 
-/// Whether a label says what a node is or where it stands. The node or its cloud gives such labels;
-/// `node-restriction.kubernetes.io` is the administrator's.
+/// Whether a label identifies a node or its location. The kubelet or the cloud provider sets such
+/// labels; those of `node-restriction.kubernetes.io` are the administrator's.
 fn is_identity(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else {
         return false;
@@ -175,7 +175,7 @@ fn conflict_sentence(conflict: Conflict) -> String {
     }
 }
 
-/// A resource of which a node has not enough left.
+/// A resource of which a node has too little free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shortage {
     pub(super) name: ResourceName,
@@ -197,7 +197,7 @@ impl Shortage {
         self.unit().about(value)
     }
 
-    /// What is missing.
+    /// The missing amount.
     pub(super) fn lack(&self) -> i64 {
         self.wanted.saturating_sub(self.free)
     }
@@ -212,7 +212,7 @@ impl Shortage {
     }
 }
 
-/// What the node lacks for the pod.
+/// The resources that the node lacks for the pod.
 pub(super) fn shortages(case: &Case<'_>, node: &NodeState) -> Vec<Shortage> {
     let request = &case.cycle.pod.requests.incoming;
     let scalars = request.scalars.keys().cloned();

@@ -1,4 +1,4 @@
-//! How the pods of an owner do, and why some are missing.
+//! The state of the pods of an owner, and why some are missing.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
@@ -6,20 +6,20 @@ use super::events;
 use super::report::{API_VERSION, OwnerReport, PodReport, PodRow};
 use super::target::OwnerKind;
 
-/// How many events say why pods are missing.
+/// The maximum number of events about missing pods.
 const EVENTS: usize = 3;
 
-/// Everything that was found about an owner of pods.
+/// Everything that was read of an owner of pods.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundOwner {
     pub(crate) kind: OwnerKind,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// How many pods there should be.
+    /// The desired number of pods.
     pub(crate) wanted: i32,
-    /// How many have succeeded, of a Job.
+    /// The number of succeeded pods of a Job.
     pub(crate) succeeded: i32,
-    /// Conditions that say that something is wrong, as texts.
+    /// Conditions that report a failure, as texts.
     pub(crate) conditions: Vec<String>,
     pub(crate) pods: Vec<Pod>,
     /// Events of the owner, and of the ReplicaSets of a Deployment.
@@ -31,7 +31,7 @@ impl FoundOwner {
     pub(crate) fn first_in_trouble(&self) -> Option<&Pod> {
         let mut pods = self.pods.iter().filter(|pod| !is_fine(pod));
         let first = pods.next()?;
-        // One that has run tells more than one that waits for a node.
+        // A pod that has run has more details than a pending one.
         let mut placed = self.pods.iter().filter(|pod| !is_fine(pod));
         let placed = placed.find(|pod| {
             let spec = pod.spec.as_ref();
@@ -114,7 +114,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     })
 }
 
-/// The phase, or the word of the first container that does not run.
+/// The phase, or the reason of the first container that does not run.
 fn status(pod: &Pod) -> String {
     if pod.metadata.deletion_timestamp.is_some() {
         return "Terminating".to_owned();

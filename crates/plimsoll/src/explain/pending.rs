@@ -1,4 +1,4 @@
-//! Why a pod waits: every node, every filter.
+//! Why a pod is pending: every node, every filter.
 
 use plimsoll_core::object::identity::NodeName;
 use plimsoll_core::object::taint::{NODE_UNSCHEDULABLE, TaintFilter, is_tolerated};
@@ -15,17 +15,17 @@ use super::fix::fixes;
 use super::obstacle::details;
 use super::report::{NodeVerdict, Pending, RejectionRow};
 
-/// A pod that looks for a node, with what only people need of it.
+/// A pod to be scheduled, with details that only the explanation needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) cycle: Cycle<'a>,
-    /// Whether another scheduler than those of the profiles is asked for.
+    /// Whether the pod names a scheduler that has no profile.
     pub(crate) is_of_other_scheduler: bool,
 }
 
 impl Case<'_> {
-    /// What each filter that rejects the node says, in their order. That a node is cordoned is
-    /// said by two of them; once is enough.
+    /// The rejections of all filters, in their order. Two filters reject a cordoned node; only the
+    /// first rejection is kept.
     pub(super) fn obstacles(&self, node: &NodeState, state: &FilterState) -> Vec<Rejection> {
         let filters = self.cycle.profile.filters.iter();
         let mut obstacles: Vec<Rejection> = filters
@@ -42,7 +42,7 @@ impl Case<'_> {
         obstacles
     }
 
-    /// Taints of the node that keep the pod away.
+    /// Taints of the node that the pod does not tolerate.
     pub(super) fn untolerated(&self, node: &NodeState) -> Vec<String> {
         let comparison = self.cycle.profile.comparison_operators;
         let tolerations = &self.cycle.pod.tolerations;
@@ -55,7 +55,7 @@ impl Case<'_> {
     }
 }
 
-/// Looks at every node as the scheduler would.
+/// Filters every node as the scheduler would.
 pub(crate) fn explain(case: &Case<'_>) -> Pending {
     let gates = case.cycle.pod.scheduling_gates.clone();
     let filtered = filter_nodes(&case.cycle, Search::All);
@@ -82,7 +82,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Pending {
     }
 }
 
-/// What the filters say of every node, in the order of names.
+/// The results of the filters for every node, in the order of names.
 pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict> {
     let looked_at = filtered.nodes.iter();
     let mut nodes: Vec<NodeVerdict> = looked_at
@@ -98,7 +98,7 @@ pub(crate) fn verdicts(case: &Case<'_>, filtered: &Filtered) -> Vec<NodeVerdict>
     nodes
 }
 
-/// All filters that reject the node; `first` is what the scheduler says, which may be no plugin's.
+/// All filters that reject the node; `first` is the scheduler's, which may be no plugin's.
 pub(crate) fn rejections(
     case: &Case<'_>,
     filtered: &Filtered,
@@ -116,9 +116,9 @@ pub(crate) fn rejections(
         .iter()
         .map(|obstacle| row(case, node, obstacle))
         .collect();
-    // Room that is set aside for others, and nodes that the pod does not name.
-    let is_told = rows.iter().any(|row| row.plugin == name_of(first));
-    if !is_told {
+    // Room reserved for nominated pods, and nodes that the pod does not name.
+    let is_listed = rows.iter().any(|row| row.plugin == name_of(first));
+    if !is_listed {
         let mut row = row(case, node, first);
         if !case
             .cycle

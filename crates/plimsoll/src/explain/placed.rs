@@ -1,4 +1,4 @@
-//! Why a pod is on its node.
+//! Why a pod was placed on its node.
 
 use std::cmp::Reverse;
 
@@ -11,14 +11,13 @@ use super::events;
 use super::pending::{Case, rejections};
 use super::report::{Placed, RankedNode, Recomputed, ScoreRow};
 
-/// How many nodes are shown beside the pod's own.
+/// The number of best nodes shown besides the pod's own.
 const SHOWN: usize = 3;
 
-/// The annotation by which static pods are known.
+/// The annotation of static pods.
 const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 
-/// What is known of the placement; the scores are worked out again by `case`, which is the cluster
-/// without the pod.
+/// The placement of a pod; `case`, the cluster without the pod, computes the scores again.
 pub(crate) fn explain_placed(
     pod: &Pod,
     node: &str,
@@ -55,7 +54,7 @@ fn by(pod: &Pod, scheduled: Option<&Event>) -> String {
     let name = name.unwrap_or_else(|| "default-scheduler".to_owned());
     match scheduled {
         Some(_) => name,
-        None => format!("{name}, or whoever wrote spec.nodeName: the event is gone"),
+        None => format!("{name}, or a client that set spec.nodeName: the event has expired"),
     }
 }
 
@@ -102,7 +101,7 @@ fn ranked(case: &Case<'_>, explanation: &Explanation, own: Option<usize>) -> Vec
             score: score.normalized,
         });
         let mut rows: Vec<ScoreRow> = rows.collect();
-        // What counts most is read first.
+        // The plugins with the largest weights come first.
         rows.sort_by_key(|row| Reverse(row.weight));
         Some(RankedNode {
             node: node.view.name.to_string(),

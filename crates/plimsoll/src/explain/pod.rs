@@ -1,4 +1,4 @@
-//! What became of a pod: from everything that was read to one report.
+//! The explanation of a pod from everything that was read.
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::Record;
@@ -19,29 +19,29 @@ use super::report::{API_VERSION, Displaced, Evicted, Pending, PodReport};
 use super::scheduler_traces::{DEFAULT_SCHEDULER, SchedulerTraces, Verdict};
 use super::snapshot::Snapshot;
 
-/// Everything that was found about a pod.
+/// Everything that was read of a pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// Nothing if it is gone.
+    /// `None` if the pod is deleted.
     pub(crate) pod: Option<Pod>,
     pub(crate) events: Vec<Event>,
-    /// Decisions in which it was evicted, with the node; the latest last.
+    /// Decisions that evicted it, with the node; the latest last.
     pub(crate) records: Vec<(String, Record)>,
-    /// Events of controllers that have deleted pods of this namespace, where it matters.
+    /// Events of controllers that deleted pods of this namespace; read only for deleted pods.
     pub(crate) deletions: Vec<Event>,
-    /// Its node, if that is cordoned and the pod is gone or going.
+    /// Its node, if that is cordoned and the pod is deleted or being deleted.
     pub(crate) cordoned_node: Option<String>,
-    /// Events of pods that were evicted to make room for it.
+    /// Events of pods that were preempted for it.
     pub(crate) preemptions: Vec<Event>,
-    /// What its containers logged last.
+    /// The last log lines of its containers.
     pub(crate) logs: Logs,
-    /// What there is of its scheduler, if it waits for that.
+    /// The traces of its scheduler, if the pod has no node.
     pub(crate) scheduler: Option<SchedulerTraces>,
-    /// The cluster, if it matters.
+    /// The state of the cluster, if the pod has not ended.
     pub(crate) snapshot: Option<Snapshot>,
-    /// What it uses.
+    /// Its usage.
     pub(crate) usage: Option<PodStats>,
     pub(crate) unknown: Vec<String>,
 }
@@ -75,7 +75,7 @@ pub(crate) fn explain_pod(found: &Found, configuration: &Configuration) -> PodRe
     let pod = found.pod.as_ref();
     let status = pod.and_then(|pod| pod.status.as_ref());
     let phase = status.and_then(|status| status.phase.clone());
-    // Another pod of the same name may have had a story of its own.
+    // Events of other pods of the same name do not count.
     let is_own = |event: &&Event| uid.is_none() || event.involved_object.uid == uid;
     let events: Vec<Event> = found.events.iter().filter(is_own).cloned().collect();
     let mut report = PodReport {
@@ -117,7 +117,7 @@ fn explain_evicted(found: &Found, uid: Option<&str>, node: Option<&str>) -> Opti
         return Some(evicted);
     }
     let by_status = found.pod.as_ref().filter(|pod| is_evicted(pod));
-    let told = by_status
+    let message = by_status
         .map(|pod| message_of(pod).to_owned())
         .or_else(|| {
             let event = events::latest(&found.events, super::ended::EVICTED);
@@ -127,12 +127,12 @@ fn explain_evicted(found: &Found, uid: Option<&str>, node: Option<&str>) -> Opti
     Some(Evicted {
         node: node.unwrap_or_default().to_owned(),
         at: events::latest(&found.events, super::ended::EVICTED).and_then(events::time_of),
-        message: told.trim().to_owned(),
+        message: message.trim().to_owned(),
         ..Evicted::default()
     })
 }
 
-/// Why it waits, or why it is where it is.
+/// Why the pod is pending, or why it was placed on its node.
 fn place(
     report: &mut PodReport,
     found: &Found,
@@ -151,7 +151,7 @@ fn place(
         Ok(seeking) => seeking,
         Err(problems) => {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            let text = format!("what the scheduler makes of it: {}", problems.join("; "));
+            let text = format!("the verdict of the scheduler: {}", problems.join("; "));
             report.unknown.push(text);
             return;
         }
@@ -185,7 +185,7 @@ fn place(
     }
 }
 
-/// Takes what shows whether the scheduler runs, and what that means for the pod.
+/// Adds whether the scheduler runs, and the resulting advice.
 fn judge(pending: &mut Pending, traces: &SchedulerTraces) {
     let Verdict { runs, sentences } = traces.verdict();
     let feasible = pending.nodes.iter();
@@ -200,7 +200,7 @@ fn judge(pending: &mut Pending, traces: &SchedulerTraces) {
             )],
         };
     } else if feasible == 0 {
-        // What keeps it from the nodes comes first, whether or not its scheduler runs.
+        // The reasons why no node fits matter more than whether the scheduler runs.
         if runs != Some(false) {
             return;
         }
@@ -227,14 +227,14 @@ fn displaced(event: &Event) -> Displaced {
     }
 }
 
-/// The name of the scheduler that a pod asks for.
+/// The scheduler of a pod.
 pub(crate) fn scheduler_of(pod: &Pod) -> &str {
     let spec = pod.spec.as_ref();
     let name = spec.and_then(|spec| spec.scheduler_name.as_deref());
     name.unwrap_or(DEFAULT_SCHEDULER)
 }
 
-/// The profile of the pod's scheduler. Others are taken to go by the default one.
+/// The profile of the pod's scheduler; the first profile for schedulers without one.
 fn profile<'a>(
     report: &mut PodReport,
     pod: &Pod,
@@ -246,13 +246,13 @@ fn profile<'a>(
     if own.is_none() && report.node.is_some() {
         report.unknown.push(format!(
             "how scheduler {name} decides: verdicts are those of the default plugins \
-             (--scheduler-config FILE says otherwise)"
+             (pass its configuration with --scheduler-config)"
         ));
     }
     own.or_else(|| profiles.first())
 }
 
-/// The pod as it was when it looked for a node.
+/// The pod as it was before it was bound.
 fn unplaced(pod: &Pod) -> Pod {
     let mut pod = pod.clone();
     if let Some(spec) = &mut pod.spec {
@@ -358,7 +358,7 @@ fn is_ready(pod: &Pod) -> bool {
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// What its first container that does not run waits for.
+/// The waiting reason of its first container that does not run.
 fn waiting(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let init = status.init_container_statuses.iter().flatten();

@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-/// The probe by which a container that is not ready, or was restarted, fails.
+/// The failing probe of a container that is not ready or was restarted.
 pub(super) fn failing(
     status: &ContainerStatus,
     spec: Option<&Container>,
@@ -80,7 +80,7 @@ pub(super) fn failing(
             let message = event.message.as_deref()?;
             Some((event, message, Kind::of_message(message)?))
         })
-        // A failing readiness probe restarts nothing, and is no cause where the container is ready.
+        // A failing readiness probe restarts nothing, and is ignored if the container is ready.
         .filter(|(_, _, kind)| match kind {
             Kind::Readiness => !status.ready,
             Kind::Startup | Kind::Liveness => true,
@@ -112,7 +112,7 @@ pub(super) fn failing(
     })
 }
 
-/// As kubectl describes it.
+/// The settings of a probe as `kubectl describe` prints them.
 fn description(probe: &Probe) -> String {
     let port = |port: &IntOrString| match port {
         IntOrString::Int(port) => port.to_string(),

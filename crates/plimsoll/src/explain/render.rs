@@ -1,4 +1,4 @@
-//! Explanations for people.
+//! Explanations as text.
 
 use plimsoll_core::object::timestamp::Timestamp;
 
@@ -10,24 +10,24 @@ use super::report::{
     Pending, Placed, PodReport, RankRow, Recomputed, RejectionRow, Trouble,
 };
 
-/// So many nodes are shown one by one; more are put together by what is said of them.
+/// Up to so many nodes are shown one by one; more are grouped by rejection.
 const NODES_SHOWN: usize = 12;
-/// So many places of a ranking are shown.
+/// The maximum number of rows of a ranking.
 const PLACES_SHOWN: usize = 8;
-/// So many names are named before it is only said how many more there are.
+/// The maximum number of names in a list; the rest is a count.
 const NAMES_SHOWN: usize = 4;
-/// So many pods of an owner are shown.
+/// The maximum number of pods of an owner.
 const PODS_SHOWN: usize = 20;
-/// So many events are shown, the latest.
+/// The maximum number of events, the latest.
 const EVENTS_SHOWN: usize = 8;
 const INDENT: &str = "  ";
 
-/// How much is shown of a pod.
+/// The level of detail of a pod's explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What decides.
+    /// The cause.
     Brief,
-    /// Scores of the scheduler too.
+    /// Also the scores of the scheduler.
     Verbose,
 }
 
@@ -400,15 +400,15 @@ impl Page {
         let has_details = nodes.len() <= NODES_SHOWN;
         let mut groups: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
         for node in nodes {
-            let said = said(&node.rejections, has_details);
-            match groups.iter_mut().find(|(_, known)| *known == said) {
+            let texts = rejection_texts(&node.rejections, has_details);
+            match groups.iter_mut().find(|(_, known)| *known == texts) {
                 Some((names, _)) => names.push(&node.node),
-                None => groups.push((vec![&node.node], said)),
+                None => groups.push((vec![&node.node], texts)),
             }
         }
-        for (names, said) in groups {
+        for (names, texts) in groups {
             self.indented(&some_names(&names), INDENT, INDENT);
-            for text in said {
+            for text in texts {
                 self.indented(&text, "    ", "      ");
             }
         }
@@ -444,7 +444,7 @@ impl Page {
         };
         self.paragraph(&text);
         if !now.rejections.is_empty() {
-            for text in said(&now.rejections, true) {
+            for text in rejection_texts(&now.rejections, true) {
                 self.indented(&text, "    ", "      ");
             }
         }
@@ -533,8 +533,8 @@ fn recorded(feasible: usize, score: Option<i64>) -> String {
     }
 }
 
-/// What is said of a node, filter by filter.
-fn said(rejections: &[RejectionRow], has_details: bool) -> Vec<String> {
+/// The rejections of a node, one text per filter; `fits` if there are none.
+fn rejection_texts(rejections: &[RejectionRow], has_details: bool) -> Vec<String> {
     let text = |row: &RejectionRow| {
         let mut text = match row.plugin {
             Some(plugin) => format!("{plugin}: {}", row.reasons.join(", ")),
@@ -545,10 +545,10 @@ fn said(rejections: &[RejectionRow], has_details: bool) -> Vec<String> {
         }
         text
     };
-    let said: Vec<String> = rejections.iter().map(text).collect();
-    match said.is_empty() {
+    let texts: Vec<String> = rejections.iter().map(text).collect();
+    match texts.is_empty() {
         true => vec!["fits".to_owned()],
-        false => said,
+        false => texts,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::loadline::NodeLine;
 
 pub(crate) const API_VERSION: &str = "plimsoll.dev/v1";
 
-/// What became of a pod, and why.
+/// The explanation of a pod.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodReport {
@@ -17,7 +17,7 @@ pub(crate) struct PodReport {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) uid: Option<String>,
-    /// Absent if the pod is gone.
+    /// Absent if the pod is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,12 +28,12 @@ pub(crate) struct PodReport {
     pub(crate) evicted: Option<Evicted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Ended>,
-    /// Containers that do not run as they should.
+    /// Containers that fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) troubles: Vec<Trouble>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) oom_killed: Vec<OomKilled>,
-    /// Pods that were evicted to make room for it.
+    /// Pods that were preempted for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) displaced: Vec<Displaced>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,82 +42,82 @@ pub(crate) struct PodReport {
     pub(crate) placed: Option<Placed>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<EventRow>,
-    /// What could not be found out, and why.
+    /// What is unknown, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<String>,
 }
 
-/// Why no node has taken the pod.
+/// Why the pod has no node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pending {
     pub(crate) scheduler: String,
-    /// What shows whether that scheduler runs.
+    /// Evidence of whether that scheduler runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) scheduler_signs: Vec<String>,
-    /// Whether it runs; absent if nothing says so either way.
+    /// Whether it runs; absent if there is no evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scheduler_runs: Option<bool>,
-    /// Whether the verdicts below are of the default plugins because nothing is known of its own.
+    /// Whether the verdicts are those of the default plugins, because its own plugins are unknown.
     #[serde(skip)]
     pub(crate) is_of_other_scheduler: bool,
-    /// What the scheduler says at the present state.
+    /// The scheduler's message at the present state.
     pub(crate) message: String,
-    /// Gates that keep it from being tried.
+    /// Its scheduling gates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) gates: Vec<String>,
     pub(crate) nodes: Vec<NodeVerdict>,
-    /// Which pods would have to be evicted to make room, or why that would not help.
+    /// The pods that preemption would evict, or why it would not help.
     pub(crate) preemption: String,
-    /// What would help, the least first.
+    /// Advice, the smallest change first.
     pub(crate) fixes: Vec<String>,
 }
 
-/// What the filters say of a node.
+/// The results of the filters for a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeVerdict {
     pub(crate) node: String,
-    /// Empty for a node that will do.
+    /// Empty for a node that fits.
     pub(crate) rejections: Vec<RejectionRow>,
 }
 
-/// What one filter says.
+/// The rejection of one filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RejectionRow {
-    /// Absent if no plugin has looked at this very node.
+    /// Absent if no plugin filtered this node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plugin: Option<&'static str>,
     pub(crate) reasons: Vec<String>,
-    /// The numbers and names behind them.
+    /// The amounts, labels and pods that explain the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) details: Vec<String>,
-    /// Whether removing pods could help.
+    /// Whether evicting pods could help.
     pub(crate) is_resolvable: bool,
 }
 
-/// Why a pod is where it is.
+/// Why a pod was placed on its node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Placed {
     pub(crate) node: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<String>,
-    /// Who put it there.
+    /// The scheduler or other component that bound it.
     pub(crate) by: String,
-    /// How many nodes would have done, as the scheduler noted.
+    /// The number of feasible nodes, as the scheduler recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) feasible_nodes: Option<usize>,
-    /// The score, as the scheduler noted.
+    /// The score, as the scheduler recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) score: Option<i64>,
-    /// How it would be decided at the present state.
+    /// The decision at the present state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) now: Option<Recomputed>,
 }
 
-/// A decision worked out again.
+/// A decision computed again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recomputed {
@@ -125,10 +125,10 @@ pub(crate) struct Recomputed {
     pub(crate) feasible_nodes: usize,
     /// The best nodes, and the pod's own.
     pub(crate) ranked: Vec<RankedNode>,
-    /// The place of the pod's own node; absent if it would not do.
+    /// The rank of the pod's own node; absent if the node does not fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) place: Option<usize>,
-    /// Why its own node would not do.
+    /// Why its own node does not fit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) rejections: Vec<RejectionRow>,
 }
@@ -142,39 +142,39 @@ pub(crate) struct RankedNode {
     pub(crate) scores: Vec<ScoreRow>,
 }
 
-/// What a plugin gives a node.
+/// The score that a plugin gives a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ScoreRow {
     pub(crate) plugin: &'static str,
     pub(crate) weight: i64,
-    /// Out of a hundred.
+    /// From 0 to 100.
     pub(crate) score: i64,
 }
 
-/// Why a pod had to leave its node.
+/// Why a pod was evicted by its node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Evicted {
     pub(crate) node: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<String>,
-    /// What the pod was told.
+    /// The message in the pod's status.
     pub(crate) message: String,
-    /// What was short, and by how much.
+    /// The thresholds that were met, and by how much.
     pub(crate) why: Vec<String>,
-    /// What the node tried before.
+    /// What the node reclaimed first.
     pub(crate) before: String,
-    /// How the pods stood.
+    /// The ranking of the pods.
     pub(crate) ranking: Vec<RankRow>,
-    /// Why this one.
+    /// Why this pod ranked first.
     pub(crate) why_this: String,
     pub(crate) grace: String,
-    /// Whether all of it is from the node's own record.
+    /// Whether the explanation is from the node's record.
     pub(crate) is_recorded: bool,
 }
 
-/// A pod's place in the order of eviction.
+/// A pod's rank in the order of eviction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RankRow {
@@ -188,27 +188,27 @@ pub(crate) struct RankRow {
     pub(crate) excess: String,
     pub(crate) priority: i32,
     pub(crate) qos_class: String,
-    /// Critical pods are passed over.
+    /// Critical pods are not evicted.
     pub(crate) is_exempt: bool,
     pub(crate) is_evicted: bool,
 }
 
-/// Why a pod was ended otherwise: preempted, rejected by its node, deleted for a taint.
+/// Why a pod ended for another reason: preemption, rejection by its node, a taint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Ended {
     /// In one word: `PreemptionByScheduler`, `OutOfcpu`.
     pub(crate) reason: String,
     pub(crate) message: String,
-    /// What that means.
+    /// The meaning of the reason.
     pub(crate) why: Vec<String>,
 }
 
-/// A container, or what comes before all of them, that does not run as it should.
+/// A failing container, or a failure before any container starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Trouble {
-    /// Absent where it is about the whole pod.
+    /// Absent if the whole pod is affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) container: Option<String>,
     /// In one word: `CrashLoopBackOff`, `ErrImagePull`, `Unhealthy`.
@@ -216,14 +216,14 @@ pub(crate) struct Trouble {
     /// In one clause.
     pub(crate) summary: String,
     pub(crate) why: Vec<String>,
-    /// What the container logged last, the latest line last.
+    /// The last log lines of the container, the latest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) log: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) help: Vec<String>,
 }
 
-/// A pod that was evicted to make room.
+/// A preempted pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Displaced {
@@ -235,7 +235,7 @@ pub(crate) struct Displaced {
     pub(crate) at: Option<String>,
 }
 
-/// A container that the kernel killed for want of memory.
+/// An OOM-killed container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OomKilled {
@@ -244,7 +244,7 @@ pub(crate) struct OomKilled {
     pub(crate) at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
-    /// What it uses at present, if it runs again.
+    /// Its present usage, if it runs again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage_now: Option<String>,
     pub(crate) restarts: i32,
@@ -262,7 +262,7 @@ pub(crate) struct EventRow {
     pub(crate) message: String,
 }
 
-/// How the pods of an owner do.
+/// The explanation of the pods of an owner.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OwnerReport {
@@ -274,7 +274,7 @@ pub(crate) struct OwnerReport {
     pub(crate) name: String,
     /// The answer in one sentence.
     pub(crate) headline: String,
-    /// Conditions and events that say why pods are missing.
+    /// Conditions and events about missing pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
     pub(crate) pods: Vec<PodRow>,
@@ -289,14 +289,14 @@ pub(crate) struct OwnerReport {
 pub(crate) struct PodRow {
     pub(crate) pod: String,
     pub(crate) is_ready: bool,
-    /// As kubectl says it.
+    /// The status as kubectl prints it.
     pub(crate) status: String,
     pub(crate) restarts: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
 }
 
-/// How a node stands.
+/// The explanation of a node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeReport {
@@ -305,7 +305,7 @@ pub(crate) struct NodeReport {
     pub(crate) line: NodeLine,
     pub(crate) conditions: Vec<ConditionRow>,
     pub(crate) taints: Vec<TaintRow>,
-    /// Who would go if the node ran short, by signal.
+    /// The pods that the node would evict, by signal.
     pub(crate) next: Vec<NextRow>,
     /// The latest decisions, the latest first.
     pub(crate) decisions: Vec<DecisionRow>,
@@ -333,12 +333,12 @@ pub(crate) struct TaintRow {
     pub(crate) meaning: String,
 }
 
-/// Who would go first for a signal.
+/// The order in which a node would evict pods for a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NextRow {
     pub(crate) signal: String,
-    /// Whether the node's agent says so; else it is worked out from the node's statistics.
+    /// Whether the node's agent serves the ranking; else it is computed from the node's statistics.
     pub(crate) is_agents: bool,
     pub(crate) ranking: Vec<RankRow>,
 }
@@ -354,10 +354,10 @@ pub(crate) struct DecisionRow {
     pub(crate) starved: Option<String>,
     pub(crate) evicted: Vec<String>,
     pub(crate) what: String,
-    /// Why evicting pods could not help, where that was so.
+    /// Why evicting pods could not help; absent if it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held_outside_pods: Option<String>,
-    /// What held the memory then, the largest first.
+    /// The largest holders of memory at that time, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) consumers: Vec<Consumer>,
 }

@@ -1,4 +1,4 @@
-//! Whether the scheduler that a pod asks for exists, as far as that shows in the cluster.
+//! Whether the scheduler of a pod runs, from leases, pods and events in the cluster.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -8,36 +8,36 @@ use crate::print::span;
 
 use super::events;
 
-/// The scheduler of pods that name none.
+/// The scheduler of pods without `schedulerName`.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
-/// Its lease has another name.
+/// The name of the default scheduler's lease.
 const DEFAULT_LEASE: &str = "kube-scheduler";
-/// The leases of nodes are no schedulers'.
+/// The namespace of the leases of nodes, which belong to no scheduler.
 const NODE_LEASES: &str = "kube-node-lease";
-/// A lease that was not renewed for so many times its duration is of nothing that runs.
+/// A scheduler whose lease was not renewed for this many lease durations does not run.
 const EXPIRED_AFTER: f64 = 3.0;
-/// The duration of a lease that states none, in seconds.
+/// The default duration of a lease, in seconds.
 const LEASE_SECONDS: i32 = 15;
 
-/// What the cluster shows of a scheduler.
+/// The objects in a cluster that show whether a scheduler runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SchedulerTraces {
     pub(crate) name: String,
-    /// Leases that may be its own.
+    /// Leases that may belong to it.
     pub(crate) leases: Vec<Lease>,
     /// Events that it has recorded.
     pub(crate) events: Vec<Event>,
-    /// All pods: one may be the scheduler, and it may have placed some.
+    /// All pods: one may run the scheduler, and the scheduler may have placed others.
     pub(crate) pods: Vec<Pod>,
     pub(crate) now: Timestamp,
 }
 
-/// What that comes to.
+/// The conclusion from those objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Whether it runs; `None` if nothing says so either way.
+    /// Whether it runs; `None` if there is no evidence.
     pub(super) runs: Option<bool>,
-    /// What shows it, in sentences.
+    /// The evidence, in sentences.
     pub(super) sentences: Vec<String>,
 }
 
@@ -115,9 +115,9 @@ impl SchedulerTraces {
         let mut found = self.pods.iter().filter(|pod| {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let spec = pod.spec.as_ref();
-            let asked = spec.and_then(|spec| spec.scheduler_name.as_deref());
-            // Pods that ask for it are often named after it, and are not it.
-            name.contains(&*self.name) && asked != Some(&*self.name)
+            let scheduler = spec.and_then(|spec| spec.scheduler_name.as_deref());
+            // Pods that name the scheduler often have similar names, but do not run it.
+            name.contains(&*self.name) && scheduler != Some(&*self.name)
         });
         let pod = found.next()?;
         let phase = phase(pod).unwrap_or_default();
@@ -144,7 +144,7 @@ impl SchedulerTraces {
 }
 
 impl Verdict {
-    /// One sign that it runs outweighs any that it does not.
+    /// One piece of evidence that it runs outweighs all evidence that it does not.
     fn take(&mut self, sign: Option<(bool, String)>) {
         let Some((runs, sentence)) = sign else { return };
         self.runs = Some(self.runs.unwrap_or(false) || runs);

@@ -1,4 +1,4 @@
-//! The cluster as the scheduler sees it, read once.
+//! The state of the cluster that the scheduler uses, read once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use plimsoll_core::object::node::NodeView;
 use plimsoll_core::scheduling::cluster::{Cluster, DisruptionBudget};
 use plimsoll_core::scheduling::pod::SchedulingPod;
 
-/// Everything that decides where pods go.
+/// The objects that determine where pods are placed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) nodes: Vec<Node>,
@@ -42,8 +42,7 @@ impl Snapshot {
         })
     }
 
-    /// The cluster without one of its pods. Objects that cannot be read do not exist for the
-    /// scheduler either.
+    /// The cluster without one of its pods. Unparsable objects are skipped, as the scheduler does.
     pub(crate) fn cluster_without(&self, uid: &str) -> Cluster {
         let mut cluster = Cluster::new();
         for node in &self.nodes {

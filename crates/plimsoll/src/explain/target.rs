@@ -1,4 +1,4 @@
-//! What is to be explained: `pod web`, `pod/web`, `deploy/web`, `node n1`.
+//! The object to explain: `pod web`, `pod/web`, `deploy/web`, `node n1`.
 
 /// A kind that can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ const KINDS: [(&[&str], Kind); 8] = [
 ];
 
 impl OwnerKind {
-    /// As the API names it.
+    /// The name of the kind in the API.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             OwnerKind::Deployment => "Deployment",
@@ -94,7 +94,7 @@ impl OwnerKind {
 }
 
 impl Target {
-    /// Reads `TYPE NAME` or `TYPE/NAME`; else says what is wrong.
+    /// Parses `TYPE NAME` or `TYPE/NAME`; the error states what is wrong.
     pub(crate) fn parse(words: &[String]) -> Result<Target, String> {
         let (kind, name) = match words {
             [one] => one.split_once('/').ok_or_else(|| {
@@ -103,7 +103,7 @@ impl Target {
             [kind, name] if !kind.contains('/') && !name.contains('/') => {
                 (kind.as_str(), name.as_str())
             }
-            _ => return Err("one object is explained at a time: TYPE NAME or TYPE/NAME".to_owned()),
+            _ => return Err("expected one object: TYPE NAME or TYPE/NAME".to_owned()),
         };
         if name.is_empty() || name.contains('/') {
             return Err(format!(

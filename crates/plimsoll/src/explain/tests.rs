@@ -1,4 +1,4 @@
-//! From what was found to what people see.
+//! Explanations from objects, as the command prints them.
 
 mod causes;
 
@@ -93,7 +93,7 @@ fn found(name: &str, pod: Option<Value>) -> Found {
     }
 }
 
-/// Three nodes, each with something against large pods.
+/// Three nodes, each of which rejects large pods for another reason.
 fn snapshot() -> Snapshot {
     let tainted = json!({
         "taints": [{ "key": "dedicated", "value": "gpu", "effect": "NoSchedule" }],
@@ -206,7 +206,7 @@ fn a_placed_pod_has_the_schedulers_note_and_scores_worked_out_again() {
     insta::assert_snapshot!(shown(&found, 80));
 }
 
-/// A node of 1 Gi that has 60 Mi left, with a line at 100 Mi: who goes, and the record of it.
+/// A node of 1 Gi with 60 Mi available and a threshold at 100 Mi, and the record of its decision.
 fn eviction() -> Record {
     let config = json!({
         "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -502,7 +502,7 @@ fn a_node_shows_its_lines_whom_it_would_evict_and_what_it_did() {
     assert!(!report.next[0].is_agents);
     insta::assert_snapshot!(render::node(&report, now(), screen(100)));
 
-    // What the agent says counts, whatever its statistics suggest.
+    // The agent's ranking takes precedence over its statistics.
     let place = |pod: &str| {
         json!({
             "pod": pod, "usage": "1Mi", "exceedsRequest": false, "excess": "0", "priority": 0,

@@ -1,7 +1,7 @@
 //! One resource as a line on the screen.
 //!
-//! From nothing on the left to the capacity on the right: what is in use, and marks where
-//! something begins or ends. What lies right of allocatable is kept from pods.
+//! From 0 on the left to the capacity on the right: usage, and marks for requests, limits,
+//! allocatable and thresholds. The part to the right of allocatable is reserved.
 
 use super::report::ResourceLine;
 
@@ -11,7 +11,7 @@ pub(crate) struct Ink {
     pub(crate) used: char,
     pub(crate) free: char,
     pub(crate) reserved: char,
-    /// What may be in use or free.
+    /// For amounts that may be in use or free.
     pub(crate) unknown: char,
 }
 
@@ -39,7 +39,7 @@ pub(crate) const MARKS: [(char, &str); 5] = [
     ('H', "hard threshold"),
 ];
 
-/// A part of the line: what is in use, or not; marks are in it.
+/// The two parts of the line, with their marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bar {
     /// The part in use.
@@ -48,7 +48,7 @@ pub(crate) struct Bar {
     pub(crate) rest: String,
 }
 
-/// Draws the line with that many characters. `None` if nothing is known of the capacity.
+/// Draws the line with `width` characters. Returns `None` if the capacity is unknown.
 pub(crate) fn draw(line: &ResourceLine, width: usize, ink: Ink) -> Option<Bar> {
     let capacity = line.capacity.filter(|capacity| *capacity > 0)?;
     let scale = Scale { capacity, width };
@@ -85,7 +85,7 @@ fn marks(line: &ResourceLine, capacity: i64) -> Vec<(char, i64)> {
         drawn.find_map(|threshold| line.position(threshold))
     };
     let positive = |amount: Option<i64>| amount.filter(|amount| *amount > 0);
-    // What is equal to the capacity needs no mark: it is the end of the line.
+    // An amount equal to the capacity needs no mark: it is the end of the line.
     let inner = |amount: Option<i64>| amount.filter(|amount| *amount < capacity);
     let places = [
         positive(line.limits),
@@ -106,13 +106,13 @@ struct Scale {
 }
 
 impl Scale {
-    /// How many cells the amount fills. Something fills one at least.
+    /// The number of cells that the amount fills: at least one for a positive amount.
     fn filled(&self, amount: i64) -> usize {
         let cells = self.cells(amount.clamp(0, self.capacity), self.capacity / 2);
         cells.max(usize::from(amount > 0)).min(self.width)
     }
 
-    /// The cell in which the amount ends; the last one for what is beyond.
+    /// The cell in which the amount ends; the last cell for an amount beyond the capacity.
     fn cell(&self, amount: i64) -> usize {
         let cell = self.cells(amount.clamp(0, self.capacity), 0);
         cell.min(self.width.saturating_sub(1))

@@ -1,4 +1,4 @@
-//! From what was read of a node to its load line.
+//! Computes the load line of a node from what was read.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use plimsoll_core::allocatable::{
@@ -27,17 +27,17 @@ pub(crate) struct Reading {
     pub(crate) node: Node,
     /// Pods bound to it.
     pub(crate) pods: Vec<Pod>,
-    /// Its configuration, or why it is not known.
+    /// Its configuration, or why it is unknown.
     pub(crate) config: Result<NodeConfig, String>,
-    /// What it used, the latest last.
+    /// Its usage, the latest sample last.
     pub(crate) samples: Vec<Summary>,
     /// Why there is no new sample.
     pub(crate) no_sample: Option<String>,
-    /// How far its lines are, if it says so itself.
+    /// The distances to its thresholds, if its agent serves them.
     pub(crate) lines: Option<LinesRecord>,
 }
 
-/// The figures that a resource of a node has beside its lines.
+/// The figures of a resource besides its thresholds.
 struct Figures {
     resource: &'static str,
     name: Option<ResourceName>,
@@ -92,7 +92,7 @@ pub(crate) fn compute(reading: &Reading) -> NodeLine {
         .collect();
     if let Err(reason) = &reading.config {
         unknown.push(format!(
-            "who reserves how much, and where the eviction thresholds are: \
+            "reservations and eviction thresholds: \
              the node does not show its configuration ({reason})"
         ));
     }
@@ -127,7 +127,7 @@ pub(crate) fn compute(reading: &Reading) -> NodeLine {
     }
 }
 
-/// Whether the pod still holds what it requests.
+/// Whether the pod still holds its requests.
 pub(crate) fn holds_resources(pod: &Pod) -> bool {
     let phase = pod
         .status
@@ -136,7 +136,7 @@ pub(crate) fn holds_resources(pod: &Pod) -> bool {
     !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// As kubectl says it.
+/// The status as kubectl prints it.
 pub(crate) fn status(view: &NodeView) -> String {
     let ready = match view.conditions.status(NodeCondition::Ready) {
         Some(ConditionStatus::True) => "Ready",
@@ -159,7 +159,7 @@ fn pressure(view: &NodeView) -> Vec<&'static str> {
     held.map(NodeCondition::as_str).collect()
 }
 
-/// What the node says itself; else what its configuration and the samples come to.
+/// The distances that the agent serves; else those computed from the configuration and the samples.
 fn lines(reading: &Reading) -> LinesRecord {
     if let Some(lines) = reading.lines.as_ref().filter(|lines| lines.at.is_some()) {
         return lines.clone();
@@ -175,7 +175,7 @@ fn lines(reading: &Reading) -> LinesRecord {
         let observation = sample.observation();
         let at = observation.memory.and_then(|memory| memory.time);
         let at = at.unwrap_or(Timestamp::from_secs(i64::try_from(index).unwrap_or(0)));
-        // Nothing is done about what it decides: only what it remembers is wanted.
+        // The decisions are discarded; only the state of the engine is needed.
         engine.step(
             at,
             Input::Observed {
@@ -187,7 +187,7 @@ fn lines(reading: &Reading) -> LinesRecord {
     LinesRecord::of(&engine, Timestamp::default(), &latest.observation())
 }
 
-/// File systems that are as large and have as many inodes are taken for one.
+/// File systems of the same capacity and number of inodes are taken for one.
 pub(crate) fn layout(summary: &Summary) -> DiskLayout {
     let size = |fs: &FsStats| (fs.capacity_bytes, fs.inodes);
     let node_fs = summary.node.fs.as_ref().map(size);
@@ -245,8 +245,8 @@ impl Known<'_> {
         }
     }
 
-    /// What the pod's cgroup, or for local storage its eviction, lets it use; `None` if nothing
-    /// does. A pod with one container that has no limit has none itself.
+    /// The limit of the pod's cgroup, or for local storage that of eviction; `None` if the pod has
+    /// none. A pod with a container without a limit has none.
     fn limit(&self, pod: &PodView, name: &ResourceName) -> Option<i64> {
         let declared = || pod.limits(Overhead::Included);
         let config = pod_config(
@@ -300,7 +300,7 @@ impl Known<'_> {
         })
     }
 
-    /// What is in use, and of how much.
+    /// The amount in use, and the capacity that it is a part of.
     fn measured(&self, resource: &str) -> Option<(i64, i64)> {
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let node = self.sample.map(|sample| &sample.node);
@@ -311,9 +311,9 @@ impl Known<'_> {
                 Some((nanos.div_euclid(1_000_000), capacity))
             }
             "memory" => {
-                let told = self.line_of(Signal::MemoryAvailable);
-                let told = told.map(|line| (line.capacity - line.available, line.capacity));
-                told.or_else(|| {
+                let served = self.line_of(Signal::MemoryAvailable);
+                let served = served.map(|line| (line.capacity - line.available, line.capacity));
+                served.or_else(|| {
                     let memory = node?.memory.as_ref()?;
                     let used = signed(memory.working_set_bytes?);
                     let available = memory.available_bytes.map(signed);
@@ -339,7 +339,7 @@ impl Known<'_> {
     }
 
     fn thresholds(&self, starved: &[StarvedResource]) -> Vec<ThresholdLine> {
-        // Less than nothing is never left.
+        // The available amount is never negative.
         let items = self.lines.items.iter().filter(|line| line.line > 0);
         let mut lines: Vec<ThresholdLine> = items
             .filter_map(|line| {
@@ -350,7 +350,7 @@ impl Known<'_> {
                     .then(|| threshold(line, resource))
             })
             .collect();
-        // The soft one of a signal is met first, and said first.
+        // The soft threshold of a signal is met first, and shown first.
         lines.sort_by_key(|line| line.is_hard);
         lines.sort_by_key(|line| Signal::from_name(&line.signal).map(|signal| signal as usize));
         lines

@@ -1,8 +1,8 @@
-//! `plimsoll loadline`: how deep nodes lie, and how far their thresholds are.
+//! `plimsoll loadline`: capacity, usage and eviction thresholds of nodes.
 //!
-//! Reading order: `read` (what nodes say), `compute` (what that comes to), `report` (the result as
-//! data; documented in docs/loadline.md), `bar`,
-//! `overview` and `render` (the same for people).
+//! Reading order: `read` (reading nodes), `compute` (the load line of a node), `report` (the result
+//! as data; documented in docs/loadline.md), `bar`,
+//! `overview` and `render` (the result as text).
 
 mod bar;
 mod compute;
@@ -33,42 +33,53 @@ pub(crate) use read::{Past, nodes};
 pub(crate) use render::{Detail, render, render_node};
 pub(crate) use report::{NodeLine, Report};
 
-/// Lines above the nodes with --watch: the clock, and an empty one.
+/// Lines above the nodes with --watch: the time, and an empty line.
 const HEAD: usize = 2;
 
 /// Arguments of `plimsoll loadline`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Show all nodes of a cluster
+  plimsoll loadline
+  # Show every threshold of a node, and update until interrupted
+  plimsoll loadline n1 -o wide --watch
+  # Print the load lines of all nodes as JSON
+  plimsoll loadline -o json")]
 pub(crate) struct Arguments {
-    /// The nodes; all of them if none is named.
+    /// Nodes [default: all nodes].
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
-    #[command(flatten)]
-    cluster: Cluster,
-
-    /// Draw again and again, until Ctrl-C.
+    /// Update the output until interrupted.
     #[arg(short, long)]
     watch: bool,
 
-    /// How often to look with --watch, for example `2s`.
+    /// Interval between updates with --watch, such as `2s`.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_interval)]
     interval: Duration,
 
-    /// Output format: `overview` has one row per node, `full` one line per resource, `wide` every
-    /// threshold, `json` one object per look. Without it: `full` for one node, else `overview`.
+    /// Output format [default: full for one node, overview for several].
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
 
     /// Use ASCII characters only.
     #[arg(long)]
     ascii: bool,
+
+    #[command(flatten)]
+    cluster: Cluster,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// One row per node.
     Overview,
+    /// One line per resource, with the next thresholds.
     Full,
+    /// One line per resource, with every threshold.
     Wide,
+    /// One object, or one per update with --watch.
     Json,
 }
 
@@ -78,12 +89,12 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         .map_err(|error: plimsoll_core::duration::ParseError| error.to_string())?;
     let nanos = u64::try_from(parsed.as_nanos()).unwrap_or(0);
     match nanos {
-        0 => Err("it has to be longer than nothing".to_owned()),
+        0 => Err("must be greater than 0".to_owned()),
         nanos => Ok(Duration::from_nanos(nanos)),
     }
 }
 
-/// Draws once, or until Ctrl-C.
+/// Prints the load lines once, or updates them until interrupted.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     cluster::ask(&arguments.cluster, async {
         let client = arguments.cluster.client().await?;
@@ -121,13 +132,13 @@ impl Arguments {
         }
     }
 
-    /// Draws in place on a terminal; elsewhere one look below the other.
+    /// Redraws a terminal in place; prints updates one below the other to files and pipes.
     async fn watch(&self, client: &Client) -> Result<()> {
         let mut past = Past::default();
         let mut ended = std::pin::pin!(signals::interrupted());
         let mut resized = signal(SignalKind::window_change())?;
         let is_drawn = self.output != Some(Format::Json) && self.terminal().is_interactive;
-        // Dropped on the way out, errors included, which are then printed where they stay.
+        // Dropped on return, so that errors are printed to the normal screen and stay visible.
         let mut screen = None;
         loop {
             let report = tokio::select! {
@@ -162,7 +173,7 @@ impl Arguments {
         })
     }
 
-    /// A look with its time, in so many lines.
+    /// One update below its time, in at most `height` lines.
     fn page(&self, report: &Report, height: usize) -> Vec<String> {
         let now = Clock::system().now().to_api_seconds().0;
         let nodes = match report.items.len() {

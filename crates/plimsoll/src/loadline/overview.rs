@@ -1,4 +1,4 @@
-//! Nodes in one row each, the one in most danger first.
+//! One row per node, the node closest to a threshold first.
 
 use std::cmp::Ordering;
 
@@ -8,16 +8,16 @@ use super::bar;
 use super::render::{Urgency, ink, paint, reached, short_name, urgency};
 use super::report::{NodeLine, Proximity, Report, ResourceLine};
 
-/// From this width on there is room to draw the memory of each node.
+/// The minimum width of a screen that has room for a bar of the memory of each node.
 const WIDTH_WITH_BARS: usize = 110;
-/// How long the drawing of a node's memory is at most.
+/// The maximum width of that bar.
 const LONGEST_BAR: usize = 40;
-/// What the other columns take beside the drawing.
+/// The width of the other columns.
 const OTHER_COLUMNS: usize = 90;
-/// Longer names of nodes are cut, and still longer ones where the screen is narrow.
+/// Longer names of nodes are truncated, and shorter ones too on narrow screens.
 const LONGEST_NAME: usize = 32;
 const SHORTEST_CUT: usize = 12;
-/// From this width on there is room for process ids.
+/// The minimum width of a screen that has room for process ids.
 const WIDTH_WITH_PIDS: usize = 100;
 
 /// Whether the memory of each node is drawn.
@@ -85,8 +85,8 @@ fn table(nodes: &[&NodeLine], longest_name: usize, terminal: Terminal) -> Vec<St
     table.lines()
 }
 
-/// The node that reaches a threshold first comes first. A node of which nothing is known may be in
-/// any danger: it comes before those that are known to be in none.
+/// The node that reaches a threshold first comes first. A node without figures may be at any
+/// distance from a threshold: it comes before nodes that approach none.
 fn compare(a: &NodeLine, b: &NodeLine) -> Ordering {
     let nearest = |node: &NodeLine| node.nearest().map(|(_, line)| line.proximity());
     let is_calm = |proximity: Proximity| matches!(proximity, Proximity::Away(_));
@@ -105,7 +105,7 @@ fn percent_in_use(line: &ResourceLine) -> Option<i128> {
     Some(i128::from(line.in_use?) * 100 / i128::from(capacity))
 }
 
-/// The threshold that the node reaches first, or why that is not known.
+/// The threshold that the node reaches first, or why it is unknown.
 fn next(node: &NodeLine, terminal: Terminal) -> String {
     let Some((resource, threshold)) = node.nearest() else {
         let is_measured = node.resources.iter().any(|line| line.in_use.is_some());

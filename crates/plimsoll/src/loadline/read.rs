@@ -14,10 +14,10 @@ use crate::kubelet::Kubelet;
 
 use super::compute::Reading;
 
-/// How many samples of a node are kept: as many as the forecast looks at.
+/// The number of samples kept of a node: as many as the forecast uses.
 const SAMPLES: usize = 8;
 
-/// What is known of nodes from earlier looks.
+/// Samples of nodes from earlier reads.
 #[derive(Default)]
 pub(crate) struct Past {
     samples: BTreeMap<String, Vec<Summary>>,
@@ -37,7 +37,7 @@ pub(crate) async fn nodes(client: &Client, names: &[String]) -> Result<Vec<Node>
 }
 
 impl Past {
-    /// Looks at nodes once more, at all of them at the same time.
+    /// Reads all nodes again, in parallel.
     pub(crate) async fn look(&mut self, client: &Client, nodes: Vec<Node>) -> Result<Vec<Reading>> {
         let mut looks = JoinSet::new();
         for (index, node) in nodes.into_iter().enumerate() {
@@ -65,7 +65,7 @@ impl Past {
         }
         let beyond = past.len().saturating_sub(SAMPLES);
         past.drain(..beyond);
-        // An old sample says nothing about what is in use.
+        // An old sample does not show the present usage.
         if reading.no_sample.is_none() {
             reading.samples.clone_from(past);
         }
@@ -84,7 +84,7 @@ async fn read(client: &Client, node: Node) -> Result<Look> {
     let bound = ListParams::default().fields(&format!("spec.nodeName={name}"));
     let pods = list(pods, &bound).await?;
     let kubelet = Kubelet::new(client, &name);
-    // At the same time: a node that is gone is waited for once.
+    // In parallel, so that several nodes that do not answer cost one timeout.
     let (sample, config, lines) =
         tokio::join!(kubelet.summary(), kubelet.configuration(), kubelet.lines());
     Ok(Look {

@@ -1,4 +1,4 @@
-//! Load lines for people.
+//! Load lines as text.
 
 use crate::print::{Colour, Palette, Table, Terminal, Unit, join_wrapped, span, wrap};
 
@@ -6,16 +6,16 @@ use super::bar::{self, Bar, Ink, MARKS};
 use super::overview;
 use super::report::{NodeLine, Report, Reserved, ResourceLine, ThresholdLine};
 
-/// How wide names of resources are.
+/// The width of names of resources.
 const MARGIN: usize = 10;
 /// Lines longer than this are not easier to read.
 const LONGEST_BAR: usize = 120;
 /// What separates figures on a line.
 const GAP: &str = "   ";
-/// A threshold that is reached so soon is worth an eye.
+/// A threshold that is reached sooner is highlighted.
 const SOON_SECONDS: f64 = 600.0;
 
-/// How much is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// One row per node.
@@ -26,7 +26,7 @@ pub(crate) enum Detail {
     Wide,
 }
 
-/// All nodes, and what the marks mean.
+/// All nodes, and the legend.
 pub(crate) fn render(report: &Report, detail: Detail, terminal: Terminal) -> String {
     let mut lines = body(report, detail, terminal);
     let legend = legend(report, detail, terminal);
@@ -37,8 +37,8 @@ pub(crate) fn render(report: &Report, detail: Detail, terminal: Terminal) -> Str
     lines.join("\n") + "\n"
 }
 
-/// All nodes in as many lines as the screen has. What does not fit is left out at the end, and the
-/// last line says so.
+/// All nodes in as many lines as the screen has. Nodes at the end that do not fit are left out, and
+/// the last line shows how many.
 pub(crate) fn render_to_fit(
     report: &Report,
     detail: Detail,
@@ -183,7 +183,7 @@ impl Page {
         }
     }
 
-    /// Every threshold, those that are not drawn too.
+    /// Every threshold, including those that are not drawn.
     fn thresholds(&self, node: &NodeLine) -> Vec<String> {
         let mut table = Table::new([
             "SIGNAL", "KIND", "LINE", "LEFT", "AWAY", "CHANGE", "REACHED",
@@ -261,7 +261,7 @@ fn figures(line: &ResourceLine) -> Vec<String> {
     parts
 }
 
-/// How allocatable comes about, if anything is kept.
+/// How allocatable is computed, if anything is reserved.
 fn equation(line: &ResourceLine, reserved: &Reserved) -> Option<String> {
     let amount = |value: i64| line.unit.about(value);
     let (capacity, allocatable) = (line.capacity?, line.allocatable?);
@@ -271,7 +271,7 @@ fn equation(line: &ResourceLine, reserved: &Reserved) -> Option<String> {
         ("hard eviction", reserved.hard_eviction),
         ("other", reserved.other),
     ];
-    // What rounding a percentage leaves is not worth a word.
+    // The remainder of rounding a percentage is not shown.
     let is_worth_it = |value: i64| value.saturating_abs() > capacity / 10_000;
     let kept: Vec<String> = terms
         .iter()
@@ -292,7 +292,7 @@ fn share(part: i64, whole: i64) -> String {
     format!(" ({percent}%)")
 }
 
-/// Where a threshold is, how far, and when it is reached.
+/// The value of a threshold, its distance, and when it is reached.
 fn sentence(resource: &ResourceLine, threshold: &ThresholdLine) -> String {
     let unit = threshold.unit;
     let (kind, line) = (threshold.kind(), unit.about(threshold.line));
@@ -338,7 +338,7 @@ fn rate(unit: Unit, change: f64) -> String {
     format!("{sign}{}/s", unit.about(whole))
 }
 
-/// How bad it is.
+/// How urgent a threshold is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
     Calm,

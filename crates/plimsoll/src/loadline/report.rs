@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::print::Unit;
 
-/// All that the command says at one moment.
+/// The load lines of all nodes at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -30,18 +30,18 @@ impl Report {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeLine {
     pub(crate) node: String,
-    /// As kubectl says it: `Ready,SchedulingDisabled`.
+    /// As kubectl prints it: `Ready,SchedulingDisabled`.
     pub(crate) status: String,
-    /// Pressure conditions that hold.
+    /// Pressure conditions that are true.
     pub(crate) pressure: Vec<&'static str>,
     /// Pods that hold resources.
     pub(crate) pods: usize,
     pub(crate) resources: Vec<ResourceLine>,
-    /// What could not be found out, and why.
+    /// What is unknown, and why.
     pub(crate) unknown: Vec<String>,
 }
 
-/// One resource of a node. What is absent is not known, or does not exist for the resource.
+/// One resource of a node. An absent field is unknown, or does not exist for the resource.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResourceLine {
@@ -57,7 +57,7 @@ pub(crate) struct ResourceLine {
     pub(crate) requested: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) limits: Option<i64>,
-    /// Pods whose cgroup has no limit: they may use as much as there is.
+    /// The number of pods whose cgroup has no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pods_without_limit: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,14 +65,14 @@ pub(crate) struct ResourceLine {
     pub(crate) thresholds: Vec<ThresholdLine>,
 }
 
-/// Who keeps how much from pods.
+/// The terms between capacity and allocatable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Reserved {
     pub(crate) kube: i64,
     pub(crate) system: i64,
     pub(crate) hard_eviction: i64,
-    /// Huge pages, and what cannot be explained.
+    /// Huge pages, and the rest of the difference.
     pub(crate) other: i64,
 }
 
@@ -83,18 +83,18 @@ pub(crate) struct ThresholdLine {
     pub(crate) signal: String,
     pub(crate) unit: Unit,
     pub(crate) is_hard: bool,
-    /// How long it may be crossed; nothing for a hard one.
+    /// How long it may be met before pods are evicted; absent for a hard threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grace_period: Option<String>,
-    /// Met when less than this is left.
+    /// The threshold is met when less than this is available.
     pub(crate) line: i64,
-    /// What is left.
+    /// The available amount.
     pub(crate) available: i64,
-    /// What there is in all.
+    /// The total amount.
     pub(crate) capacity: i64,
-    /// How much may still go; negative by how much it is missed.
+    /// The amount available above the threshold; negative if the threshold is met.
     pub(crate) distance: i64,
-    /// By how much what is left changes; absent if it was measured only once.
+    /// The rate at which the available amount changes; absent if it was measured only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) change_per_second: Option<f64>,
     /// When it is reached at that rate; zero if it is met.
@@ -124,8 +124,8 @@ impl ResourceLine {
         of_kind.into_iter().flatten()
     }
 
-    /// How much is in use when the threshold is met. `None` for one that the line of this resource
-    /// cannot show: on inodes, or on another file system.
+    /// The amount in use when the threshold is met. `None` for a threshold that the line of this
+    /// resource cannot show: on inodes, or on another file system.
     pub(crate) fn position(&self, threshold: &ThresholdLine) -> Option<i64> {
         let is_same_disk = || self.capacity == Some(threshold.capacity);
         let is_here = self.resource != "ephemeral-storage" || is_same_disk();
@@ -133,7 +133,7 @@ impl ResourceLine {
         (threshold.unit == self.unit).then(|| in_use.saturating_add(threshold.distance))
     }
 
-    /// The signal that is about what the whole machine has.
+    /// The signal that counts the resource of the whole machine.
     pub(crate) fn main_signal(&self) -> &'static str {
         match self.resource {
             "memory" => "memory.available",
@@ -145,7 +145,7 @@ impl ResourceLine {
 
     fn nearest_of(&self, is_meant: impl Fn(&ThresholdLine) -> bool) -> Option<&ThresholdLine> {
         let thresholds = self.thresholds.iter().filter(|line| is_meant(line));
-        // Amounts of one unit compare as they are; others by what part of the whole they are.
+        // Amounts of one unit are compared directly, others as fractions of the total.
         let is_one_unit = self.thresholds.iter().all(|line| line.unit == self.unit);
         let proximity = |line: &ThresholdLine| match line.proximity() {
             Proximity::Away(_) if is_one_unit => Proximity::Away(float(line.distance)),
@@ -158,16 +158,16 @@ impl ResourceLine {
 /// How near a threshold is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Proximity {
-    /// It is met; the part of the whole by which it is missed.
+    /// It is met; the fraction of the total that is missing.
     Met(f64),
-    /// In so many seconds at the present rate.
+    /// Reached in so many seconds at the present rate.
     Reached(f64),
-    /// It is not coming nearer, as far as is known; the part of the whole that may still go.
+    /// Not approaching, as far as known; the fraction of the total above the threshold.
     Away(f64),
 }
 
 impl Proximity {
-    /// The nearer one first.
+    /// The nearer threshold first.
     pub(crate) fn compare(self, other: Proximity) -> Ordering {
         let key = |proximity| match proximity {
             Proximity::Met(missing) => (0, -missing),
@@ -188,7 +188,7 @@ impl ThresholdLine {
         if self.is_hard { "hard" } else { "soft" }
     }
 
-    /// How near it is, comparable between resources.
+    /// The distance, comparable between resources.
     pub(crate) fn proximity(&self) -> Proximity {
         let share = float(self.distance.saturating_abs()) / float(self.capacity.max(1));
         match self.reached_in_seconds {

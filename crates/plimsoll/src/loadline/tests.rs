@@ -1,4 +1,4 @@
-//! From what a node says to what people see.
+//! Load lines of nodes, as the command prints them.
 
 use plimsoll_core::eviction::record::lines::LinesRecord;
 use serde_json::{Value, json};
@@ -208,10 +208,11 @@ fn the_forecast_is_that_of_the_samples() {
     assert_eq!(line.pods, 3);
 }
 
-/// A line that an agent gives: signal, hard or not, line, left, capacity, seconds until reached.
-type Told<'a> = (&'a str, bool, u64, u64, u64, Option<i64>);
+/// A threshold that an agent serves: signal, whether hard, line, available, capacity, seconds until
+/// reached.
+type Served<'a> = (&'a str, bool, u64, u64, u64, Option<i64>);
 
-fn told(lines: &[Told<'_>]) -> LinesRecord {
+fn served(lines: &[Served<'_>]) -> LinesRecord {
     let items: Vec<Value> = lines
         .iter()
         .map(|(signal, is_hard, line, available, capacity, seconds)| {
@@ -226,10 +227,10 @@ fn told(lines: &[Told<'_>]) -> LinesRecord {
     serde_json::from_value(json!({ "at": "2026-01-01T00:00:20Z", "items": items })).unwrap()
 }
 
-/// A node on which pods together reach their limit before the node is short of memory.
+/// A node whose pods together reach their limit before the node is under memory pressure.
 fn short_of_memory_for_pods() -> Reading {
     let mut reading = reading();
-    reading.lines = Some(told(&[
+    reading.lines = Some(served(&[
         (
             "memory.available",
             true,
@@ -261,7 +262,7 @@ fn the_threshold_that_evicts_first_is_drawn_and_forecast() {
     let line = compute(&reading);
     let memory = memory_of(&line);
     let drawn: Vec<Option<i64>> = memory.drawn().map(|line| memory.position(line)).collect();
-    // 4 Gi - 856 Mi are in use, and 630 Mi more may be.
+    // 4 Gi - 856 Mi are in use, and 630 Mi more may be used.
     let at = i64::try_from(4 * GI - 226 * MI).unwrap();
     assert_eq!(drawn, [Some(at)]);
     let wide = shown(&reading, Detail::Wide, screen(140, true));
@@ -304,7 +305,8 @@ fn a_node_that_does_not_answer_is_not_drawn_as_free() {
     assert!(row.contains("not known: no figures"), "{row}");
 }
 
-/// Nodes of which one is calm, one soon short of memory, one is silent and one short.
+/// A node far from thresholds, one close to a threshold, one that does not answer, and one under
+/// memory pressure.
 fn fleet() -> Report {
     let named = |name: &str, mut reading: Reading| {
         reading.node.metadata.name = Some(name.to_owned());
@@ -313,7 +315,7 @@ fn fleet() -> Report {
     let lines = |left: u64, seconds| {
         let mut reading = reading();
         let line = ("memory.available", true, 100 * MI, left, 4 * GI, seconds);
-        reading.lines = Some(told(&[line]));
+        reading.lines = Some(served(&[line]));
         reading
     };
     let mut silent = reading();

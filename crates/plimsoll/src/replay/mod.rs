@@ -1,8 +1,8 @@
-//! `plimsoll replay` and `plimsoll explain --replay`: recorded eviction decisions, decided again by
-//! the code of this program.
+//! `plimsoll replay` and `plimsoll explain --replay`: replays recorded eviction decisions with the
+//! engine of this program.
 //!
 //! Reading order: this file (where records come from), `report` (the result as data; documented in
-//! docs/commands.md), `render` (the same for people).
+//! docs/commands.md), `render` (the result as text).
 
 mod render;
 mod report;
@@ -35,14 +35,13 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  # Decide again what node n1 decided last
+  # Replay the latest decision of a node
   plimsoll replay --node n1 --last 1
-
-  # The same from a file
+  # Replay decisions from a file
   kubectl get --raw /api/v1/nodes/n1/proxy/plimsoll/decisions > decisions.json
   plimsoll explain --replay decisions.json")]
 pub(crate) struct Arguments {
-    /// The node whose decisions are replayed.
+    /// Node whose decisions to replay.
     #[arg(long, value_name = "NAME")]
     node: String,
 
@@ -50,12 +49,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     last: Option<usize>,
 
-    #[command(flatten)]
-    cluster: Cluster,
-
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Format>,
+
+    #[command(flatten)]
+    cluster: Cluster,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,7 +62,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Replays what a node has decided.
+/// Replays the decisions of a node.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut is_same = true;
     let code = cluster::ask(&arguments.cluster, async {
@@ -73,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             None => String::new(),
         };
         let name = &arguments.node;
-        // The API server's own answer, if there is no such node.
+        // Returns the API server's NotFound error if the node does not exist.
         Api::<Node>::all(client.clone()).get(name).await?;
         let records = Kubelet::new(&client, name).decisions(&query).await;
         let records = match records {
@@ -92,8 +91,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// Replays the records of a file, as `/plimsoll/decisions` shows them or as agents keep them: one, a
-/// list, or several one after the other.
+/// Replays the records of a file, in the form of `/plimsoll/decisions` or of an agent's data
+/// directory: one record, a list, or several documents one after the other.
 pub(crate) fn run_file(path: &Path, as_json: bool) -> Result<ExitCode> {
     let text = read(path).with_context(|| format!("failed to read {}", path.display()))?;
     let records = parse(&text);
@@ -112,12 +111,12 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     };
     file.take(MAX_BYTES + 1).read_to_end(&mut text)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        bail!("it is larger than {} MiB", MAX_BYTES >> 20);
+        bail!("file is larger than {} MiB", MAX_BYTES >> 20);
     }
     Ok(text)
 }
 
-/// A list, or a record.
+/// A list, or one record.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Document {
@@ -136,7 +135,7 @@ fn parse(text: &[u8]) -> serde_json::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Prints the decisions; answers whether all come out as they were recorded.
+/// Prints the decisions; returns whether all replay as recorded.
 fn show(records: &[Record], as_json: bool) -> Result<bool> {
     let report = Report::new(records);
     let text = match as_json {

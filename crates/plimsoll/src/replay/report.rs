@@ -1,4 +1,4 @@
-//! What was decided, and what is decided now, as data.
+//! Recorded and replayed decisions as data.
 
 use std::collections::BTreeSet;
 
@@ -26,34 +26,34 @@ pub(super) struct Replayed {
     pub(super) input: Input,
     /// What was decided.
     pub(super) decision: DecisionRecord,
-    /// Whether the current code decides the same.
+    /// Whether the replay agrees with the record.
     pub(super) is_same: bool,
-    /// Fields that come out otherwise.
+    /// Fields that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) differences: Vec<Changed>,
-    /// Why it cannot be decided again.
+    /// Why the record cannot be replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }
 
-/// What the decision went by.
+/// The inputs of the decision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Input {
     pub(super) profile: String,
     pub(super) memory_source: String,
-    /// Thresholds, with what was left.
+    /// Thresholds, with the amounts that were available.
     pub(super) thresholds: Vec<LineRecord>,
     /// How many pods there were.
     pub(super) pods: usize,
     pub(super) is_oom_killed: bool,
-    /// Whether the node freed what it could first, and was observed again.
+    /// Whether the node reclaimed resources first, and was observed again.
     pub(super) is_reclaimed: bool,
-    /// What came of kills.
+    /// The results of kills.
     pub(super) outcomes: Vec<OutcomeRecord>,
 }
 
-/// A field that comes out otherwise.
+/// A field that differs.
 #[derive(Debug, Serialize)]
 pub(super) struct Changed {
     pub(super) field: String,
@@ -110,7 +110,7 @@ impl Replayed {
 }
 
 impl Changed {
-    /// The innermost fields that differ. Lists of different length are shown whole.
+    /// The innermost fields that differ. Lists of different lengths are compared as one value.
     fn within(field: String, recorded: Value, replayed: Value) -> Vec<Changed> {
         match (recorded, replayed) {
             (recorded, replayed) if recorded == replayed => Vec::new(),

@@ -67,7 +67,7 @@ fn survives(cluster: &mut Cluster, end: fn(&mut Cluster)) {
     }
     assert_eq!(cluster.kubectl("exec quiet -- echo hello"), "hello\n");
     cluster.shows("logs talking", "before\n");
-    // Its output is still taken down.
+    // Its output is still logged.
     cluster.kubectl("exec talking -- touch /go");
     cluster.shows("logs talking", "before\nafter\n");
     // Enough time for an agent to start a container twice.

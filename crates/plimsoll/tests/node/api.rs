@@ -1,4 +1,4 @@
-//! Reading single objects. A process per look would be most of what a slow machine does.
+//! Reads objects without kubectl: a process per read would be most of the load of a slow machine.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -30,9 +30,9 @@ impl Api {
     }
 
     /// The object: `pod NAME` and `serviceaccount NAME` of the default namespace, `node NAME`, all
-    /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error says why there is none, with
-    /// `NotFound` if that is why. Managed fields are left out: where a test prints what it
-    /// got, the status is what matters.
+    /// `pods NAMESPACE` and `events NAMESPACE`, or the `decisions NODE` has made. The error has the
+    /// reason, such as `NotFound`. Managed fields are omitted, so that a failing test prints mainly
+    /// the status.
     pub(crate) fn get(&self, object: &str) -> Result<Value, String> {
         let path = match object.split_once(' ') {
             Some(("node", name)) => format!("/api/v1/nodes/{name}"),

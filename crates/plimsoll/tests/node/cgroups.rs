@@ -20,10 +20,10 @@ on_both_runtimes!(
     a_pod_is_resized_in_place,
 );
 
-/// Tiers are put right once a minute at the latest.
+/// QoS cgroups are corrected at least once a minute.
 const TIER_PATIENCE: Duration = Duration::from_secs(150);
 
-/// What a cgroup has. `None` is no limit.
+/// The settings of a cgroup. `None` is no limit.
 #[derive(Debug, PartialEq)]
 struct Values {
     /// Shares with v1, weight with v2.
@@ -88,7 +88,7 @@ fn container_cgroup(cluster: &Cluster, pod: &Value, container: &str) -> String {
     format!("{above}/{}", container_id(pod, container))
 }
 
-/// A pod with its containers, what its cgroup has and what those of its containers have:
+/// A pod with its containers, the settings of its cgroup and of those of its containers:
 /// shares, quota, memory.
 type Row = (
     &'static str,
@@ -178,7 +178,7 @@ fn every_cgroup_holds_what_its_pod_asks_for(cluster: &mut Cluster) {
         let containers: Vec<Value> = containers
             .map(|(index, resources)| {
                 let mut container = sized(&format!("c{index}"), resources);
-                // With a hundredth of a core even a shell takes long.
+                // With a hundredth of a core even a shell is slow.
                 container["command"] = json!(["sleep", "1000000"]);
                 container
             })
@@ -230,12 +230,12 @@ fn tiers_and_kubepods(cluster: &Cluster) {
     let node = cluster.get(&format!("node {NODE}"));
     let capacity = &node["status"]["capacity"];
     let cores: u64 = capacity["cpu"].as_str().unwrap().parse().unwrap();
-    // Nothing is reserved, and what evictions keep free is no part of the limit.
+    // Nothing is reserved, and the eviction threshold does not reduce the limit.
     let limit = Some(memory_of(&node));
     let wanted = expected(cores * 1024, None, limit, Writer::Agent);
     assert_eq!(values(&kubepods), wanted, "kubepods");
     let burstable = format!("{kubepods}/burstable");
-    // 250m + 250m + 350m + 100m + 1m. Tiers follow their pods now and then.
+    // 250m + 250m + 350m + 100m + 1m. QoS cgroups are updated periodically.
     let wanted = expected(973, None, None, Writer::Agent);
     until_within(
         TIER_PATIENCE,
@@ -267,7 +267,7 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
     let eighth = memory / 8;
     let rows = [
         ("best-effort", json!({}), 1000),
-        // The least of the burstable is still asked after those that ask for nothing.
+        // The lowest Burstable score is still below that of BestEffort.
         ("little", requests(1), 999),
         ("eighth", requests(eighth), 1000 - 1000 * eighth / memory),
         ("half", requests(half), 1000 - 1000 * half / memory),
@@ -292,7 +292,7 @@ fn the_kernel_is_told_whom_to_kill_first(cluster: &mut Cluster) {
     assert_eq!(scores, [wanted].into(), "guaranteed");
 }
 
-/// What the processes in a cgroup have. Those that wait for a second in a loop come and go.
+/// The scores of the processes in a cgroup. Short-lived ones such as `sleep 1` may vanish.
 fn scores(path: &str) -> BTreeSet<String> {
     processes(path).into_iter().filter_map(score_of).collect()
 }

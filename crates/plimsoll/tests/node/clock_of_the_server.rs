@@ -1,5 +1,5 @@
-//! The clock of the machine is set while a server runs: nothing that was acknowledged is lost, what
-//! watches go on, and clients are served as soon as the clock is one by which certificates are good.
+//! The system clock is set while a server runs: no acknowledged write is lost, watches continue,
+//! and clients are served as soon as certificates are valid again.
 
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
@@ -23,7 +23,7 @@ use crate::cluster::PLIMSOLL;
 use crate::vm;
 
 const HOUR: u64 = 60 * 60;
-/// Longer than any certificate is good but those of authorities.
+/// Longer than the validity of any certificate but those of authorities.
 const YEAR: u64 = 366 * 24 * HOUR;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 #[ignore = "tier: vm"]
 fn clients_go_on_when_the_clock_of_the_server_is_set() {
-    // The clock of the machine that runs tests is not a test's to set.
+    // Tests must not set the clock of the machine that runs them.
     if slowness() == 1 {
         let own = ["clock_of_the_server::"];
         return vm::machine().run_own_tests(&own, vm::LIMIT).unwrap();
@@ -61,18 +61,18 @@ fn clients_go_on_when_the_clock_of_the_server_is_set() {
     world.write("b", "one of them back", Some(&mut stream));
     drop(stream);
 
-    // All certificates have ended but those of authorities.
+    // All certificates but those of authorities have expired.
     set_clock(right + YEAR);
     world.write("c", "a year ahead", None);
 
-    // What clients would need is not good yet. Nothing is changed for a clock that cannot be right.
+    // Certificates are not valid yet. The server changes nothing for a clock that must be wrong.
     set_clock(HOUR);
     let certificate = world.file("pki/server.crt");
     std::thread::sleep(PATIENCE);
     assert!(world.try_ask("GET", "/livez", None).is_err(), "in 1970");
     assert_eq!(world.file("pki/server.crt"), certificate);
 
-    // Certificates that were made a year ahead have not begun.
+    // Certificates issued a year ahead are not valid yet.
     set_clock(right);
     world.write("d", "right again", None);
     let token = world.token();
@@ -88,7 +88,7 @@ fn clients_go_on_when_the_clock_of_the_server_is_set() {
     assert!(status.success(), "{status}: {log}");
 }
 
-/// Sets the clock right at last: the machine's other tests measure with it.
+/// Corrects the clock at the end: other tests on the machine use it.
 struct SetClock(u64);
 
 impl Drop for SetClock {
@@ -111,7 +111,7 @@ fn set_clock(seconds: u64) {
 
 type Stream = Pin<Box<dyn futures::Stream<Item = kube::Result<WatchEvent<ConfigMap>>>>>;
 
-/// A server alone, and what it has acknowledged.
+/// A server without nodes, and the writes that it has acknowledged.
 struct World {
     server: Process,
     runtime: Runtime,
@@ -182,7 +182,7 @@ impl World {
         answer.unwrap_or_else(|_| Err(format!("no answer in {PATIENCE:?}")))
     }
 
-    /// Asks until there is an answer: certificates are looked at twice a minute.
+    /// Polls until there is an answer: certificates are checked twice a minute.
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let what = format!("{method} {path} is answered");
         until(&what, || self.try_ask(method, path, body))
@@ -228,7 +228,7 @@ impl World {
         }));
         let next = async { tokio::time::timeout(PATIENCE, added.next()).await };
         let map = self.runtime.block_on(next).expect("an event");
-        let map = map.expect("the watch goes on").expect("an object");
+        let map = map.expect("the watch continues").expect("an object");
         assert_eq!(map.name_any(), name);
     }
 
@@ -257,7 +257,7 @@ impl World {
         token.expect("a token").to_owned()
     }
 
-    /// How a request with the token is refused: callers that are known get another code.
+    /// The error of a request with the token: authenticated callers get another code.
     fn as_bearer(&self, token: &str) -> u16 {
         let asking = async {
             let mut config = self.config().await.expect("a kubeconfig");

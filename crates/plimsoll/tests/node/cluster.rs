@@ -1,4 +1,4 @@
-//! One cluster of one node: `plimsoll up`, everything around it, and kubectl.
+//! A cluster of one node: `plimsoll up`, its environment, and kubectl.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) const NODE: &str = "n1";
 /// The container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runtime {
-    /// The agent itself.
+    /// The embedded runtime.
     Embedded,
     /// A containerd that is started for the test.
     Containerd,
@@ -59,8 +59,8 @@ macro_rules! on_both_runtimes {
 }
 pub(crate) use on_both_runtimes;
 
-/// Everything that a test of a node needs. When dropped, `plimsoll down` takes the node away, and it is
-/// a failure if it leaves something behind; then the rest goes: cgroups, mounts and files.
+/// Everything that a test of a node needs. On drop, `plimsoll down` removes the node, and the test
+/// fails if something is left; then cgroups, mounts and files of the test are removed.
 pub(crate) struct Cluster {
     /// The agent and everything that is one process with it.
     pub(crate) up: Process,
@@ -73,11 +73,11 @@ pub(crate) struct Cluster {
     cgroups: Tree,
     network: Bridge,
     folder: Folder,
-    /// What there was before the node.
+    /// The inventory of the machine before the node.
     pub(crate) before: Inventory,
 }
 
-/// A cluster is seen through kubectl.
+/// The cluster is accessed with kubectl.
 impl Deref for Cluster {
     type Target = Kubectl;
 
@@ -184,7 +184,7 @@ impl Cluster {
         self.until_ready();
     }
 
-    /// Takes in one more image.
+    /// Imports another image.
     pub(crate) fn import(&self, image: &Image, name: &str) {
         if let Some(containerd) = &self.containerd {
             return containerd.import(image, name);
@@ -192,27 +192,27 @@ impl Cluster {
         import_image(self.folder.path(), image, name);
     }
 
-    /// A folder that goes with the cluster.
+    /// A directory that is removed with the cluster.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where it keeps its data.
+    /// Its data directory.
     pub(crate) fn data_dir(&self) -> PathBuf {
         data_dir(self.folder.path())
     }
 
-    /// The cgroup below which all its pods are.
+    /// The parent cgroup of all its pods.
     pub(crate) fn cgroup_root(&self) -> &str {
         self.cgroups.path()
     }
 
-    /// What it was given for itself.
+    /// The resources that it owns on the machine.
     pub(crate) fn place(&self) -> Place {
         place(self.folder.path(), &self.cgroups, &self.network)
     }
 
-    /// Makes a cgroup below that one.
+    /// Creates a cgroup below that one.
     pub(crate) fn make_cgroup(&self, below: &str) -> String {
         self.cgroups.make(below)
     }
@@ -227,13 +227,13 @@ impl Cluster {
         self.kubectl_with("create -f -", &manifest.to_string());
     }
 
-    /// The object as it is now.
+    /// The present object.
     pub(crate) fn get(&self, object: &str) -> Value {
         let answer = self.api.get(object);
         answer.unwrap_or_else(|error| panic!("{object}: {error}"))
     }
 
-    /// Waits until the object is as asked, and gives it.
+    /// Waits until the object meets a condition, and returns it.
     pub(crate) fn until_object(
         &self,
         object: &str,
@@ -249,7 +249,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until the object is gone.
+    /// Waits until the object is deleted.
     pub(crate) fn is_gone(&self, object: &str) {
         until(&format!("{object} is gone"), || {
             match self.api.get(object) {
@@ -280,7 +280,7 @@ impl Drop for Cluster {
     }
 }
 
-/// What a node with that folder, cgroup and network has for itself.
+/// The resources that a node with this directory, cgroup and network owns.
 pub(crate) fn place(folder: &Path, cgroups: &Tree, network: &Bridge) -> Place {
     Place {
         folder: folder.to_owned(),
@@ -290,7 +290,7 @@ pub(crate) fn place(folder: &Path, cgroups: &Tree, network: &Bridge) -> Place {
     }
 }
 
-/// Takes a node away that has its data there.
+/// Removes a node with this data directory.
 pub(crate) fn down(data_dir: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PLIMSOLL);
     command.args(["down", "--data-dir"]).arg(data_dir);
@@ -337,7 +337,7 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // Both fail where no pod has needed them.
+        // Both fail if no pod has used them.
         let _ = plimsoll_node::runtime::embedded::stop_translating(&self.name);
         let mut command = Command::new("ip");
         let _ = command.args(["link", "delete", &self.name]).output();
@@ -374,12 +374,12 @@ pub(crate) fn calm(folder: &Path) -> [String; 2] {
     ["--config".to_owned(), file.display().to_string()]
 }
 
-/// Writes a configuration of a node, and gives the arguments that name it.
+/// Writes a configuration of a node, and returns the arguments that name it.
 pub(crate) fn configured(folder: &Path, settings: &Value) -> Vec<String> {
     let mut configuration = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        // Tests wait for what the node says of its images.
+        // Tests wait for the images in the node's status.
         "nodeStatusUpdateFrequency": "2s",
     });
     let fields = settings.as_object().into_iter().flatten();
@@ -391,12 +391,12 @@ pub(crate) fn configured(folder: &Path, settings: &Value) -> Vec<String> {
     vec!["--config".to_owned(), file.display().to_string()]
 }
 
-/// Where a cluster in that folder keeps its data.
+/// The data directory of a cluster in this directory.
 pub(crate) fn data_dir(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// Where containerd keeps its things if a test has made that folder; elsewhere if not.
+/// The directory of containerd's files if a test has created it; another one if not.
 pub(crate) fn containerd_place(folder: &Path) -> PathBuf {
     folder.join("containerd")
 }

@@ -16,15 +16,15 @@ fn calmly_configured(folder: &Path, mut settings: Value) -> Vec<String> {
     configured(folder, &settings)
 }
 
-/// Whether the kernel holds a container's calls against a filter: 2 if it does.
+/// The seccomp mode of a container's process: 2 with a filter.
 const FILTER: &str = "echo $(grep Seccomp: /proc/self/status)";
 
-/// A pod that prints its filter and waits.
+/// A pod that prints its seccomp mode and waits.
 fn shows_filter(name: &str) -> Value {
     pod(name, &[container("main", &format!("{FILTER}; {WAIT}"))])
 }
 
-/// What a pod printed, once it has.
+/// The output of a pod, once there is any.
 fn printed(cluster: &Cluster, name: &str) -> String {
     until(&format!("{name} prints its filter"), || {
         let reported = cluster.kubectl(&format!("logs {name}"));
@@ -35,7 +35,7 @@ fn printed(cluster: &Cluster, name: &str) -> String {
     })
 }
 
-/// What the kernel lets a pod that runs have in processes.
+/// The process limit of a running pod in the kernel.
 fn max_pids(cluster: &Cluster, pod: &Value) -> String {
     let uid = pod["metadata"]["uid"].as_str().expect("pods have uids");
     let cgroup = format!("{}/kubepods/besteffort/pod{uid}", cluster.cgroup_root());
@@ -128,7 +128,7 @@ fn unenforceable_settings_are_rejected_with_a_reason() {
     }
 }
 
-/// A log of the machine's own.
+/// A log of the machine.
 fn some_log() -> String {
     let entries = std::fs::read_dir("/var/log").expect("machines have logs");
     let mut files = entries.flatten().filter(|entry| {

@@ -1,4 +1,4 @@
-//! `plimsoll demo` as a user runs it: its output, and that nothing is left behind.
+//! `plimsoll demo` as a user runs it: its output and its cleanup.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,15 +13,15 @@ use tempfile::TempDir;
 use crate::cluster::PLIMSOLL;
 use crate::transcript::{OMITTED, blocks, compare};
 
-/// With this variable README shows what this run prints.
+/// The variable with which a run records its output in README.
 const RECORD: &str = "PLIMSOLL_RECORD";
 
-/// The longest that it may take.
+/// The timeout of a demo.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const COMMAND: &str = "cargo run --release -- demo";
 
-/// A demo that runs, with its output in files.
+/// A running demo, with its output in files.
 struct Demo {
     child: Child,
     folder: TempDir,
@@ -100,7 +100,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // Fails if it has ended, as it should have.
+        // Fails if the process has exited, as expected.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -178,8 +178,8 @@ fn removes_everything_and_shows_the_log_when_the_cluster_ends() {
     demo.left_nothing();
 }
 
-/// README shows parts of a recorded run: the last frame of the load line, the eviction and why, and
-/// what became of the other pods.
+/// README shows parts of a recorded run: the last frame of the load line, the eviction with its
+/// explanation, and the other pods.
 fn is_what_readme_shows(printed: &str) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(&file).unwrap();

@@ -22,7 +22,7 @@ fn lines(output: &Output) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What `plimsoll down` prints, if it works.
+/// The output of a successful `plimsoll down`.
 fn succeeds(cluster: &Cluster, arguments: &[&str]) -> Vec<String> {
     let output = down(&cluster.data_dir(), arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -140,7 +140,7 @@ fn stops_pods_of_running_agent_and_lets_next_one_run_them(cluster: &mut Cluster)
     patient["spec"]["volumes"] = json!([
         { "name": "host", "hostPath": { "path": folder.display().to_string() } },
     ]);
-    // In an emulated machine even that takes a while.
+    // In an emulated machine even this takes a while.
     patient["spec"]["terminationGracePeriodSeconds"] = json!(60);
     cluster.run(&patient);
     let stubborn = container("main", "trap '' TERM; while true; do sleep 1; done");

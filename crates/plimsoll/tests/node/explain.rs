@@ -29,7 +29,7 @@ fn show(columns: u32, arguments: &str, text: &str) {
     eprintln!("--- {columns} columns: plimsoll {arguments}\n{text}");
 }
 
-/// The first part that is not shown. Where lines are broken depends on figures that differ each time.
+/// The first part that is missing in the output. Line breaks depend on figures that vary.
 fn missing<'a>(text: &str, parts: &[&'a str]) -> Option<&'a str> {
     let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = on_one_line(text);
@@ -43,7 +43,7 @@ fn has_all(text: &str, parts: &[&str]) {
     }
 }
 
-/// A machine played by a cgroup, with that much memory and these lines in its configuration.
+/// A machine simulated by a cgroup, with this much memory and these eviction thresholds.
 fn small_machine(memory: &str, lines: &str) -> Cluster {
     Cluster::start_with(Runtime::Embedded, |folder| {
         let file = folder.join("small.yaml");
@@ -150,7 +150,7 @@ fn evicted_pod_is_explained_also_after_deletion() {
     cluster.kubectl("delete pod hog");
     cluster.is_gone("pod hog");
     has_all(&plimsoll(&cluster, 80, "explain pod hog"), &printed);
-    // The record outlives the agent too.
+    // The record survives a restart of the agent.
     let mut cluster = cluster;
     cluster.interrupt();
     cluster.start_again();
@@ -195,7 +195,7 @@ fn forecast_predicts_threshold() {
     let sizes = json!({ "requests": { "cpu": "500m", "memory": "200Mi" },
                         "limits": { "cpu": "1", "memory": "400Mi" } });
     cluster.run(&pod("web", &[sized("main", &sizes)]));
-    // Takes 5 MiB more in every second.
+    // Allocates 5 MiB more every second.
     let script = "i=0; while true; do dd if=/dev/zero of=/mem/$i bs=1M count=5 2>/dev/null; \
                   i=$((i+1)); sleep 1; done";
     let mut grows = container("main", script);
@@ -326,10 +326,10 @@ fn what_does_not_run_is_told_the_cause_first() {
             ],
         ),
     ];
-    for (name, told) in cases {
-        until(&format!("{name} is told its cause"), || {
+    for (name, message) in cases {
+        until(&format!("{name} shows its cause"), || {
             let shown = plimsoll(&cluster, 80, &format!("explain {name}"));
-            match missing(&shown, told) {
+            match missing(&shown, message) {
                 None => Ok(()),
                 Some(part) => Err(format!("no {part:?} in:\n{shown}")),
             }

@@ -17,7 +17,7 @@ fn raw(cluster: &Cluster, path: &str) -> String {
 }
 
 fn usage_is_measured(cluster: &mut Cluster) {
-    // Holds 16 MiB and is busy.
+    // Uses 16 MiB and cpu time.
     let script = "x=$(head -c 16777216 /dev/zero | tr '\\0' x); while true; do true; done";
     let mut busy = container("main", script);
     busy["resources"] = json!({ "limits": { "cpu": "200m" } });
@@ -56,7 +56,7 @@ fn usage_is_measured(cluster: &mut Cluster) {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    // That of containerd is among them where it can be distinguished from the machine's.
+    // Includes that of containerd where it can be distinguished from the machine's.
     let names = match cluster.runtime {
         Runtime::Embedded => &["kubelet", "pods", "runtime"][..],
         Runtime::Containerd => &["kubelet", "pods"],

@@ -1,4 +1,4 @@
-//! The next agent completes what a killed agent was doing.
+//! The next agent completes what a killed agent has begun.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ on_both_runtimes!(
     what_is_left_of_pods_that_are_gone_is_taken_away,
 );
 
-/// The cgroup of a burstable pod, stopped as an agent does on cgroup v1 before it kills. Goes on when
-/// dropped, so that a failing test leaves no process behind that cannot die.
+/// The cgroup of a burstable pod, frozen as an agent does on cgroup v1 before it kills. Thawed on
+/// drop, so that a failing test leaves no unkillable process.
 struct Frozen {
     cgroup: String,
     file: PathBuf,
@@ -61,7 +61,7 @@ fn burstable(name: &str) -> Value {
 
 fn who_was_frozen_to_be_killed_is_not_left_so(cluster: &mut Cluster) {
     if cgroup::is_unified() {
-        // There pods are killed with one write, and never frozen.
+        // On cgroup v2 pods are killed with one write, and never frozen.
         return;
     }
     let [killed, spared, deleted] =

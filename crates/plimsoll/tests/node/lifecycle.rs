@@ -19,7 +19,7 @@ on_both_runtimes!(
     logs_go_soon_after_their_pod,
 );
 
-/// Much sooner than the next run over all that is dead.
+/// Much earlier than the next run of container garbage collection.
 const SOON: Duration = Duration::from_secs(15);
 
 fn is_ready(pod: &Value) -> bool {

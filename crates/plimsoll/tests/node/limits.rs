@@ -15,7 +15,7 @@ on_both_runtimes!(
     a_cpu_limit_is_kept,
 );
 
-/// Writes into memory until something stops it.
+/// Allocates memory until it is killed.
 const HOG: &str = "dd if=/dev/zero of=/dev/null bs=512M count=1";
 
 fn who_takes_too_much_memory_is_killed_inside_its_own_limit(cluster: &mut Cluster) {
@@ -40,7 +40,7 @@ fn who_takes_too_much_memory_is_killed_inside_its_own_limit(cluster: &mut Cluste
     cluster.shows("logs hogs -c hog", "begins\n");
 }
 
-/// The sources' example: 500m and 250m of a core that both want.
+/// Requests of 500m and 250m for a core that both pods use fully.
 fn busy_pods_share_a_cpu_by_their_requests(cluster: &mut Cluster) {
     let busy = |name: &str, request: &str| {
         let mut main = container("main", "exec taskset 1 sh -c 'while true; do true; done'");
@@ -51,7 +51,7 @@ fn busy_pods_share_a_cpu_by_their_requests(cluster: &mut Cluster) {
     cluster.create(&busy("small", "250m"));
     let large = used_cpu_of(cluster, "large");
     let small = used_cpu_of(cluster, "small");
-    // Until both have used a good deal since both are busy. Other processes take from both alike.
+    // Until both have used enough cpu time since both are busy. Other processes slow both alike.
     until("both are busy", || match (large(), small()) {
         (0, _) | (_, 0) => Err("not yet".to_owned()),
         _ => Ok(()),
@@ -113,7 +113,7 @@ fn a_cpu_limit_is_kept(cluster: &mut Cluster) {
             Err(format!("{throttled} of {periods}"))
         }
     });
-    // A tenth of each period of a tenth of a second, and what is given back a little late.
+    // A tenth of each period of 0.1 s, plus slices that are returned late.
     let used = used_cpu_of(cluster, "p")() / 1_000_000;
     let periods_now = stat("nr_periods").max(periods);
     assert!(

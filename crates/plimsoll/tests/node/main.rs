@@ -1,5 +1,5 @@
-//! Whole nodes with real pods: `plimsoll up` and `plimsoll node`, seen from outside by kubectl, the
-//! kernel's files and the processes that run.
+//! Whole nodes with real pods: `plimsoll up` and `plimsoll node`, tested with kubectl, the kernel's
+//! files and the running processes.
 //!
 //! Every test has a [`cluster::Cluster`] of its own, with its own cgroup, network and folders, so
 //! that tests neither see each other nor anything else on the machine. Most of them are run with

@@ -29,13 +29,13 @@ pub(crate) fn pod(name: &str, containers: &[Value]) -> Value {
 }
 
 impl Cluster {
-    /// Creates a pod and waits until it runs; gives it.
+    /// Creates a pod and waits until it runs; returns the pod.
     pub(crate) fn run(&self, pod: &Value) -> Value {
         self.create(pod);
         self.until_running(&pod["metadata"]["name"])
     }
 
-    /// Waits until all containers of a pod are ready; gives it.
+    /// Waits until all containers of a pod are ready; returns the pod.
     pub(crate) fn until_running(&self, name: &Value) -> Value {
         let name = name.as_str().expect("pods have names");
         self.until_object(&format!("pod {name}"), "running", |pod| {
@@ -47,7 +47,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until a pod is in that phase; gives it.
+    /// Waits until a pod is in this phase; returns the pod.
     pub(crate) fn until_phase(&self, name: &str, phase: &str) -> Value {
         self.until_object(&format!("pod {name}"), phase, |pod| {
             pod["status"]["phase"] == phase

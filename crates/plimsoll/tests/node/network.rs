@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cluster::{Cluster, Runtime};
 use crate::manifest::{WAIT, container, pod};
 
-/// How long one try may take.
+/// The timeout of one attempt.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -44,13 +44,13 @@ fn ports_of_the_machine_lead_to_pods() {
         assert!(answer.ends_with("welcome\n"), "{answer}");
     };
     answers();
-    // Other pods are as welcome.
+    // Other pods can connect too.
     cluster.run(&pod("other", &[container("main", WAIT)]));
     let gateway = cluster.kubectl("exec other -- sh -c 'ip route | grep default'");
     let gateway = gateway.split_whitespace().nth(2).expect("default via …");
     let fetched = format!("exec other -- wget -q -O - http://{gateway}:{port}/");
     assert_eq!(cluster.kubectl(&fetched), "welcome\n");
-    // It needs no agent, and the next one takes it up.
+    // The network works without the agent, and the next agent adopts it.
     cluster.kill();
     answers();
     cluster.start_again();
@@ -63,7 +63,7 @@ fn ports_of_the_machine_lead_to_pods() {
     });
 }
 
-/// A network behind the machine that knows no way to pods.
+/// A network behind the machine without a route to pods.
 struct Outside {
     name: String,
     listener: Child,

@@ -50,7 +50,7 @@ fn reservations_are_taken_from_the_node() {
         true => "memory.max",
         false => "memory.limit_in_bytes",
     };
-    // What evictions keep free is not taken from the limit.
+    // The eviction threshold does not reduce the limit.
     let limit: u64 = (4096 - 128 - 64) << 20;
     assert_eq!(read("memory", &kubepods, file), limit.to_string());
     if !is_unified() {
@@ -114,10 +114,10 @@ fn another_machine_joins_with_a_token() {
     here["spec"]["nodeSelector"] = json!({ "kubernetes.io/hostname": NODE });
     cluster.run(&here);
 
-    // It knows the cluster from now on, without the token.
+    // From now on the node needs no token.
     let status = second.interrupt();
     assert!(status.success(), "{status}");
-    // It also exchanges a certificate that comes to its end.
+    // The node also renews an expiring certificate.
     let path = cluster.folder().join("second/node.kubeconfig");
     let mut kept = Kept::read(&path).unwrap();
     kept.client = old_certificate(&cluster, "n2");
@@ -138,7 +138,7 @@ fn another_machine_joins_with_a_token() {
     assert!(taken_away.status.success(), "{taken_away:?}");
 }
 
-/// What a node of the cluster was given nearly a year ago.
+/// Credentials that a node of the cluster received nearly a year ago.
 fn old_certificate(cluster: &Cluster, node: &str) -> KeyedCertificate {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = i64::try_from(now.unwrap().as_secs()).unwrap();

@@ -1,6 +1,6 @@
-//! The network between a node and its server is slow, loses what goes one way, or everything. Pods go
-//! on meanwhile, once each; the node is given up when its grace is over and not before; what it
-//! decided while it was alone is reported afterwards.
+//! The network between a node and its server is slow, or drops one direction or both. Pods keep
+//! running, once each; the node becomes unreachable after its grace period and not before; its
+//! decisions during the partition are reported afterwards.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,16 +25,16 @@ use crate::cluster::{
 };
 use crate::manifest::{WAIT, container, pod};
 
-/// How long the node may be silent.
+/// The grace period of the node's heartbeats.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Between two renewals of its Lease: a quarter of how long that lasts.
+/// The interval between renewals of its Lease: a quarter of the Lease's duration.
 const RENEWED_EVERY: Duration = Duration::from_secs(2);
 
-/// How long it takes on a busy machine to notice what is due.
+/// The tolerance of timers on a busy machine.
 const NOTICED_WITHIN: Duration = Duration::from_secs(8);
 
-/// What kubectl may take to say that a node does not answer: the server waits 30 s for a connection.
+/// The timeout of kubectl for a node that does not answer: the server waits 30 s for a connection.
 const SAID_WITHIN: Duration = Duration::from_secs(60);
 
 /// The processes of a cluster, with a network between the server and its node.
@@ -87,7 +87,7 @@ impl World {
         let up = Proxy::start(address).expect("a network");
         *url = format!("https://{}", up.address());
 
-        // The node listens at one address and says that it is at the other, where the network begins.
+        // The node listens at one address and reports the other, that of the simulated network.
         let number = Number::claim();
         let at = |host| SocketAddr::from(([127, 77, number.value(), host], 10250));
         let down = Proxy::start_at(at(2), at(1)).expect("a network");
@@ -137,7 +137,7 @@ impl World {
         world
     }
 
-    /// How the node is, `True`, `False` or `Unknown`, and when it last said so.
+    /// The node's Ready condition, `True`, `False` or `Unknown`, and its last heartbeat.
     fn ready(&self) -> (String, Value) {
         let node = self.api.get(&format!("node {NODE}"));
         let node = node.expect("the server is there");
@@ -150,7 +150,7 @@ impl World {
         })
     }
 
-    /// Waits until the node is ready, and nothing keeps pods away from it.
+    /// Waits until the node is ready and has no taints.
     fn until_ready(&self) {
         until("the node is ready", || {
             let node = self.api.get(&format!("node {NODE}"))?;
@@ -161,8 +161,8 @@ impl World {
         });
     }
 
-    /// Waits until the node is not ready for want of a sign of life; how long after the last one. Where
-    /// only answers are lost, renewals of its Lease arrive on the connections that there are.
+    /// Waits until the node is not ready for lack of heartbeats; returns the time since the last one.
+    /// If only responses are lost, renewals of its Lease still arrive on existing connections.
     fn until_given_up(&self) -> Duration {
         let lease = format!(
             "get lease {NODE} -n kube-node-lease -o jsonpath={{.metadata.resourceVersion}}"
@@ -182,7 +182,7 @@ impl World {
         heard.1.elapsed()
     }
 
-    /// It stays so for a while.
+    /// Asserts that it stays so for a while.
     fn is_ready_for(&self, time: Duration) {
         let begun = Instant::now();
         while begun.elapsed() < time {
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// What arrives at the server and what arrives at the node, whichever of them has connected.
+    /// The traffic to the server and to the node, whichever of them has connected.
     fn set_links(&self, to_server: Link, to_node: Link) {
         self.up.set_links(to_server, to_node);
         self.down.set_links(to_node, to_server);
@@ -230,7 +230,7 @@ impl World {
         pods.collect()
     }
 
-    /// Asks a node that does not answer; how kubectl says so.
+    /// Sends a request to a node that does not answer; returns kubectl's error.
     fn cannot(&self, arguments: &str) -> Answer {
         let begun = Instant::now();
         let answer = self.kubectl.try_kubectl(arguments);
@@ -264,7 +264,7 @@ fn plimsoll(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A controller's pods, which it would replace, and one that nothing would.
+/// Pods of a controller, which would replace them, and one pod without a controller.
 fn workload(world: &World) -> Vec<(String, String, String, u64)> {
     let template = pod("web", &[container("main", WAIT)]);
     world.create(&json!({
@@ -348,7 +348,7 @@ fn connections_that_are_dead_without_having_ended_are_given_up() {
     world.up.forget_connections();
     world.is_ready_for(GRACE + NOTICED_WITHIN);
     assert_eq!(world.pods(), before);
-    // Watches are given up, too.
+    // Watches are closed, too.
     world.create(&pod("late", &[container("main", WAIT)]));
     world.until_running("late");
     assert_eq!(world.kubectl.kubectl("logs bare"), "begun\n");
@@ -392,7 +392,7 @@ fn an_eviction_while_the_server_is_away_is_reported_when_it_is_back() {
         true => Err(own.clone()),
         false => Ok(()),
     });
-    // The server knows nothing of it.
+    // The server does not know of it.
     assert_eq!(world.pods(), before);
     world.set_links(Link::Fine, Link::Fine);
     let evicted = until("the eviction is reported", || {

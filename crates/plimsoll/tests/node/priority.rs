@@ -1,4 +1,4 @@
-//! The order in which pods give way to more important ones.
+//! Preemption by the node, in order of priority.
 
 use plimsoll_testkit::cgroup::processes;
 use rustix::process::Signal;
@@ -43,7 +43,7 @@ fn a_critical_pod_drives_others_away() {
     cluster.run(&asking("big", "1"));
     let mut critical = asking("critical", "1500m");
     critical["spec"]["priorityClassName"] = json!("system-node-critical");
-    // The scheduler would have made room itself.
+    // The scheduler would have preempted pods itself.
     critical["spec"]["nodeName"] = json!(NODE);
     cluster.run(&critical);
     let big = cluster.until_phase("big", "Failed");

@@ -17,7 +17,7 @@ use crate::transcript::{Step, blocks, compare};
 /// The command that runs until it is stopped, in a terminal of its own.
 const UP: &str = "cargo run --release -- up";
 
-/// What it says when the commands that follow may be given.
+/// Its output when it is ready for the next commands.
 const UP_IS_READY: &str = "is Ready. In another terminal:";
 
 const CARGO: &str = r#"#!/bin/bash

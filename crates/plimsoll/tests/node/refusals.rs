@@ -16,7 +16,7 @@ struct Trial {
     folder: TempDir,
 }
 
-/// What it said.
+/// Its output.
 #[derive(Debug)]
 struct Refusal {
     code: Option<i32>,
@@ -72,7 +72,7 @@ impl Trial {
 }
 
 impl Refusal {
-    /// 1 for a machine that is not fit.
+    /// Exit code 1 for a machine that fails the checks.
     fn is(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         for part in parts {
@@ -132,7 +132,7 @@ fn file_as_data_directory_is_reported() {
 fn missing_cgroup_root_is_reported() {
     let trial = Trial::new();
     let refusal = trial.up(&["--cgroup-root", "/plimsoll-not-there"], |_| ());
-    // The last one given counts, or clap refuses two.
+    // The last flag counts, or clap rejects two.
     assert_ne!(refusal.code, Some(0), "{refusal:?}");
     assert!(refusal.stderr.contains("cgroup"), "{refusal:?}");
 }

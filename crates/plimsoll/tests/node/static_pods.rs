@@ -1,4 +1,4 @@
-//! Pods from manifest files on the machine.
+//! Static pods.
 
 use std::path::Path;
 

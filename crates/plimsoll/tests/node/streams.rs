@@ -32,8 +32,8 @@ fn logs_are_shown(cluster: &mut Cluster) {
     let script = "echo one; echo two; echo three; test -e /keep/again && exec tail -f /dev/null; touch /keep/again; exit 3";
     let mut main = container("main", script);
     main["volumeMounts"] = json!([{ "name": "keep", "mountPath": "/keep" }]);
-    // Two streams of a container come by two pipes: which is read first is chance. A container
-    // of its own shows that errors are there.
+    // The two streams of a container use two pipes, which are read in any order. A separate
+    // container shows that stderr is logged.
     let error = container("error", &format!("echo wrong >&2; {WAIT}"));
     let mut twice = pod("twice", &[main, error]);
     twice["spec"]["volumes"] = json!([{ "name": "keep", "emptyDir": {} }]);
@@ -106,7 +106,7 @@ fn commands_run_in_containers(cluster: &mut Cluster) {
     assert!(missing.stderr.contains("/does/not/exist"), "{missing:?}");
     let where_it_runs = cluster.kubectl("exec p -- hostname");
     assert_eq!(where_it_runs, "p\n");
-    // kubectl itself wants a terminal for -t; `script` gives it one.
+    // kubectl needs a terminal for -t; `script` provides it.
     let printed = terminal(cluster, "exec -it p -- sh -c \"tty; stty size; exit 5\"");
     assert!(printed.contains("/dev/pts/"), "{printed}");
     assert!(
@@ -115,7 +115,7 @@ fn commands_run_in_containers(cluster: &mut Cluster) {
     );
 }
 
-/// What kubectl prints on a terminal.
+/// The output of kubectl on a terminal.
 fn terminal(cluster: &Cluster, arguments: &str) -> String {
     let mut command = std::process::Command::new("script");
     command.args([

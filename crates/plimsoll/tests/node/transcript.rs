@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 /// A line that stands for any number of lines.
 pub(crate) const OMITTED: &str = "…";
 
-/// Words that say what a number counts.
+/// Units of numbers.
 const UNITS: [&str; 8] = ["B", "Ki", "Mi", "Gi", "m", "s", "ms", "h"];
 
-/// A command and what is shown of its output; nothing may mean that only the output is left out.
+/// A command and its documented output; an empty output may be omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) command: String,
@@ -42,7 +42,7 @@ fn steps(block: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a program printed what is shown, but for measured amounts and for how lines are broken.
+/// Whether a program printed the documented output, apart from measured amounts and line breaks.
 pub(crate) fn compare(shown: &str, printed: &str) -> Result<(), String> {
     if shown.is_empty() {
         return Ok(());

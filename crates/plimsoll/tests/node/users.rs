@@ -1,4 +1,4 @@
-//! Pods with users of their own (`hostUsers: false`).
+//! Pods with user namespaces (`hostUsers: false`).
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, Runtime};
 use crate::manifest::{WAIT, container, container_id, pod};
 
-/// A pod with users of its own.
+/// A pod with a user namespace.
 fn mapped(name: &str, script: &str) -> Value {
     let mut pod = pod(name, &[container("main", script)]);
     pod["spec"]["hostUsers"] = json!(false);
@@ -21,13 +21,13 @@ fn uid_of(pod: &Value) -> &str {
     pod["metadata"]["uid"].as_str().expect("pods have uids")
 }
 
-/// What the agent noted of a pod.
+/// The agent's record of a pod.
 fn noted(cluster: &Cluster, uid: &str) -> PathBuf {
     let pods = cluster.data_dir().join("kubelet/pods");
     pods.join(uid).join("userns")
 }
 
-/// The id on the node of root in a pod, as the kernel and the agent's note say it.
+/// The id on the node of root in a pod, from the kernel and from the agent's record.
 fn first_id(cluster: &Cluster, pod: &Value) -> u32 {
     let name = pod["metadata"]["name"].as_str().expect("pods have names");
     let map = cluster.kubectl(&format!("exec {name} -- cat /proc/self/uid_map"));
@@ -103,8 +103,8 @@ fn a_pod_has_users_of_its_own_and_all_that_other_pods_have() {
     assert_eq!(owners_of(&cluster, &running), BTreeSet::from([first]));
 
     let says = |script: &str, expected: &str| {
-        let told = cluster.kubectl(&format!("exec mapped -- sh -c '{script}'"));
-        assert_eq!(told, expected, "{script}");
+        let output = cluster.kubectl(&format!("exec mapped -- sh -c '{script}'"));
+        assert_eq!(output, expected, "{script}");
     };
     says(
         "id -u; stat -c %u / /bin /etc/hosts /etc/resolv.conf | sort -u",
@@ -130,7 +130,7 @@ fn a_pod_has_users_of_its_own_and_all_that_other_pods_have() {
         "echo x > /dev/shm/note; echo x > /dev/null; grep -c mapped /etc/hosts",
         "1\n",
     );
-    // On disk, what root in the pod writes into a volume is root's.
+    // On disk, files that root in the pod writes to a volume belong to root.
     assert_eq!(owner(&host.join("mine")), 0);
     assert_eq!(cluster.kubectl("logs mapped"), "to the log\n");
 

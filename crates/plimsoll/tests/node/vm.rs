@@ -13,9 +13,9 @@ use crate::hostile::RUNTIME_VARIABLE;
 /// `PLIMSOLL_VM_CASES=embedded cargo test -p plimsoll --test node -- --ignored --nocapture vm::`
 const CASES_VARIABLE: &str = "PLIMSOLL_VM_CASES";
 
-/// The tests that depend on the kernel's interface. The others learn nothing new from another cgroup
-/// version, and emulated cpus are slow.
-const CHOSEN: [&str; 8] = [
+/// The tests that depend on the kernel's interface. The others do not depend on the cgroup version,
+/// and emulated cpus are slow.
+const CHOSEN: [&str; 7] = [
     "cgroups::embedded::every_cgroup_holds_what_its_pod_asks_for",
     "cgroups::embedded::the_kernel_is_told_whom_to_kill_first",
     "limits::embedded::who_takes_too_much_memory_is_killed_inside_its_own_limit",
@@ -23,8 +23,6 @@ const CHOSEN: [&str; 8] = [
     "lifecycle::embedded::readiness_gates_a_pod",
     "streams::embedded::commands_run_in_containers",
     "pressure::process_ids::pod_with_most_processes_is_killed_at_once",
-    // The clock of the machine that runs tests cannot be set.
-    "clock_of_the_server::",
 ];
 
 /// Machines that run tests are busy, and all cases take most of an hour.
@@ -71,7 +69,7 @@ fn nodes_are_the_same_on_cgroup_v2() {
         return machine.run_own_tests(&CHOSEN, LIMIT).unwrap();
     }
     machine = machine.containerd().tool("ip");
-    // Without any, images are not even pulled in the clear.
+    // Without CA certificates, images are not even pulled without TLS.
     let authorities = Path::new("/etc/ssl/certs/ca-certificates.crt");
     if authorities.exists() {
         machine = machine.file(authorities, &authorities.to_string_lossy());

@@ -1,4 +1,4 @@
-//! What containers find inside: files, variables, user and group, network.
+//! Volumes, environment variables, user, group and network inside containers.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn settings_reach_containers(cluster: &mut Cluster) {
     let is_known = user == "system:serviceaccount:default:default" || user == "kubernetes-admin";
     assert!(is_known, "{user}");
 
-    // What changes is seen inside, without a restart.
+    // Changes are visible inside without a restart.
     cluster.kubectl("patch configmap colours -p {\"data\":{\"sky\":\"red\"}}");
     plimsoll_testkit::waiting::until_within(
         std::time::Duration::from_secs(150),

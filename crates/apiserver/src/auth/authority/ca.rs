@@ -63,7 +63,7 @@ impl Ca {
                             file = %path.display(),
                             now = time_text(seconds(now)),
                             begins = time_text(validity.start),
-                            "clock is before the start of the certificate; set the clock of this machine"
+                            "system clock is before the start of the certificate authority's validity"
                         );
                     }
                     pem

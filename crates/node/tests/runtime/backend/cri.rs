@@ -46,7 +46,7 @@ impl Service for CriService {
 
     async fn bring_up(&self) {
         self.containerd.lock().unwrap().start_again();
-        // The agent's connection comes back by itself.
+        // The agent's connection reconnects by itself.
         answered(&self.client).await;
     }
 
@@ -57,7 +57,7 @@ impl Service for CriService {
     }
 
     fn cpu_weights(&self, shares: u64) -> Vec<u64> {
-        // runc up to 1.2 counts as kubelets do for pods.
+        // runc up to 1.2 converts shares as kubelets do for pods.
         vec![
             kubelet_weight_from_shares(shares),
             runtime_weight_from_shares(shares),

@@ -1,4 +1,4 @@
-//! The agent's own runtime, with a store of images in the same folder.
+//! The embedded runtime, with its image store in the same directory.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use plimsoll_testkit::mount::unmount_below;
 
 use super::{BUSYBOX, OPINIONATED, Service, opinionated_image};
 
-/// Makes this program the runtime's helper.
+/// Runs this program as the runtime's helper.
 pub(crate) const HELPER_WORD: &str = "runtime-helper";
 
 struct EmbeddedService {
@@ -40,9 +40,9 @@ pub(super) async fn start() -> Arc<dyn Service> {
 }
 
 impl EmbeddedService {
-    /// The runtime, if it is up.
+    /// The runtime, if it runs.
     fn current(&self) -> MutexGuard<'_, Option<Arc<Embedded>>> {
-        // A case that failed is no reason for others to fail.
+        // A failed case must not fail others.
         self.runtime.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl Drop for EmbeddedService {
     fn drop(&mut self) {
         drop(self.current().take());
         unmount_below(self.folder.path());
-        // Bridges stay with the node, which here ends with the suite.
+        // Bridges stay as long as the node, which ends with the suite.
         let _ = plimsoll_node::runtime::embedded::stop_translating(&bridge());
         let _ = Command::new("ip")
             .args(["link", "delete", &bridge()])

@@ -21,10 +21,10 @@ pub(crate) use embedded::HELPER_WORD;
 
 /// Busybox under a name with a host.
 pub(crate) const BUSYBOX: &str = "plimsoll.test/busybox:1";
-/// An image whose configuration says something; see [`opinionated_image`].
+/// An image with a configuration of its own; see [`opinionated_image`].
 pub(crate) const OPINIONATED: &str = "docker.io/library/opinionated:1";
 
-/// No case needs longer, unless something hangs.
+/// The timeout of a case.
 const CASE_LIMIT: Duration = Duration::from_secs(120);
 
 /// A kind of runtime.
@@ -32,7 +32,7 @@ const CASE_LIMIT: Duration = Duration::from_secs(120);
 pub(crate) enum Backend {
     /// containerd over its socket.
     Cri,
-    /// The agent's own.
+    /// The embedded runtime.
     Embedded,
 }
 
@@ -49,18 +49,18 @@ impl fmt::Display for Backend {
     }
 }
 
-/// A runtime that can be had anew, as an agent finds it after its own restart or the runtime's.
+/// A runtime that can be reopened, as after a restart of the agent or of the runtime.
 #[async_trait(?Send)]
 pub(crate) trait Service: Send + Sync {
     /// The runtime as it is at the moment.
     fn runtime(&self) -> Arc<dyn Runtime>;
-    /// Ends it without warning; containers go on.
+    /// Kills it; containers keep running.
     async fn take_down(&self);
-    /// Brings it back.
+    /// Starts it again.
     async fn bring_up(&self);
-    /// Takes in again the images that cases rely on.
+    /// Imports again the images that cases need.
     fn restock(&self);
-    /// What it may make of a container's cpu shares where cgroups are v2.
+    /// The cpu weights to which it may convert cpu shares on cgroup v2.
     fn cpu_weights(&self, shares: u64) -> Vec<u64>;
 }
 
@@ -68,7 +68,7 @@ pub(crate) trait Service: Send + Sync {
 pub(crate) struct Suite {
     tokio: tokio::runtime::Runtime,
     services: [Mutex<Option<Arc<dyn Service>>>; Backend::ALL.len()],
-    /// Cases that take a runtime down run alone.
+    /// Cases that stop a runtime run alone.
     calm: RwLock<()>,
 }
 
@@ -84,7 +84,7 @@ impl Suite {
         }
     }
 
-    /// Runs a case beside others.
+    /// Runs a case in parallel with others.
     pub(crate) fn run(&self, backend: Backend, case: for<'a> fn(&'a Scene) -> Running<'a>) {
         let _calm = self
             .calm
@@ -118,7 +118,7 @@ impl Suite {
 
     fn service(&self, backend: Backend) -> Arc<dyn Service> {
         let at = Backend::ALL.iter().position(|known| *known == backend);
-        // One that did not start is tried again, so that each case reports why.
+        // A runtime that did not start is tried again, so that each case shows the error.
         let slot = self.services[at.unwrap()].lock();
         let mut slot = slot.unwrap_or_else(|broken| broken.into_inner());
         let service = slot.get_or_insert_with(|| {
@@ -132,7 +132,7 @@ impl Suite {
         Arc::clone(service)
     }
 
-    /// Ends all runtimes and what they started.
+    /// Stops all runtimes and what they started.
     pub(crate) fn end(&self) {
         let _inside = self.tokio.enter();
         for slot in &self.services {
@@ -145,7 +145,7 @@ impl Suite {
     }
 }
 
-/// Busybox with a value of its own for each setting that a container may leave open.
+/// Busybox with a configuration for every setting that a container may omit.
 fn opinionated_image() -> Image {
     let mut image = Image::busybox();
     image.config = json!({

@@ -1,4 +1,4 @@
-//! What a pod is told first: the cause.
+//! The explanation of a pod leads with the cause.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn ended(code: i32, reason: &str) -> Value {
     } })
 }
 
-/// Without where lines are broken.
+/// The text without line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -54,10 +54,10 @@ fn a_crash_leads_with_its_exit_code_and_the_last_lines_of_the_log() {
                     (restarted 4 times)";
     assert_eq!(report.headline, headline);
     let text = render::pod(&report, Detail::Brief, now(), screen(80));
-    let told = "WHY\n  main ended with exit code 3 at 2026-01-01T00:09:03Z, 3.0s after its start.\n  \
+    let expected = "WHY\n  main ended with exit code 3 at 2026-01-01T00:09:03Z, 3.0s after its start.\n  \
                 It is started again after a back-off of 40s.\n\n\
                 LAST LINES OF THE LOG OF main\n  listening\n  no database\n";
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(expected), "{text}");
     let (cause, place) = (text.find("no database"), text.find("WHY ON n1"));
     assert!(cause < place, "the cause comes before the place: {text}");
     assert!(!text.contains("SCORE"), "{text}");
@@ -102,8 +102,8 @@ fn a_failing_probe_is_named_with_its_answer() {
                     (restarted 2 times)";
     assert_eq!(report.headline, headline);
     let trouble = &report.troubles[0];
-    let told = format!("{message} (9 times, the last at 2026-01-01T00:08:00Z).");
-    assert_eq!(trouble.why[0], told);
+    let expected = format!("{message} (9 times, the last at 2026-01-01T00:08:00Z).");
+    assert_eq!(trouble.why[0], expected);
     let probe = "The probe: http-get http://:8080/healthz delay=0s timeout=1s period=5s \
                  #success=1 #failure=3.";
     assert_eq!(trouble.why[1], probe);
@@ -421,7 +421,7 @@ fn scheduled_comes_before_started_in_the_same_second() {
         event
     };
     let mut found = found("web", Some(pod("web", Some("n1"), &json!({}))));
-    // The kubelet's times are cut to the second, the scheduler's are not.
+    // The kubelet's times are whole seconds, the scheduler's are not.
     found.events = vec![
         at("Started", "2026-01-01T00:08:00.000000Z"),
         at("Killing", "2026-01-01T00:08:01.000000Z"),

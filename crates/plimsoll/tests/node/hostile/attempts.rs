@@ -5,20 +5,20 @@ use serde_json::{Value, json};
 
 use super::program::{answer, call, number};
 
-/// One try at something that a container must not do, or not without bound.
+/// An attempt at an action that must fail or be bounded.
 pub(super) struct Attempt {
-    /// As the table shows it; the pod's name with dashes.
+    /// The name in the table; with dashes, the pod's name.
     pub(super) name: &'static str,
-    /// Commands of a shell.
+    /// A shell script.
     pub(super) script: String,
     pub(super) expected: Expected,
     /// Changes the pod, whose container is the first.
     pub(super) change: fn(&mut Value, &Places),
 }
 
-/// Directories of the node that pods of these tests are given.
+/// Directories of the node that pods of these tests mount.
 pub(super) struct Places {
-    /// Of all pods' logs.
+    /// The logs of all pods.
     pub(super) logs: String,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Expected {
     Refused,
     /// The script prints how many MiB it could fill, and that is no more than this.
     Bounded(u64),
-    /// It has as many processes as it may, and no more.
+    /// It reaches its process limit, and no more.
     Processes,
     /// The pod is evicted.
     Evicted,
@@ -44,10 +44,10 @@ use Expected::{Bounded, Evicted, OomKilled, Processes, Refused, Runs};
 /// Of the attempt of a root with all rights in a user namespace of its own.
 pub(super) const USER_NAMESPACE: &str = "user namespace";
 
-/// Processes that a pod of these tests may have.
+/// The process limit of a pod of these tests.
 pub(super) const MAX_PIDS: u64 = 48;
 
-/// What the node has in a file beside the logs of pods, which no pod is given.
+/// The content of a file beside the logs of pods, which no pod may read.
 pub(super) const SECRET: &str = "plimsoll-secret-of-the-node";
 
 /// Programs of the image, by name and mode, which make one system call each.

@@ -20,10 +20,10 @@ use attempts::{Attempt, Expected, MAX_PIDS, PRELUDE, Places, SECRET, USER_NAMESP
 /// Busybox and programs that make one system call.
 const IMAGE: &str = "plimsoll.test/hostile:1";
 
-/// Within which all pods are gone that were given two seconds: they end at once on a busy machine.
+/// The timeout for the removal of all pods with a grace period of 2 s, which terminate together.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Keeps a pod's script from ending, so that it has to be ended.
+/// Keeps a pod's script running, so that the pod must be terminated.
 const LAST: &str = "echo done; while :; do sleep 1; done";
 
 /// Names one runtime, where not both are tried: `embedded` or `containerd`.
@@ -70,7 +70,7 @@ fn in_words(ended: &Ended) -> &str {
     ended.as_ref().unwrap_or_else(|problem| problem)
 }
 
-/// What became of an attempt: in words, or what was wrong.
+/// The result of an attempt, or the error.
 type Ended = Result<String, String>;
 
 /// All attempts on one node, at once. Shows each result as soon as it is known.
@@ -156,7 +156,7 @@ fn manifest(attempt: &Attempt, places: &Places) -> Value {
     pod
 }
 
-/// A pod that counts, and holds the memory that it was promised.
+/// A pod that counts, and uses all of its requested memory.
 fn neighbour() -> Value {
     let script = "x=$(head -c 8000000 /dev/zero | tr '\\0' x); while :; do n=$((n + 1)); \
                   echo $n ${#x} > /tmp/next; mv /tmp/next /tmp/beat; sleep 0.2; done";
@@ -180,7 +180,7 @@ fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
         }
     };
     let first = until("the neighbour counts", beat);
-    until("the neighbour goes on", || match beat() {
+    until("the other pod continues", || match beat() {
         Ok(count) if count >= first + 5 => Ok(()),
         other => Err(format!("{other:?} after {first}")),
     });
@@ -192,7 +192,7 @@ fn neighbour_is_well(cluster: &Cluster, before: &Value) -> Ended {
     }
 }
 
-/// Waits until it is known how an attempt ends.
+/// Waits for the result of an attempt.
 fn outcome(cluster: &Cluster, attempt: &Attempt) -> Ended {
     let name = pod_name(attempt);
     let ended = match attempt.expected {
@@ -223,7 +223,7 @@ fn logs(cluster: &Cluster, name: &str) -> String {
     cluster.try_kubectl(&arguments).stdout
 }
 
-/// Waits until a pod's script is through; gives what it printed.
+/// Waits until a pod's script has finished; returns its output.
 fn is_done(cluster: &Cluster, name: &str) -> String {
     until(&format!("{name} is done"), || {
         let reported = logs(cluster, name);
@@ -250,7 +250,7 @@ fn lacks_mapped_mounts(cluster: &Cluster, attempt: &Attempt) -> bool {
     lacks(&pod)
 }
 
-/// A pod that the runtime cannot give what it asks for.
+/// A pod whose settings the runtime does not support.
 fn is_not_started(cluster: &Cluster, attempt: &Attempt) -> Ended {
     let name = pod_name(attempt);
     cluster.until_object("events default", "refused", |events| {
@@ -338,7 +338,7 @@ fn runs(cluster: &Cluster, name: &str) -> Ended {
             std::fs::create_dir(&own).unwrap();
             let all = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
             for pid in all.lines() {
-                // One that is a moment old may be gone.
+                // A recently created one may have been removed.
                 let _ = std::fs::write(own.join("cgroup.procs"), pid);
             }
             freeze(&own);
@@ -356,7 +356,7 @@ fn runs(cluster: &Cluster, name: &str) -> Ended {
     Ok("held".to_owned())
 }
 
-/// Stops everything in a cgroup.
+/// Freezes a cgroup.
 fn freeze(cgroup: &Path) {
     for (file, frozen) in [("freezer.state", "FROZEN"), ("cgroup.freeze", "1")] {
         if cgroup.join(file).exists() {

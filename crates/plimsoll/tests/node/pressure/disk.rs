@@ -8,7 +8,7 @@ use rustix::fs::statvfs;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// A file system that a test can fill. It is unmounted with all else below the cluster's folder.
+/// A file system that a test can fill. It is unmounted with the cluster's directory.
 pub(super) struct Disk {
     mounted: PathBuf,
     files: u64,
@@ -39,7 +39,7 @@ impl Disk {
         }
     }
 
-    /// Takes or gives back what it needs for that many bytes to be left.
+    /// Fills or frees the disk until this many bytes are free.
     pub(super) fn leave_bytes(&self, wanted: u64) {
         let ballast = self.mounted.join("ballast");
         let held = fs::metadata(&ballast).map_or(0, |found| found.len());
@@ -47,7 +47,7 @@ impl Disk {
             let stat = statvfs(&self.mounted).expect("it is mounted");
             stat.f_bavail * stat.f_frsize
         };
-        // Given back first, so that it is known what there is without it.
+        // Freed first, to measure the free space without the filling.
         if free() < wanted {
             let less = held.saturating_sub(wanted - free());
             let file = File::options().write(true).open(&ballast);
@@ -63,7 +63,7 @@ impl Disk {
         written.expect("there is room");
     }
 
-    /// Makes as many files as it needs for that many inodes to be left.
+    /// Creates files until this many inodes are free.
     pub(super) fn leave_inodes(&mut self, wanted: u64) {
         let folder = self.mounted.join("many");
         fs::create_dir_all(&folder).expect("the disk is ours");

@@ -14,8 +14,8 @@ const UNUSED: &str = "plimsoll.test/unused:1";
 
 const PRESSURE: (&str, &str) = ("DiskPressure", "node.kubernetes.io/disk-pressure");
 
-/// A node on a disk of its own with these lines; pressure is over as soon as it was seen to keep pods
-/// away.
+/// A node on a disk of its own with these thresholds; the pressure ends as soon as the node has
+/// rejected pods.
 fn start(runtime: Runtime, lines: &Value) -> (Cluster, Disk) {
     let mut disk = None;
     let cluster = Cluster::start_with(runtime, |folder| {
@@ -62,7 +62,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     let line = 40 * MIB;
     let (mut cluster, disk) = start(runtime, &json!({ "nodefs.available": "40Mi" }));
     cluster.import(&large_image(16), UNUSED);
-    // Images that are there from the beginning are old enough to go.
+    // Images that exist from the beginning are old enough to be removed.
     cluster.interrupt();
     cluster.start_again();
     let wrote = "dd if=/dev/zero of=/f bs=1M count=8";
@@ -87,7 +87,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     assert_eq!(pressed["reason"], "KubeletHasDiskPressure");
     assert_eq!(pressed["message"], "kubelet has disk pressure");
     cluster.mentions(NODE_EVENTS, "Attempting to reclaim ephemeral-storage");
-    // An old containerd loses the image of its sandboxes too, and starts no others.
+    // An old containerd also loses the sandbox image, and cannot start other sandboxes.
     let late: &[&str] = match runtime {
         Runtime::Embedded => &["late"],
         Runtime::Containerd => &[],
@@ -105,7 +105,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     }
     cluster.run_on(&["keeper", "greedy", "small"]);
 
-    // Nothing is left to spare: the one that holds most beyond its request goes, alone.
+    // Nothing else can be reclaimed: only the pod with the largest excess is evicted.
     disk.leave_bytes(line - 4 * MIB);
     let (greedy, message) = cluster.until_evicted("greedy");
     let begins =
@@ -117,7 +117,7 @@ fn images_and_dead_containers_go_before_the_pod_that_holds_most(runtime: Runtime
     cluster.run_on(late);
 }
 
-/// Makes some files without content, and waits.
+/// Creates empty files, and waits.
 fn makes_files(count: u32) -> String {
     format!("i=0; while [ $i -lt {count} ]; do : > /scratch/$i; i=$((i+1)); done; {WAIT}")
 }

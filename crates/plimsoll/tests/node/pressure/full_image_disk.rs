@@ -10,7 +10,7 @@ use crate::manifest::{WAIT, container, pod};
 
 const UNUSED: &str = "plimsoll.test/unused:1";
 
-/// With the embedded runtime, writable layers lie beside the images.
+/// With the embedded runtime, writable layers are on the disk of the images.
 #[test]
 #[ignore = "tier: root"]
 fn full_image_disk_evicts_pod_with_largest_writable_layer() {
@@ -26,7 +26,7 @@ fn full_image_disk_evicts_pod_with_largest_writable_layer() {
         configured(folder, &settings)
     });
     let disk = disk.expect("it was mounted");
-    // Much on the other disk, which does not count.
+    // Usage on the other disk does not count.
     cluster.run_holder(&holder("elsewhere", 30), 30);
     let wrote = format!("dd if=/dev/zero of=/f bs=1M count=12; {WAIT}");
     cluster.run_holder(&pod("writer", &[container("main", &wrote)]), 12);
@@ -40,7 +40,7 @@ fn full_image_disk_evicts_pod_with_largest_writable_layer() {
     cluster.run_on(&["elsewhere"]);
 }
 
-/// With containerd on the machine's disk and pods on a small one, images would not help.
+/// With containerd on the machine's disk and pods on a small one, removing images does not help.
 #[test]
 #[ignore = "tier: root"]
 fn full_pod_disk_removes_no_images() {

@@ -1,4 +1,4 @@
-//! Logs of running containers are rotated, and readers do not notice.
+//! Logs of running containers are rotated without loss for readers.
 
 use plimsoll_testkit::waiting::until;
 use serde_json::json;
@@ -51,7 +51,7 @@ fn a_full_log_is_rotated(runtime: Runtime) {
         last.trim().parse::<u64>().unwrap_or_default()
     };
     let before = read();
-    until("the log goes on", || match read() {
+    until("the log continues", || match read() {
         now if now > before => Ok(()),
         now => Err(now.to_string()),
     });

@@ -1,4 +1,4 @@
-//! Pressure keeps pods away until it ends.
+//! A node under pressure rejects pods until the pressure ends.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::manifest::{WAIT, container, pod, sized};
 
 const PRESSURE: (&str, &str) = ("MemoryPressure", "node.kubernetes.io/memory-pressure");
 
-/// A node of 600 MiB that is pressed below 500 MiB, but evicts no pod for that.
+/// A node of 600 MiB that reports pressure below 500 MiB available, but evicts no pod.
 fn start(further: &[&str]) -> Cluster {
     let cluster = Cluster::start_with(Runtime::Embedded, |folder| {
         let settings = json!({

@@ -14,8 +14,8 @@ on_both_runtimes!(
     full_memory_volume_evicts_no_pod,
 );
 
-/// How long after a pod exceeds its limit its end may be reported. Writable layers
-/// are known to containerd as often as it measures them: each second in tests.
+/// The maximum time from the moment a pod exceeds its limit to the report of its termination.
+/// containerd measures writable layers periodically: each second in tests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes three MiB on request, and waits.
@@ -70,14 +70,14 @@ fn each_limit_costs_exactly_its_pod(cluster: &mut Cluster) {
     for (pod, _) in &cases {
         cluster.run(pod);
     }
-    let tell = |name: &str| {
+    let trigger = |name: &str| {
         cluster.kubectl(&format!("exec {name} -c main -- touch /tmp/go"));
     };
-    tell("within");
+    trigger("within");
     for (pod, expected) in &cases {
         let name = pod["metadata"]["name"].as_str().expect("a name");
         let begun = Instant::now();
-        tell(name);
+        trigger(name);
         let (evicted, message) = cluster.until_evicted(name);
         let took = begun.elapsed();
         assert_eq!(message, *expected, "{name}");
@@ -85,7 +85,7 @@ fn each_limit_costs_exactly_its_pod(cluster: &mut Cluster) {
         assert!(took < PATIENCE * slowness(), "{name} went after {took:?}");
     }
     cluster.run_on(&["within"]);
-    // Nothing is short on the node.
+    // The node is not under pressure.
     let node = cluster.get("node n1");
     assert_eq!(node["spec"]["taints"], Value::Null);
 }
@@ -96,7 +96,7 @@ fn full_memory_volume_evicts_no_pod(cluster: &mut Cluster) {
     full["spec"]["volumes"][0]["emptyDir"] = json!({ "medium": "Memory", "sizeLimit": "2Mi" });
     cluster.run(&full);
     cluster.shows("logs full", "No space left on device\n");
-    // As large as it may be is not too large, and it is not on disk.
+    // A volume as large as its limit does not exceed it, and this one is not on disk.
     let seen = cluster.until(SUMMARY, "the volume", |summary| {
         let summary: Value = serde_json::from_str(summary).unwrap_or_default();
         scratch(&summary).is_some_and(|volume| volume["usedBytes"] == 2 << 20)
@@ -105,7 +105,7 @@ fn full_memory_volume_evicts_no_pod(cluster: &mut Cluster) {
     cluster.run_on(&["full"]);
 }
 
-/// What the summary says of the volume `scratch`.
+/// The volume `scratch` in the summary.
 fn scratch(summary: &Value) -> Option<&Value> {
     let pods = summary["pods"].as_array()?.iter();
     let mut volumes = pods.filter_map(|pod| pod["volume"].as_array()).flatten();

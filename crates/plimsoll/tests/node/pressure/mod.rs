@@ -1,7 +1,7 @@
 //! Nodes under pressure, and the pods that cause it.
 //!
-//! What runs short is small and the test's own: a file system in a file ([`disk`]), or a number of
-//! processes that a cgroup is said to have.
+//! Each test has a small resource of its own: a file system in a file ([`disk`]), or the number of
+//! processes of a cgroup.
 
 mod disk;
 mod full_disk;
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, NODE, configured};
 use crate::manifest::{WAIT, container, is_disrupted, pod};
 
-/// What the node says of itself. `kubectl events --for` wants a version in the event, which those of
-/// kubelets do not have.
+/// The events of the node. `kubectl events --for` requires an API version in the event, which those
+/// of kubelets lack.
 const NODE_EVENTS: &str = "get events --field-selector involvedObject.kind=Node";
 
-/// What the node says of itself and its pods in figures.
+/// The statistics of the node and its pods.
 const SUMMARY: &str = "get --raw /api/v1/nodes/n1/proxy/stats/summary";
 
 /// A pod that writes some MiB into a directory on disk of its own, and waits.
@@ -51,8 +51,7 @@ fn condition(node: &Value, name: &str) -> Value {
 }
 
 impl Cluster {
-    /// Waits until the node says that it is under a pressure, or is not, and has the taint, or has
-    /// not.
+    /// Waits until the node has, or no longer has, a pressure condition and its taint.
     fn until_pressed(&self, name: &str, taint: &str, is_pressed: bool) -> Value {
         let wanted = if is_pressed { "True" } else { "False" };
         let what = format!("with {name}={wanted}");
@@ -65,7 +64,7 @@ impl Cluster {
         })
     }
 
-    /// Waits until a pod is evicted; gives it, and the message that says why.
+    /// Waits until a pod is evicted; returns the pod and its message.
     fn until_evicted(&self, name: &str) -> (Value, String) {
         let pod = self.until_phase(name, "Failed");
         assert_eq!(pod["status"]["reason"], "Evicted", "{pod:#}");
@@ -79,7 +78,7 @@ impl Cluster {
         (pod, message)
     }
 
-    /// Waits until the scheduler says that no node takes a pod, for a taint.
+    /// Waits until the scheduler reports that no node fits a pod because of a taint.
     fn until_kept_away(&self, name: &str) {
         self.until_object(&format!("pod {name}"), "kept away", |pod| {
             let conditions = pod["status"]["conditions"].as_array();
@@ -96,7 +95,7 @@ impl Cluster {
         self.run_until_known(pod, "usedBytes", mebibytes << 20);
     }
 
-    /// Runs a pod and waits until the node knows that it has that much of something on disk.
+    /// Runs a pod and waits until the node has measured this disk usage of it.
     fn run_until_known(&self, pod: &Value, figure: &str, least: u64) {
         self.run(pod);
         let name = &pod["metadata"]["name"];

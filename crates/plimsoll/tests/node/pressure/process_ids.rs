@@ -6,7 +6,7 @@ use super::{NODE_EVENTS, configured, is_disrupted};
 use crate::cluster::{Cluster, Runtime};
 use crate::manifest::{WAIT, container, pod};
 
-/// The cgroup of all pods plays the machine; it is said to have so many process ids.
+/// The cgroup of all pods simulates the machine, with this number of process ids.
 const CAPACITY: &str = "pid=200";
 
 #[test]

@@ -57,7 +57,7 @@ fn many_files_are_counted_as_du_does(cluster: &Cluster) {
     assert_ne!(project_of(&volume), "0");
 }
 
-/// Waits until the summary says of the volume `scratch` of a pod what `du` does.
+/// Waits until the usage of the volume `scratch` in the summary equals that of `du`.
 fn until_summary_agrees(cluster: &Cluster, pod: &str, volume: &str) {
     until("the summary says what du does", || {
         let summary = cluster.kubectl(SUMMARY);

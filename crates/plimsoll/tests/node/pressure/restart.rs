@@ -12,10 +12,10 @@ use super::{configured, is_disrupted, with_scratch};
 use crate::cluster::{Cluster, NODE, Runtime};
 use crate::manifest::{container_id, status};
 
-/// The cgroup of all pods plays the machine; it is said to have so many process ids.
+/// The cgroup of all pods simulates the machine, with this number of process ids.
 const CAPACITY: &str = "pid=200";
 
-/// How long a pod that does not listen is given.
+/// The grace period of a pod that ignores SIGTERM.
 const GRACE: Duration = Duration::from_secs(12);
 
 /// A pod that runs one script when the file of its name exists, and another on SIGTERM.
@@ -36,7 +36,7 @@ fn on_demand(folder: &Path, name: &str, script: &str, at_end: &str) -> Value {
     pod
 }
 
-/// The decisions that a pod must go.
+/// The decisions that evict a pod.
 fn against<'a>(decisions: &'a Value, uid: &'a Value) -> impl Iterator<Item = &'a Value> {
     let records = decisions["items"].as_array().into_iter().flatten();
     records.filter(move |record| {
@@ -46,7 +46,7 @@ fn against<'a>(decisions: &'a Value, uid: &'a Value) -> impl Iterator<Item = &'a
     })
 }
 
-/// Has a pod begin, and waits until the agent has decided that it must go, and has written that down.
+/// Starts a pod, and waits until the agent has decided to evict it and has recorded the decision.
 fn until_decided(cluster: &Cluster, signals: &Path, pod: &Value) {
     let (name, uid) = (&pod["metadata"]["name"], &pod["metadata"]["uid"]);
     std::fs::write(signals.join(name.as_str().unwrap()), "").unwrap();
@@ -69,7 +69,7 @@ fn written(cluster: &Cluster) -> Value {
     json!({ "items": records.collect::<Vec<Value>>() })
 }
 
-/// Kills the agent once it has decided that a pod must go, and is on its way.
+/// Kills the agent after it has decided to evict a pod and has begun.
 fn kill_while_evicting(cluster: &mut Cluster, signals: &Path, pod: &Value) {
     until_decided(cluster, signals, pod);
     let name = pod["metadata"]["name"].as_str().unwrap();
@@ -79,7 +79,7 @@ fn kill_while_evicting(cluster: &mut Cluster, signals: &Path, pod: &Value) {
     cluster.kill();
 }
 
-/// How long it took from the decision that a pod must go to its end, rounded up to seconds.
+/// The time from the decision to evict a pod to its termination, rounded up to seconds.
 fn time_given(cluster: &Cluster, pod: &Value) -> Duration {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().unwrap()).unwrap();
     let decisions = cluster.get(&format!("decisions {NODE}"));
@@ -94,7 +94,7 @@ fn time_given(cluster: &Cluster, pod: &Value) -> Duration {
     ended.saturating_since(time(&decided.unwrap()["at"]))
 }
 
-/// How a pod ended, which was not started again; gives the message.
+/// Asserts how a pod ended and that it did not restart; returns its message.
 fn evicted(cluster: &Cluster, name: &str, exit_code: i32, is_for_others: bool) -> String {
     let (pod, message) = cluster.until_evicted(name);
     let main = status(&pod, "main");
@@ -104,7 +104,7 @@ fn evicted(cluster: &Cluster, name: &str, exit_code: i32, is_for_others: bool) -
     let decisions = cluster.get(&format!("decisions {NODE}"));
     let count = against(&decisions, &pod["metadata"]["uid"]).count();
     assert_eq!(count, 1, "it was decided again: {decisions:#}");
-    // Both agents may have said so, and it is one event.
+    // Both agents may have reported the eviction, as one event.
     let events = cluster.get("events default");
     let events = events["items"].as_array().into_iter().flatten();
     let of_pod = events.filter(|event| event["involvedObject"]["name"] == name);
@@ -162,7 +162,7 @@ fn pod_with_grace_left_is_evicted_after_restart() {
     let message = evicted(&cluster, "polite", 0, true);
     assert!(message.starts_with(short), "{message}");
 
-    // It has what is left of its time, and no more.
+    // The pod has the rest of its grace period, and no more.
     kill_while_evicting(&mut cluster, &signals, &deaf);
     let killed = Instant::now();
     until("half of its time is over", || match killed.elapsed() {
@@ -173,7 +173,7 @@ fn pod_with_grace_left_is_evicted_after_restart() {
     let message = evicted(&cluster, "deaf", 137, true);
     assert!(message.starts_with(short), "{message}");
     let took = time_given(&cluster, &deaf);
-    // In whole seconds: of one that has begun nothing is left.
+    // In whole seconds: nothing is left of one that has begun.
     let least = GRACE - Duration::from_secs(1);
     assert!(took >= least && took < GRACE + GRACE / 3, "{took:?}");
 

@@ -69,7 +69,7 @@ fn a_root_file_system_becomes_an_image() {
     let tar = bench.file("rootfs.tar", &layer());
     let refused = bench.image(&["import", &tar]);
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("needs a name"));
+    assert!(refused.stderr.contains("give a name"));
     assert!(
         refused
             .stderr

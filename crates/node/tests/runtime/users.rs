@@ -545,7 +545,7 @@ pub(crate) async fn a_pod_is_not_the_nodes_and_its_own_at_once(scene: &Scene) {
     let mut options = users.options();
     options.network = NamespaceMode::Node.into();
     let shown = refusal(options).await;
-    assert!(shown.contains("cannot share the node's network"), "{shown}");
+    assert!(shown.contains("cannot share the network"), "{shown}");
     let mut options = users.options();
     options.userns_options.as_mut().unwrap().uids[0].host_id = 0;
     let shown = refusal(options).await;

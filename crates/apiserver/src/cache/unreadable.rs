@@ -1,4 +1,4 @@
-//! Which stored objects cannot be read, for those who make it known.
+//! The stored objects that cannot be decoded, queued for the task that records events about them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::object::Unreadable;
 use crate::kinds::Kind;
 
-/// So many are made known while a server runs: a damaged store is not to be filled with what is said
-/// about it. The log and the metric have all.
+/// The most objects that events are recorded for while a server runs: events about a damaged store
+/// must not fill it. The log and the metric count all.
 const LIMIT: usize = 500;
 
 /// An object that cannot be read.

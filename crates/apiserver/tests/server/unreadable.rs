@@ -1,9 +1,12 @@
 //! Stored bytes that are not objects: they hide no other object, grant nothing, and can be removed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::Method;
-use plimsoll_apiserver::store::{RedbOptions, Store, Txn};
+use plimsoll_apiserver::store::{RedbOptions, RedbStore, Store, Txn};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::caller::Caller;
 use super::cluster::{Cluster, eventually};
@@ -21,6 +24,16 @@ fn deep(name: &str) -> Bytes {
 }
 
 /// Writes directly to the store, and waits until the server has seen that.
+/// A cluster, and its store and folder, to open the cluster again.
+async fn cluster_and_store() -> (Cluster, Arc<dyn Store>, Arc<TempDir>) {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let file = folder.path().join("store.redb");
+    let store = RedbStore::open(&file, &RedbOptions::default()).unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let cluster = Cluster::open(store.clone(), folder.clone(), |_| {}).await;
+    (cluster, store, folder)
+}
+
 async fn put(cluster: &Cluster, key: &str, value: impl Into<Bytes>) {
     let txn = Txn::new().put(key.to_owned(), value);
     commit(cluster, txn).await;
@@ -165,11 +178,7 @@ async fn unreadable_object_hides_no_other_and_needs_an_administrator_to_remove()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreadable_role_does_not_hide_other_roles_or_revocations() {
-    let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    let file = folder.path().join("store.redb");
-    let store = plimsoll_apiserver::store::RedbStore::open(&file, &RedbOptions::default()).unwrap();
-    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
-    let cluster = Cluster::open(store.clone(), folder.clone(), |_| {}).await;
+    let (cluster, store, folder) = cluster_and_store().await;
     let admin = cluster.admin();
     for user in ["alice", "bob"] {
         grant(&admin, user, "configmaps", &["list"]).await;
@@ -464,11 +473,7 @@ async fn failures(admin: &Caller, namespace: &str) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_names_each_unreadable_object_once() {
-    let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    let file = folder.path().join("store.redb");
-    let store = plimsoll_apiserver::store::RedbStore::open(&file, &RedbOptions::default()).unwrap();
-    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
-    let cluster = Cluster::open(store.clone(), folder.clone(), |_| {}).await;
+    let (cluster, store, folder) = cluster_and_store().await;
     let admin = cluster.admin();
     // As often as it is written and read.
     for bytes in ["{", "[]", "null"] {

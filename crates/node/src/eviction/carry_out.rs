@@ -10,6 +10,7 @@ use plimsoll_core::eviction::{
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::cgroup::Layout;
 
 use super::consumers::consumers;
 use super::gauge::{Look, Reading};
@@ -19,7 +20,6 @@ use super::settings::Settings;
 use super::shell::Shared;
 use super::surroundings::Surroundings;
 use super::target::Targets;
-use crate::cgroup::Layout;
 
 /// What it takes to carry out what an engine decides.
 pub(super) struct Execution<'a> {
@@ -123,7 +123,7 @@ impl Execution<'_> {
         &mut self,
         now: Timestamp,
         eviction: &Arc<Eviction>,
-        outcome: Result<KillOutcome, crate::cgroup::Error>,
+        outcome: Result<KillOutcome, plimsoll_runtime::cgroup::Error>,
         rest: &mut Rest,
     ) {
         let uid = &eviction.uid;
@@ -148,7 +148,7 @@ impl Execution<'_> {
     fn outcome(
         &self,
         uid: &PodUid,
-        outcome: Result<KillOutcome, crate::cgroup::Error>,
+        outcome: Result<KillOutcome, plimsoll_runtime::cgroup::Error>,
     ) -> KillOutcome {
         outcome.unwrap_or_else(|error| {
             tracing::warn!(pod = %uid, %error, "failed to kill pod");

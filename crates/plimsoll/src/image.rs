@@ -14,11 +14,11 @@ use plimsoll_node::image::import::{self, Options, Source};
 use plimsoll_node::image::pull::credentials;
 use plimsoll_node::image::{self, Reference, Registries, Store};
 use plimsoll_node::runtime::wire::AuthConfig;
+use plimsoll_report::text::Table;
 
 use crate::exit::Exit;
 use crate::failure::Advise;
 use crate::node::{image_size, parse_image_size};
-use crate::print::Table;
 
 /// Arguments of `plimsoll image`.
 #[derive(Debug, Args)]

@@ -21,6 +21,19 @@ pub(super) fn scan(tree: &Tree, encoded: &[u8]) -> Option<Value> {
     (scanner.at == encoded.len()).then_some(found)
 }
 
+/// The bytes at which a text ends, has an escape, or is not valid.
+const ENDS_TEXT: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        ends[byte] = true;
+        byte += 1;
+    }
+    ends[b'"' as usize] = true;
+    ends[b'\\' as usize] = true;
+    ends
+};
+
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -175,6 +188,8 @@ impl<'a> Scanner<'a> {
         self.take(b'"')?;
         let start = self.at;
         loop {
+            let rest = &self.text[self.at..];
+            self.at += rest.iter().position(|byte| ENDS_TEXT[usize::from(*byte)])?;
             match self.peek()? {
                 b'"' => break,
                 b'\\' => match self.text.get(self.at + 1)? {
@@ -186,8 +201,7 @@ impl<'a> Scanner<'a> {
                     }
                     _ => return None,
                 },
-                0..0x20 => return None,
-                _ => self.at += 1,
+                _ => return None,
             }
         }
         let text = &self.text[start..self.at];

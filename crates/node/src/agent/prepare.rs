@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_core::allocatable::{
-    Allocatable, DevicePlugins, NodeResources, Settings, compute_allocatable,
+    Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
 };
 use plimsoll_core::resources::{Bytes, ResourceName};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -99,6 +99,9 @@ pub enum StartError {
 /// A machine that is ready for pods.
 #[derive(Debug)]
 pub(super) struct Prepared {
+    pub(super) machine: Machine,
+    pub(super) settings: Settings,
+    /// Without devices.
     pub(super) allocatable: Allocatable,
     pub(super) cgroups: Arc<NodeCgroups>,
     pub(super) runtime: Arc<dyn Runtime>,
@@ -137,9 +140,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let local = read_local_machine(&options.directories.root)?;
     let machine = options.capacity.clone();
     let machine = machine.unwrap_or_else(|| local.to_shared_out());
+    let reservations = Settings::from_config(&options.config);
     let allocatable = compute_allocatable(
         &machine,
-        &Settings::from_config(&options.config),
+        &reservations,
         &DevicePlugins::default(),
         &NodeResources::default(),
     );
@@ -168,6 +172,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     let facts = facts(options, &local, &allocatable, &cgroups);
     let cgroups = NodeCgroups::new(cgroups, &options.config, &allocatable, None);
     Ok(Prepared {
+        machine,
+        settings: reservations,
         allocatable,
         cgroups: Arc::new(cgroups),
         runtime,

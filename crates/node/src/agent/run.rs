@@ -162,7 +162,7 @@ impl Agent {
         let sources: Arc<dyn Sources> = Arc::new(KubeSources::new(client.clone()));
         let allocatable = prepared.allocatable.allocatable();
         let root = options.directories.root.clone();
-        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources))
+        let volumes = Volumes::new(root, allocatable, Arc::clone(&sources))
             .with_quotas(ProjectQuotas::configured(config));
         let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let host = NodeHost {
@@ -202,8 +202,8 @@ impl Agent {
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
             prepared_facts: NodeFacts {
-                capacity: prepared.allocatable.capacity(),
-                allocatable,
+                machine: prepared.machine.clone(),
+                settings: prepared.settings.clone(),
                 ..NodeFacts::default()
             },
             runtime_name: prepared.runtime_name.clone(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll_client::clock::Clock;
 use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
 };
@@ -15,6 +16,7 @@ use super::settings;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
 use crate::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings, tunables};
+use crate::devices::{self, DeviceManager};
 use crate::image::{ImageService, Registries, Store};
 use crate::machine::{self, LocalMachine, read_local_machine};
 use crate::pods::spec::NodeFacts;
@@ -112,6 +114,7 @@ pub(super) struct Prepared {
     /// What walks over directories for the agent and its runtime.
     pub(super) walker: Walker,
     pub(super) user_namespaces: Arc<UserNamespaces>,
+    pub(super) devices: DeviceManager,
 }
 
 /// Takes the data directory for this agent alone, and notes what the agent is going to use of the
@@ -155,6 +158,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
     make_directories(options)?;
     let walker = walker(options);
     let user_namespaces = UserNamespaces::load(&options.directories.root, &options.config)?;
+    let devices = open_devices(options)?;
     let runtime = open_runtime(options, walker.clone()).await?;
     let version = runtime.version().await;
     let version = version.map_err(|error| StartError::Runtime(error.chain()))?;
@@ -182,6 +186,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared, StartError> {
         facts,
         walker,
         user_namespaces: Arc::new(user_namespaces),
+        devices,
     })
 }
 
@@ -253,6 +258,18 @@ fn make_directories(options: &Options) -> Result<(), StartError> {
         std::fs::create_dir_all(&path).map_err(|source| StartError::Directory { path, source })?;
     }
     Ok(())
+}
+
+fn open_devices(options: &Options) -> Result<DeviceManager, StartError> {
+    let path = options.directories.root.join(devices::DIRECTORY);
+    let opened = DeviceManager::open(path.clone(), Clock::system());
+    if let Some(usual) = options.directories.device_plugins_link.as_ref()
+        && let Err(error) = devices::standard_path::link(usual, &path)
+    {
+        let usual = usual.display();
+        tracing::warn!(link = %usual, %error, "device plugins do not find the agent at the usual path");
+    }
+    opened.map_err(|source| StartError::Directory { path, source })
 }
 
 async fn open_runtime(options: &Options, walker: Walker) -> Result<Arc<dyn Runtime>, StartError> {

@@ -182,6 +182,7 @@ impl Agent {
             confinement: confinement(options),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
+            devices: prepared.devices.clone(),
         };
         let host = Arc::new(host);
         let pods = Pods::new(
@@ -261,6 +262,7 @@ impl Agent {
             self.walker.clone(),
         ));
         let vitals = self.watch_node(options, &meter);
+        self.serve_device_plugins(options);
         self.serve(options, listener, meter, vitals.clone())?;
         heartbeat.record_event(
             EventType::Normal,
@@ -490,6 +492,7 @@ impl NodeStatusSource {
         NodeFacts {
             images: self.images.borrow().clone(),
             not_ready,
+            devices: self.host.devices.resources(),
             pressure: self.host.pressure.borrow().clone(),
             ..self.known.clone()
         }

@@ -20,6 +20,7 @@ mod cgroups;
 mod clock_of_the_server;
 mod confinement;
 mod demo;
+mod devices;
 mod down;
 mod explain;
 mod figures;

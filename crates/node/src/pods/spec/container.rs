@@ -5,11 +5,11 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::devices::{ContainerSettings, DeviceMount, DeviceNode};
 use plimsoll_core::object::pod::PodView;
-
-use crate::runtime::wire::{
+use plimsoll_runtime::wire::{
     CdiDevice, ContainerConfig, ContainerMetadata, Device, ImageSpec, KeyValue,
     LinuxContainerConfig, Mount, NamespaceMode, UserNamespace,
 };
+
 use crate::volumes::{MountedVolumes, Sources};
 
 use super::env::{self, EnvInput};

@@ -10,7 +10,7 @@
 //! SPDY in its messages: those are unwrapped, so that a node needs to implement SPDY only.
 //!
 //! Reading order: [`endpoint`] (a node's address), [`connector`] (connections), `exchange` (one
-//! request), `options` and `container` (the caller's options), `log`, `stream`, `websocket`
+//! request), `options` and `container` (the caller's options), `log`, `log_socket`, `stream`, `websocket`
 //! and `tunnel` (exec, attach, port-forward), `forward` (the proxy to a node's own
 //! paths), [`usage`] (`metrics.k8s.io`), `error_response` (error responses).
 
@@ -22,6 +22,7 @@ mod exchange;
 mod forward;
 mod headers;
 mod log;
+mod log_socket;
 mod options;
 mod stream;
 mod tunnel;

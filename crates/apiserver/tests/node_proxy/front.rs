@@ -106,10 +106,7 @@ async fn answer(
     let path = request.uri().path().to_owned();
     let request = request.map(|body| body.map_err(std::io::Error::other).boxed_unsync());
     Ok(match path.as_str() {
-        "/log" => {
-            let query = request.uri().query().unwrap_or_default().to_owned();
-            connector.log(&query, pod, node).await
-        }
+        "/log" => connector.log(request, pod, node).await,
         "/exec" => connector.exec(request, pod, node).await,
         "/attach" => connector.attach(request, pod, node).await,
         "/portforward" => connector.port_forward(request, pod, node).await,

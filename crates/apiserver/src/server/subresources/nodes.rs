@@ -26,9 +26,9 @@ impl Call<'_> {
     }
 
     /// Handles a GET of a pod's log.
-    pub(crate) async fn log(&self, query: &str) -> Result<Response<Body>, Status> {
+    pub(crate) async fn log(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let (pod, node) = self.pod_and_node().await?;
-        Ok(self.server.nodes().log(query, &pod, node.as_ref()).await)
+        Ok(self.server.nodes().log(request, &pod, node.as_ref()).await)
     }
 
     /// Connects the client to a process or a port of a pod.

@@ -11,7 +11,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use plimsoll_apiserver::body::Body;
-use plimsoll_apiserver::node_proxy::{NodeConnector, NodeTarget};
+use plimsoll_apiserver::node_proxy::{NodeConnector, ProxyTarget};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Duration, timeout};
@@ -113,7 +113,7 @@ async fn answer(
         _ => {
             let rest = path.strip_prefix("/nodes/").expect("a known path");
             let (target, rest) = rest.split_once("/proxy").expect("a known path");
-            let target = NodeTarget::parse(target).unwrap();
+            let target = ProxyTarget::parse(target, "node").unwrap();
             let node = node.expect("a node to proxy to");
             connector.node_proxy(request, node, &target, rest).await
         }

@@ -12,38 +12,49 @@ impl Agent {
     /// Serves the sockets for device plugins and for monitoring agents, and wakes the workers of pods
     /// when the health of their devices changes.
     pub(super) fn serve_device_plugins(&self, options: &Options) {
-        let devices = self.host.devices.clone();
+        let (devices, stop) = (self.host.devices.clone(), self.stop.clone());
         self.supervisor
             .keep("devicePlugins", Weight::Minor, move || {
-                let devices = devices.clone();
+                let (devices, stop) = (devices.clone(), stop.clone());
                 async move {
-                    match devices.serve().await {
-                        Err(error) => Err(format!("device plugins cannot register: {error}")),
+                    match stop.run_until_cancelled(devices.serve()).await {
+                        Some(Err(error)) => Err(format!("device plugins cannot register: {error}")),
+                        None => Ok(()),
                     }
                 }
             });
         let directory = options.directories.root.join(pod_resources::DIRECTORY);
         let (devices, pods) = (self.host.devices.clone(), self.pods.clone());
+        let stop = self.stop.clone();
         self.supervisor
             .keep("podResources", Weight::Minor, move || {
                 let (directory, devices, pods) = (directory.clone(), devices.clone(), pods.clone());
+                let stop = stop.clone();
                 async move {
                     let active = Arc::new(move || pods.active());
-                    match pod_resources::serve(&directory, devices, active).await {
-                        Err(error) => Err(format!("cannot serve the pod resources API: {error}")),
+                    let serving = pod_resources::serve(&directory, devices, active);
+                    match stop.run_until_cancelled(serving).await {
+                        Some(Err(error)) => {
+                            Err(format!("cannot serve the pod resources API: {error}"))
+                        }
+                        None => Ok(()),
                     }
                 }
             });
         let (devices, pods) = (self.host.devices.clone(), self.pods.clone());
+        let stop = self.stop.clone();
         self.supervisor
             .keep("deviceHealth", Weight::Minor, move || {
-                let (devices, pods) = (devices.clone(), pods.clone());
+                let (devices, pods, stop) = (devices.clone(), pods.clone(), stop.clone());
                 async move {
-                    loop {
-                        for pod in devices.health_changes().await {
+                    while let Some(changed) =
+                        stop.run_until_cancelled(devices.health_changes()).await
+                    {
+                        for pod in changed {
                             pods.wake(pod.as_str());
                         }
                     }
+                    Ok(())
                 }
             });
     }

@@ -109,11 +109,7 @@ impl Call<'_> {
         };
         match (subresource.name, verb) {
             ("scale", Verb::Get) => self.get_scale().await,
-            ("log", _) => {
-                let query = request.uri().query().unwrap_or_default().to_owned();
-                drop(request);
-                self.log(&query).await
-            }
+            ("log", _) => self.log(request).await,
             ("exec" | "attach" | "portforward", _) => self.stream(request).await,
             ("proxy", _) => self.proxy(request).await,
             ("binding", _) => self.bind(&read_body(request.into_body()).await?).await,

@@ -22,11 +22,13 @@
 //! 13. [`eviction`] – which pod leaves a node that runs short, and when.
 //! 14. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
 //! 15. [`lint`] – advice on configurations and manifests.
+//! 16. [`cron`] – schedules of CronJobs: parse, the next time, in a time zone.
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
+pub mod cron;
 pub mod duration;
 pub mod eviction;
 pub mod lifecycle;

@@ -38,6 +38,9 @@ pub(super) const GROUP: Group = Group {
         .with(&[Subresource::view("status", "PersistentVolume")])
         .returns_deleted(),
         POD,
+        Kind::namespaced(V1, "PodTemplate", "podtemplates", "podtemplate")
+            .generation(Generation::Counts(&["/template"]))
+            .returns_deleted(),
         REPLICATION_CONTROLLER,
         Kind::namespaced(V1, "ResourceQuota", "resourcequotas", "resourcequota")
             .short(&["quota"])

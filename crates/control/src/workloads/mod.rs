@@ -4,9 +4,9 @@
 //! out) and one file that reads watches and carries the actions out.
 //!
 //! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
-//! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `expectations` (what was
-//! ordered and not yet seen); then the kinds: `replica_set`, `deployment`, `daemon_set`, `job`,
-//! `disruption`.
+//! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
+//! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
+//! `deployment`, `daemon_set`, `job`, `disruption`.
 
 pub mod claiming;
 pub mod daemon_set;
@@ -22,6 +22,7 @@ pub mod pod_owners;
 pub mod pod_state;
 pub mod pod_template;
 pub mod replica_set;
+pub mod revision;
 pub mod template_hash;
 pub mod writes;
 

@@ -6,7 +6,7 @@
 //! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
 //! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `job`, `disruption`.
+//! `deployment`, `daemon_set`, `stateful_set`, `job`, `disruption`.
 
 pub mod claiming;
 pub mod daemon_set;
@@ -23,6 +23,7 @@ pub mod pod_state;
 pub mod pod_template;
 pub mod replica_set;
 pub mod revision;
+pub mod stateful_set;
 pub mod template_hash;
 pub mod writes;
 
@@ -74,6 +75,7 @@ pub(crate) fn supervise(loops: &Loops<'_>, options: &Options) {
         options(),
         replica_set::run::<ReplicationController>,
     );
+    loops.keep("statefulset-controller", options(), stateful_set::run);
 }
 
 /// The objects behind shared pointers.

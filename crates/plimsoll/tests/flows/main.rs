@@ -24,3 +24,4 @@ mod quota;
 mod rollout;
 mod second_scheduler;
 mod silent_node;
+mod stateful_sets;

@@ -6,9 +6,10 @@
 //! Reading order: `note` (events), `ownership` (controller references), `pod_state` (the state of a
 //! pod), `deletion_order`, `fraction`, `template_hash`, `pod_template`, `revision` (templates to go
 //! back to), `expectations` (what was ordered and not yet seen); then the kinds: `replica_set`,
-//! `deployment`, `daemon_set`, `stateful_set`, `job`, `disruption`.
+//! `deployment`, `daemon_set`, `stateful_set`, `job`, `cron_job`, `disruption`.
 
 pub mod claiming;
+pub mod cron_job;
 pub mod daemon_set;
 pub mod deletion_order;
 pub mod deployment;
@@ -61,6 +62,7 @@ impl Default for Options {
 /// Has all workload controllers run.
 pub(crate) fn supervise(loops: &Loops<'_>, options: &Options) {
     let options = || options.clone();
+    loops.keep("cronjob-controller", options(), cron_job::run);
     loops.keep("daemonset-controller", options(), daemon_set::run);
     loops.keep("deployment-controller", options(), deployment::run);
     loops.keep("disruption-controller", options(), disruption::run);

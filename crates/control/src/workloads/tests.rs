@@ -1,5 +1,6 @@
 //! The loops together, on an API server in memory and with a simulated node.
 
+mod cron_job;
 mod stateful_set;
 
 use std::sync::Arc;
@@ -179,7 +180,7 @@ async fn failed_controller_is_restarted_and_continues() {
         })
         .await;
     let names = running.supervisor.checks();
-    assert_eq!(names.len(), 7);
+    assert_eq!(names.len(), 8);
     for (round, (name, _)) in names.into_iter().enumerate() {
         assert!(running.supervisor.end(name), "{name} does not run");
         let replicas = round + 2;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use plimsoll_client::informer::Key;
 
 /// A watch that lost an event must not stop a controller without end.
-const TIMEOUT: Duration = Duration::from_mins(5);
+pub const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The expectations of one controller, by the object it works for.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
-use crate::workloads::expectations::{Expectations, Order as Ordered};
+use crate::workloads::expectations::{Expectations, Order as Ordered, TIMEOUT};
 use crate::workloads::note::Note;
 use crate::workloads::ownership::{controller_of, is_controlled_by, is_selected};
 use crate::workloads::pod_owners::PodOwners;
@@ -159,9 +159,9 @@ impl Controller {
         let Ok(selector) = LabelSelector::from_api(Some(&spec.selector)) else {
             return Ok(None);
         };
-        // The watch of pods wakes the set when what was ordered is seen.
+        // The watch of pods wakes the set when what was ordered is seen, as a rule.
         if !self.expectations.are_met(key) {
-            return Ok(None);
+            return Ok(Some(TIMEOUT));
         }
         let claimant = Claimant {
             controller: &*set,

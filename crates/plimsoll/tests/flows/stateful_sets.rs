@@ -18,9 +18,10 @@ fn stateful_set(flow: &Flow, replicas: u32) -> Value {
     set
 }
 
-/// Records which pods come and go while `act` runs, as in `ADDED db-0`.
+/// Records which pods come and go while `act` runs, as in `ADDED:db-0`.
 fn changes(flow: &Flow, act: impl FnOnce()) -> Vec<String> {
-    let watch = "get pods -l app=db --watch-only --output-watch-events -o name";
+    let watch = "get pods -l app=db --watch-only --output-watch-events \
+                 -o jsonpath={.type}:{.object.metadata.name}{\"\\n\"}";
     let mut child = flow.start_kubectl(watch);
     // The watch prints nothing before the first change, so it is given time to begin.
     std::thread::sleep(Duration::from_secs(1));
@@ -29,14 +30,7 @@ fn changes(flow: &Flow, act: impl FnOnce()) -> Vec<String> {
     let output = child.wait_with_output().expect("kubectl ends");
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     let changes = lines.lines().filter(|line| !line.starts_with("MODIFIED"));
-    changes
-        .map(|line| {
-            line.replace("pod/", "")
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        })
-        .collect()
+    changes.map(str::to_owned).collect()
 }
 
 #[test]
@@ -48,7 +42,7 @@ fn a_stateful_set_makes_and_removes_pods_in_order() {
         flow.create(&stateful_set(&flow, 3));
         flow.kubectl(STATUS);
     });
-    assert_eq!(made, ["ADDED db-0", "ADDED db-1", "ADDED db-2"]);
+    assert_eq!(made, ["ADDED:db-0", "ADDED:db-1", "ADDED:db-2"]);
     flow.shows(
         "get pod db-1 -o jsonpath={.metadata.labels.statefulset\\.kubernetes\\.io/pod-name},\
          {.metadata.labels.apps\\.kubernetes\\.io/pod-index},{.spec.hostname},{.spec.subdomain}",
@@ -68,7 +62,7 @@ fn a_stateful_set_makes_and_removes_pods_in_order() {
         flow.kubectl("scale statefulset db --replicas=1");
         flow.shows(PODS, "db-0");
     });
-    assert_eq!(removed, ["DELETED db-2", "DELETED db-1"]);
+    assert_eq!(removed, ["DELETED:db-2", "DELETED:db-1"]);
     flow.shows(
         "get statefulset db -o jsonpath={.status.replicas},{.status.readyReplicas},\
          {.status.availableReplicas},{.status.updatedReplicas},{.status.currentReplicas}",
@@ -103,7 +97,7 @@ fn a_stateful_set_is_rolled_by_partition_and_undone() {
     });
     assert_eq!(
         rolled,
-        ["DELETED db-1", "ADDED db-1", "DELETED db-0", "ADDED db-0"]
+        ["DELETED:db-1", "ADDED:db-1", "DELETED:db-0", "ADDED:db-0"]
     );
     flow.kubectl(STATUS);
     let history = flow.kubectl("rollout history statefulset db");

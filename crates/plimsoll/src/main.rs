@@ -30,6 +30,7 @@ mod man;
 mod mistakes;
 mod next_steps;
 mod node;
+mod node_reader;
 mod print;
 mod replay;
 mod scheduler;

@@ -48,7 +48,7 @@ fn contains(field: &Field, value: i8) -> bool {
 
 fn matches(fields: &[Field; 5], zone: &TimeZone, minute: i64) -> bool {
     let [minutes, hours, days, months, weekdays] = fields;
-    let time = JiffTimestamp::from_second(minute * 60).unwrap();
+    let time = JiffTimestamp::from_second(minute * 60).expect("a time of 2026");
     let clock = zone.to_datetime(time);
     let by_month = contains(days, clock.day());
     let by_week = contains(weekdays, clock.weekday().to_sunday_zero_offset());

@@ -23,11 +23,13 @@
 //! 14. [`eviction`] – which pod leaves a node that runs short, and when.
 //! 15. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
 //! 16. [`lint`] – advice on configurations and manifests.
+//! 17. [`cron`] – schedules of CronJobs: parse, the next time, in a time zone.
 
 pub mod admission;
 pub mod allocatable;
 pub mod cgroup;
 pub mod config;
+pub mod cron;
 pub mod devices;
 pub mod duration;
 pub mod eviction;

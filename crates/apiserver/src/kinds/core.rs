@@ -40,6 +40,9 @@ pub(super) const GROUP: Group = Group {
         .inert("no controller binds volumes to claims")
         .returns_deleted(),
         POD,
+        Kind::namespaced(V1, "PodTemplate", "podtemplates", "podtemplate")
+            .generation(Generation::Counts(&["/template"]))
+            .returns_deleted(),
         REPLICATION_CONTROLLER,
         Kind::namespaced(V1, "ResourceQuota", "resourcequotas", "resourcequota")
             .short(&["quota"])

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::error_chain::error_chain;
 
-use super::host::chain;
 use super::options::{Options, walks_cgroup};
 use crate::cgroup::Cgroups;
 use crate::walk::Walker;
@@ -28,7 +28,7 @@ pub(super) fn walker(options: &Options) -> Walker {
                 let cgroup = walks_cgroup(&cgroups.path(cgroups.root()));
                 let cgroup = CgroupPath::parse(&cgroup).map_err(|error| error.to_string())?;
                 let confined = cgroups.confine(&cgroup, pid, MEMORY);
-                confined.map_err(|error| chain(&error))
+                confined.map_err(|error| error_chain(&error))
             });
         if let Err(error) = confined {
             tracing::warn!(

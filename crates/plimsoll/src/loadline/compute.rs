@@ -11,7 +11,7 @@ use plimsoll_core::eviction::record::lines::{DistanceRecord, LinesRecord};
 use plimsoll_core::eviction::summary::{FsStats, Summary};
 use plimsoll_core::eviction::{self, Engine, Input};
 use plimsoll_core::object::node::{ConditionStatus, NodeCondition, NodeView};
-use plimsoll_core::object::pod::{Overhead, PodView};
+use plimsoll_core::object::pod::{Overhead, PodView, is_terminal};
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_core::resources::{Bytes, Count, Millicores, ResourceList, ResourceName};
@@ -129,11 +129,7 @@ pub(crate) fn compute(reading: &Reading) -> NodeLine {
 
 /// Whether the pod still holds its requests.
 pub(crate) fn holds_resources(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    !matches!(phase, Some("Succeeded" | "Failed"))
+    !is_terminal(pod)
 }
 
 /// The status as kubectl prints it.

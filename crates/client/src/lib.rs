@@ -3,8 +3,8 @@
 //! Nothing here makes decisions. [`process`] (identity of this process), [`holder`] (which process
 //! has a port or a lock), [`clock`] (the time), [`watching`] (every change of a kind), [`informer`]
 //! (objects kept in memory), [`events`] (events about objects), [`skip_verification`] (TLS with any
-//! server), [`accept_loop`] (incoming connections), [`http_connection`] (HTTP on one), [`open_files`] (how many of them), [`splice`]
-//! (two connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
+//! server), [`accept_loop`] (incoming connections), [`http_connection`] (HTTP on one), [`splice`] (two
+//! connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod accept_loop;
@@ -13,7 +13,6 @@ pub mod events;
 pub mod holder;
 pub mod http_connection;
 pub mod informer;
-pub mod open_files;
 pub mod process;
 pub mod restarts;
 pub mod skip_verification;

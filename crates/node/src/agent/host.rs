@@ -17,21 +17,21 @@ use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::cgroup::NodeCgroups;
+use plimsoll_runtime::wire::{
+    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
+    UserNamespace,
+};
+use plimsoll_runtime::{self as runtime, Runtime};
 use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
-use crate::cgroup::NodeCgroups;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::Note;
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
-use crate::runtime::wire::{
-    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
-    UserNamespace,
-};
-use crate::runtime::{self, Runtime};
 use crate::volumes::{Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
@@ -79,7 +79,7 @@ impl NodeHost {
     /// Runs something that blocks on the kernel with the cgroups.
     async fn with_cgroups<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&NodeCgroups) -> Result<T, crate::cgroup::Error> + Send + 'static,
+        work: impl FnOnce(&NodeCgroups) -> Result<T, plimsoll_runtime::cgroup::Error> + Send + 'static,
     ) -> Result<T, HostError> {
         let cgroups = Arc::clone(&self.cgroups);
         let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;

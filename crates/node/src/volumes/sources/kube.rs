@@ -11,6 +11,7 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret, Service, ServiceAccount,
 };
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use plimsoll_client::informer::Informer;
@@ -100,6 +101,14 @@ impl Sources for KubeSources {
             services.extend(all.in_namespace("default"));
         }
         Ok(services)
+    }
+
+    async fn runtime_class(&self, name: &str) -> Result<Option<RuntimeClass>, SourceError> {
+        let api: Api<RuntimeClass> = Api::all(self.client.clone());
+        let found = api.get(name).await;
+        found
+            .map(Some)
+            .map_err(|error| refused("runtimeclass", name, error))
     }
 
     async fn token(&self, request: &TokenRequest) -> Result<Token, SourceError> {

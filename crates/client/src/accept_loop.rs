@@ -1,5 +1,6 @@
 //! Connections that come in, until there are to be no more.
 
+use std::borrow::Borrow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Takes connections until `stop` is done, never more than `max` at once. Then those that are there
 /// have `grace` to end.
 pub async fn accept<F, C>(
-    listener: TcpListener,
+    listener: impl Borrow<TcpListener>,
     max: usize,
     stop: impl Future<Output = ()>,
     grace: Duration,
@@ -28,7 +29,7 @@ pub async fn accept<F, C>(
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listener.borrow().accept() => accepted,
             () = &mut stop => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };

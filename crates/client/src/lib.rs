@@ -3,13 +3,15 @@
 //! Nothing here makes decisions. [`process`] (identity of this process), [`holder`] (which process
 //! has a port or a lock), [`clock`] (the time), [`watching`] (every change of a kind), [`informer`]
 //! (objects kept in memory), [`events`] (events about objects), [`skip_verification`] (TLS with any
-//! server), [`accept_loop`] (incoming connections), [`splice`] (two connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
+//! server), [`accept_loop`] (incoming connections), [`http_connection`] (HTTP on one), [`splice`] (two
+//! connections joined), [`supervision`] (tasks that are restarted), [`restarts`] (how often).
 //! For tests, with the feature of that name, `testing`: an API server in memory.
 
 pub mod accept_loop;
 pub mod clock;
 pub mod events;
 pub mod holder;
+pub mod http_connection;
 pub mod informer;
 pub mod process;
 pub mod restarts;

@@ -1,15 +1,15 @@
 //! What a running loop shows of itself over plain HTTP: `/healthz`, `/livez`, `/readyz`, `/metrics`
 //! and `/configz`.
 
-use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
+use plimsoll_client::accept_loop::accept;
+use plimsoll_client::http_connection::{self, Limits};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -51,40 +51,38 @@ pub struct Check {
     pub is_ok: bool,
 }
 
-/// Serves until `stop`.
+/// Scrapers, probers and other clients at once.
+const MAX_CONNECTIONS: usize = 64;
+
+/// How long requests may take to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves until `stop`, then lets open requests end.
 pub async fn serve(
     listener: Arc<TcpListener>,
     handlers: Arc<dyn Handlers>,
     stop: CancellationToken,
 ) {
-    loop {
-        let stream = tokio::select! {
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                    continue;
-                }
-            },
-        };
-        let (handlers, stop) = (Arc::clone(&handlers), stop.clone());
-        tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
+    let until = stop.clone();
+    let connection = move |socket, address| {
+        let (handlers, stop) = (Arc::clone(&handlers), until.clone());
+        async move {
+            let answer = move |request: Request<Incoming>| {
                 let response = respond(handlers.as_ref(), &request);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let builder = Builder::new(TokioExecutor::new());
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            tokio::select! {
-                () = stop.cancelled() => {}
-                served = connection => if let Err(error) = served {
-                    tracing::debug!(%error, "connection closed with an error");
-                }
-            }
-        });
-    }
+                std::future::ready(response)
+            };
+            let (drain, close) = (stop.cancelled(), pending());
+            http_connection::serve(socket, address, Limits::default(), drain, close, answer).await;
+        }
+    };
+    accept(
+        listener,
+        MAX_CONNECTIONS,
+        stop.cancelled(),
+        GRACE,
+        connection,
+    )
+    .await;
 }
 
 fn respond<B>(handlers: &dyn Handlers, request: &Request<B>) -> Response<Full<Bytes>> {
@@ -151,8 +149,13 @@ fn answer(status: StatusCode, content_type: &'static str, body: String) -> Respo
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::net::SocketAddr;
+
     use http_body_util::BodyExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
 
     struct Shown {
         is_ready: bool,
@@ -205,21 +208,63 @@ mod tests {
         assert_eq!(get(true, "/").await.0, 404);
     }
 
-    #[tokio::test]
-    async fn a_server_answers_on_its_address_until_it_is_stopped() {
+    async fn served() -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let handlers = Arc::new(Shown { is_ready: true });
         let server = tokio::spawn(serve(Arc::new(listener), handlers, stop.clone()));
-        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let io = TokioIo::new(stream);
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::get("/healthz").body(Full::<Bytes>::default());
-        let response = sender.send_request(request.unwrap()).await.unwrap();
-        assert_eq!(response.status(), 200);
+        (address, stop, server)
+    }
+
+    /// The beginning of the answer; empty if the server closes the connection.
+    async fn ask(client: &mut TcpStream) -> String {
+        let request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut answer = [0; 15];
+        let asked = client.write_all(request).await;
+        let read = match asked {
+            Ok(()) => client.read(&mut answer).await.unwrap_or(0),
+            Err(_) => 0,
+        };
+        String::from_utf8_lossy(&answer[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_server_answers_on_its_address_until_it_is_stopped() {
+        let (address, stop, server) = served().await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        assert_eq!(ask(&mut client).await, "HTTP/1.1 200 OK");
         stop.cancel();
         server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn clients_beyond_the_limit_are_disconnected() {
+        let (address, _stop, _server) = served().await;
+        let mut held = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            assert_eq!(ask(&mut client).await, "HTTP/1.1 200 OK");
+            held.push(client);
+        }
+        let mut one_more = TcpStream::connect(address).await.unwrap();
+        assert_eq!(ask(&mut one_more).await, "");
+        held.pop();
+        let mut next = TcpStream::connect(address).await.unwrap();
+        while ask(&mut next).await.is_empty() {
+            next = TcpStream::connect(address).await.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_client_is_disconnected() {
+        let (address, _stop, _server) = served().await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client
+            .write_all(b"GET /healthz HTTP/1.1\r\n")
+            .await
+            .unwrap();
+        let mut rest = Vec::new();
+        let _ = client.read_to_end(&mut rest).await;
     }
 }

@@ -10,20 +10,21 @@
 //! 1. [`quantity`] – Kubernetes' numbers: parse, print, compare, round.
 //! 2. [`resources`] – typed amounts (`Millicores`, `Bytes`, `Count`) and lists of them.
 //! 3. [`problem`] – what is wrong with an input: field, value, rule.
-//! 4. [`object`] – views of API objects: pods, nodes, selectors, taints.
-//! 5. [`duration`] – Go durations: parse, print, add.
-//! 6. [`threshold`] – eviction signals and their thresholds.
-//! 7. [`config`] – node configuration from kubelet and OKD files and flags.
-//! 8. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
-//! 9. [`devices`] – devices of device plugins, and the containers that have them.
-//! 10. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
-//! 11. [`user_namespaces`] – which ids of the node the users of a pod have.
-//! 12. [`admission`] – what is filled in, changed or refused before an object is stored.
-//! 13. [`scheduling`] – which node a pod goes to, and why not the others.
-//! 14. [`eviction`] – which pod leaves a node that runs short, and when.
-//! 15. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
-//! 16. [`lint`] – advice on configurations and manifests.
-//! 17. [`cron`] – schedules of CronJobs: parse, the next time, in a time zone.
+//! 4. [`error_chain`] – errors with their causes, as one text.
+//! 5. [`object`] – views of API objects: pods, nodes, selectors, taints.
+//! 6. [`duration`] – Go durations: parse, print, add.
+//! 7. [`threshold`] – eviction signals and their thresholds.
+//! 8. [`config`] – node configuration from kubelet and OKD files and flags.
+//! 9. [`allocatable`] – capacity minus reservations minus hard lines, term by term.
+//! 10. [`devices`] – devices of device plugins, and the containers that have them.
+//! 11. [`cgroup`] – the desired cgroup tree as data, v1 and v2.
+//! 12. [`user_namespaces`] – which ids of the node the users of a pod have.
+//! 13. [`admission`] – what is filled in, changed or refused before an object is stored.
+//! 14. [`scheduling`] – which node a pod goes to, and why not the others.
+//! 15. [`eviction`] – which pod leaves a node that runs short, and when.
+//! 16. [`lifecycle`] – what becomes of nodes, pods and their records as time passes.
+//! 17. [`lint`] – advice on configurations and manifests.
+//! 18. [`cron`] – schedules of CronJobs: parse, the next time, in a time zone.
 
 pub mod admission;
 pub mod allocatable;
@@ -32,6 +33,7 @@ pub mod config;
 pub mod cron;
 pub mod devices;
 pub mod duration;
+pub mod error_chain;
 pub mod eviction;
 pub mod lifecycle;
 pub mod lint;

@@ -5,6 +5,7 @@ use plimsoll_core::config::document::Node as Tree;
 use plimsoll_core::config::{NodeConfig, Notation, read_document};
 use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::eviction::summary::{FsStats, Summary};
+use plimsoll_core::object::pod::is_terminal;
 use plimsoll_core::problem::Position;
 use plimsoll_core::threshold::DiskLayout;
 use serde_json::Value;
@@ -27,11 +28,7 @@ pub struct Reading {
 
 /// Whether the pod still holds its requests.
 pub fn holds_resources(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    !matches!(phase, Some("Succeeded" | "Failed"))
+    !is_terminal(pod)
 }
 
 /// File systems of the same capacity and number of inodes are taken for one.

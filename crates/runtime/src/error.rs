@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plimsoll_core::error_chain::error_chain;
+
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request to a runtime failed.
@@ -76,13 +78,6 @@ impl Error {
 
     /// The message with all its causes, as statuses and events show it.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        error_chain(self)
     }
 }

@@ -3,6 +3,7 @@
 //! Matches v1.36 apiserver/pkg/registry/rest/delete.go and registry/generic/registry/store.go.
 
 use http::Response;
+use plimsoll_core::object::pod::is_terminal_phase;
 use plimsoll_core::object::timestamp::Timestamp;
 use serde_json::{Value, json};
 
@@ -346,7 +347,7 @@ fn grace_period(kind: &Kind, object: &Value, requested: Option<i64>) -> i64 {
     let is_placed = spec["nodeName"]
         .as_str()
         .is_some_and(|node| !node.is_empty());
-    let has_ended = matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let has_ended = status["phase"].as_str().is_some_and(is_terminal_phase);
     if !is_placed || has_ended {
         return 0;
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use plimsoll_core::error_chain::error_chain;
 use serde_json::{Value, json};
 
 use super::blocking::{LONG_LIST, run_blocking};
@@ -365,12 +366,7 @@ pub(crate) fn store_failure(error: &Error) -> Status {
         Error::Full { source, .. } => Status::insufficient_storage(&format!("{error}: {source}")),
         Error::Closed => Status::service_unavailable("the server is shutting down"),
         _ => {
-            let mut text = error.to_string();
-            let mut source = std::error::Error::source(error);
-            while let Some(cause) = source {
-                text = format!("{text}: {cause}");
-                source = cause.source();
-            }
+            let text = error_chain(error);
             tracing::error!(error = text, "store request failed");
             match error.is_retryable() {
                 true => Status::service_unavailable(text),

@@ -1,11 +1,9 @@
-//! Sockets: TLS, HTTP/1.1 and HTTP/2, and the end of all of it.
+//! Connections, from their TLS handshake to their end.
 //!
 //! Every step that waits for a client has a limit: the handshake, the headers, the body, an idle
-//! HTTP/2 connection. A client that says nothing costs a socket for a while and nothing else, and
-//! no client has many (`connections`). A client that gives up
-//! request after request is hung up on (`resets`).
+//! HTTP/2 connection. A silent client costs a socket for a while and nothing else, and no client has
+//! many (`connections`). A client that gives up request after request is disconnected (`resets`).
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +11,8 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use plimsoll_client::accept_loop::accept;
+use plimsoll_client::http_connection::{self, Limits};
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
@@ -40,24 +36,17 @@ use crate::auth::identity::user_of_certificate;
 use crate::body::{self, Body, BodyError};
 use crate::status::Status;
 
-/// A client that has not shown who it is by then is not going to.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// The same for the headers of a request.
-const HEADERS: Duration = Duration::from_secs(30);
+/// Headers may be as long as the HTTP library takes them.
+const LIMITS: Limits = Limits {
+    header_timeout: Duration::from_secs(30),
+    header_bytes: None,
+};
 
 /// Bodies up to this are read before anything is known of the client.
 pub(super) const SMALL_BODY: u64 = 64 * 1024;
 
 /// So many at once; beyond that, refusals may overtake requests.
 const SMALL_BODIES: usize = 1024;
-
-/// How often a silent HTTP/2 client is asked whether it is still there, and how long it may think.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
-
-/// Requests on one HTTP/2 connection at once.
-const MAX_STREAMS: u32 = 250;
 
 /// Sockets at once.
 const MAX_CONNECTIONS: usize = 16_384;
@@ -130,18 +119,9 @@ impl Shared {
         address: SocketAddr,
         counted: &Connection,
     ) -> Option<TlsStream<TcpStream>> {
-        let accepting = tokio::time::timeout(HANDSHAKE, self.acceptor.accept(socket));
-        let accepted = tokio::select! {
-            accepted = accepting => accepted,
-            () = counted.has_to_close() => return None,
-        };
-        match accepted {
-            Ok(Ok(stream)) => Some(stream),
-            Ok(Err(error)) => {
-                tracing::debug!(%address, %error, "TLS handshake failed");
-                None
-            }
-            Err(_) => None,
+        tokio::select! {
+            stream = http_connection::handshake(&self.acceptor, socket, address) => stream,
+            () = counted.has_to_close() => None,
         }
     }
 }
@@ -209,9 +189,8 @@ struct About {
 }
 
 async fn serve_requests(about: Arc<About>, stream: TlsStream<TcpStream>, address: SocketAddr) {
-    let mut stop = about.shared.server.stopping();
     let asked = Arc::clone(&about);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let answer = move |request: Request<Incoming>| {
         let about = Arc::clone(&asked);
         async move {
             let answering = about.resets.begin();
@@ -223,49 +202,40 @@ async fn serve_requests(about: Arc<About>, stream: TlsStream<TcpStream>, address
             if response.status() == StatusCode::UNAUTHORIZED {
                 about.refused.notify_one();
             }
-            Ok::<_, Infallible>(response)
+            response
         }
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE_ANSWER);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let mut is_ending = false;
-    let mut certificate_end = std::pin::pin!(certificate_ended(about.end));
-    let ended = loop {
-        tokio::select! {
-            ended = connection.as_mut() => break ended,
-            () = stopped(&mut stop), if !is_ending => {}
-            // A client that cannot say who it is has to connect anew for each try.
-            () = about.refused.notified(), if !is_ending => {}
-            // Watches and streams would go on for ever; the client has to show a certificate anew.
-            () = certificate_end.as_mut() => {
-                connection.as_mut().graceful_shutdown();
-                match tokio::time::timeout(GRACE, connection.as_mut()).await {
-                    Ok(ended) => break ended,
-                    Err(_) => return,
-                }
-            }
-            () = about.counted.has_to_close() => return,
-            () = about.resets.flooded() => {
-                tracing::warn!(%address, "closed a connection that gave up too many requests");
-                return;
-            }
-        }
-        is_ending = true;
-        connection.as_mut().graceful_shutdown();
     };
-    if let Err(error) = ended {
-        tracing::debug!(%address, error, "connection ended");
+    let (drain, close) = (about.has_to_drain(), about.has_to_close(address));
+    http_connection::serve(stream, address, LIMITS, drain, close, answer).await;
+}
+
+impl About {
+    /// Waits until the connection has to end once its open requests are answered.
+    async fn has_to_drain(&self) {
+        let mut stop = self.shared.server.stopping();
+        tokio::select! {
+            () = stopped(&mut stop) => {}
+            // A client whose credentials are not accepted has to connect anew for each try.
+            () = self.refused.notified() => {}
+            // The client has to show a certificate anew.
+            () = certificate_ended(self.end) => {}
+        }
+    }
+
+    /// Waits until the connection has to end, whatever is open on it.
+    async fn has_to_close(&self, address: SocketAddr) {
+        // Watches and streams would go on for ever.
+        let overdue = async {
+            certificate_ended(self.end).await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            () = overdue => {}
+            () = self.counted.has_to_close() => {}
+            () = self.resets.flooded() => {
+                tracing::warn!(%address, "closed a connection that gave up too many requests");
+            }
+        }
     }
 }
 

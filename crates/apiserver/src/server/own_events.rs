@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use plimsoll_client::supervision::Weight;
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::syntax::is_dns_label;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -30,10 +31,7 @@ const MAX_NAME: usize = 253;
 pub(super) struct OwnEvent {
     /// The object, with its namespace or without.
     pub(super) regarding: Value,
-    /// `Normal` or `Warning`.
-    pub(super) sort: &'static str,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+    pub(super) note: Note,
 }
 
 impl Server {
@@ -50,9 +48,9 @@ impl Server {
                 "namespace": namespace,
             },
             "involvedObject": event.regarding,
-            "type": event.sort,
-            "reason": event.reason,
-            "message": cut(&event.message, MAX_MESSAGE),
+            "type": event.note.event_type.as_str(),
+            "reason": event.note.reason,
+            "message": cut(&event.note.message, MAX_MESSAGE),
             "source": {"component": "plimsoll-server"},
             "firstTimestamp": now,
             "lastTimestamp": now,
@@ -126,9 +124,7 @@ pub(super) async fn record_inert(server: &Server, kind: &Kind, object: &Value) {
     }
     let event = OwnEvent {
         regarding,
-        sort: "Warning",
-        reason: UNSUPPORTED,
-        message,
+        note: Note::warning(UNSUPPORTED, message),
     };
     if let Err(error) = server.record(event, false).await {
         tracing::debug!(reason = UNSUPPORTED, kind = kind.kind, %error, "event not stored");
@@ -151,13 +147,14 @@ fn unreadable(found: &Finding) -> OwnEvent {
     regarding["name"] = json!(cut(name, MAX_NAME));
     OwnEvent {
         regarding,
-        sort: "Warning",
-        reason: FAILED_DECODE,
-        message: format!(
-            "The stored object {} {} cannot be read and is left out of lists and watches: {}",
-            kind.group_resource(),
-            cut(&found.key, 2 * MAX_NAME),
-            found.problem,
+        note: Note::warning(
+            FAILED_DECODE,
+            format!(
+                "The stored object {} {} cannot be read and is left out of lists and watches: {}",
+                kind.group_resource(),
+                cut(&found.key, 2 * MAX_NAME),
+                found.problem,
+            ),
         ),
     }
 }
@@ -186,7 +183,7 @@ mod tests {
             "name": "web"});
         assert_eq!(event.regarding, regarding);
         assert_eq!(
-            event.message,
+            event.note.message,
             "The stored object deployments.apps shop/web cannot be read and is left out of lists and \
              watches: not JSON"
         );
@@ -207,6 +204,6 @@ mod tests {
         }
         let event = event("v1", "Pod", &long);
         assert!(event.regarding["name"].as_str().unwrap().len() <= MAX_NAME);
-        assert!(event.message.len() <= MAX_MESSAGE);
+        assert!(event.note.message.len() <= MAX_MESSAGE);
     }
 }

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use plimsoll_client::supervision::Weight;
+use plimsoll_core::object::event::Note;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -57,26 +58,20 @@ impl Server {
 
     /// Records an event that the store is full, or has space again.
     async fn note_space(&self, full: Option<&Error>) {
-        let (sort, reason, message) = match full {
+        let note = match full {
             Some(error) => {
                 let why = std::error::Error::source(error).map(ToString::to_string);
                 let message = format!("{error}: {}", why.unwrap_or_default());
-                ("Warning", "StorageFull", message)
+                Note::warning("StorageFull", message)
             }
-            None => {
-                let message = "store has space again".to_owned();
-                ("Normal", "StorageHasRoom", message)
-            }
+            None => Note::normal("StorageHasRoom", "store has space again"),
         };
-        let event = OwnEvent {
-            regarding: json!({"apiVersion": "v1", "kind": "Namespace", "name": "default"}),
-            sort,
-            reason,
-            message,
-        };
+        let reason = note.reason.clone();
+        let regarding = json!({"apiVersion": "v1", "kind": "Namespace", "name": "default"});
+        let event = OwnEvent { regarding, note };
         // Urgent: this event has to be stored while the store refuses others.
         if let Err(error) = self.record(event, true).await {
-            tracing::warn!(reason, %error, "event not stored");
+            tracing::warn!(%reason, %error, "event not stored");
         }
     }
 }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Resource};
+pub use plimsoll_core::object::event::{EventType, Note};
 use plimsoll_core::object::syntax::check_dns_subdomain;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -36,25 +37,6 @@ use crate::supervision::survive_panics;
 /// How many occurrences may wait to be written.
 pub const QUEUE_LENGTH: usize = 32_768;
 
-/// How good the news is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EventType {
-    /// As it should be.
-    Normal,
-    /// Something that may need attention.
-    Warning,
-}
-
-impl EventType {
-    /// As the API spells it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventType::Normal => "Normal",
-            EventType::Warning => "Warning",
-        }
-    }
-}
-
 /// Something that happened to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
@@ -62,7 +44,7 @@ pub struct Occurrence {
     pub regarding: ObjectReference,
     /// Another object that had to do with it; the counted form has no place for it.
     pub related: Option<ObjectReference>,
-    /// How good the news is.
+    /// Whether a user may have to act.
     pub event_type: EventType,
     /// The machine-readable reason.
     pub reason: Cow<'static, str>,
@@ -167,15 +149,23 @@ impl Recorder {
         self.send(occurrence, annotations, None);
     }
 
-    /// The same, for something that happened at that time: recording it again, by another process
-    /// too, creates no further event.
-    pub fn record_at(
-        &self,
-        at: Timestamp,
-        occurrence: Occurrence,
-        annotations: Option<Annotations>,
-    ) {
-        self.send(occurrence, annotations, Some(at));
+    /// Queues an event about an object, as its note says.
+    pub fn record_note(&self, regarding: ObjectReference, note: Note) {
+        let regarding = ObjectReference {
+            field_path: note.field_path.or(regarding.field_path),
+            ..regarding
+        };
+        let occurrence = Occurrence {
+            regarding,
+            related: None,
+            event_type: note.event_type,
+            reason: note.reason,
+            action: "".into(),
+            note: note.message,
+        };
+        let annotations = (!note.annotations.is_empty()).then_some(note.annotations);
+        let at = note.at.map(|at| at.to_api().0);
+        self.send(occurrence, annotations, at);
     }
 
     fn send(

@@ -1,14 +1,16 @@
-//! Watch caches: one watch per kind, shared by all loops of a process.
+//! Informers: a watch of a kind, and what a component keeps of its objects.
 //!
-//! A loop gets from [`Informers`] the kinds it reads, registers for their changes, and reads the
-//! objects from memory from then on. Objects are kept without `managedFields`, which no loop reads
-//! and which are often half of an object. The watch ends when the last loop drops it.
+//! [`follow`] keeps any [`Store`] up to date. Most components have one from here: they get from
+//! [`Informers`] a cache of each kind they read, shared by all loops of a process, register for
+//! changes, and read the objects from memory from then on. Objects are kept without
+//! `managedFields`, which no loop reads and which are often half of an object. The watch ends when
+//! the last loop drops it.
 //!
-//! Reading order: `key`, `contents` (objects and their indexes), `shared` (handlers and their
-//! order), `feed` (from the API into the cache), `registry` (one watch per kind).
+//! Reading order: `follow` (from the API into a store), `key`, `contents` (objects and their
+//! indexes), `shared` (handlers and their order), `registry` (one watch per kind).
 
 mod contents;
-mod feed;
+mod follow;
 mod key;
 mod registry;
 mod shared;
@@ -17,14 +19,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::Config;
+use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
+pub use follow::{Store, follow};
 pub use key::Key;
 pub use registry::{Informers, MetadataWatch};
 pub use shared::{Change, Subscription};
 
-use shared::Shared;
+use shared::{Feed, Shared};
+
+use crate::supervision::survive_panics;
 
 /// The metadata of kinds that are only known by discovery.
 pub type Metadata = PartialObjectMeta;
@@ -44,6 +52,30 @@ impl<K> fmt::Debug for Informer<K> {
 impl<K> Drop for Informer<K> {
     fn drop(&mut self) {
         self.feed.abort();
+    }
+}
+
+impl<K> Informer<K>
+where
+    K: kube::Resource + Clone + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Starts to follow the objects of `api`. `trim` drops what no reader needs of an object. Must be
+    /// called within a Tokio runtime.
+    pub fn start(api: Api<K>, trim: fn(&mut K)) -> Informer<K> {
+        let shared: Arc<Shared<K>> = Arc::default();
+        let feed = Arc::new(Feed {
+            shared: Arc::clone(&shared),
+            trim,
+        });
+        // Restarted, it lists again: subscribers are notified of the changes they missed.
+        let feed = survive_panics("informer", move || {
+            let (api, feed) = (api.clone(), Arc::clone(&feed));
+            async move { follow(api, Config::default(), &*feed).await }
+        });
+        Informer {
+            feed: tokio::spawn(feed),
+            shared,
+        }
     }
 }
 

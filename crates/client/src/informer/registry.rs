@@ -10,10 +10,7 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
-use super::feed::feed;
-use super::shared::Shared;
 use super::{Change, Informer, Metadata, MetadataChange, Subscription};
-use crate::supervision::survive_panics;
 
 /// The watch caches of a process. Must be used within a Tokio runtime.
 pub struct Informers {
@@ -138,18 +135,20 @@ impl Informers {
             let informer = informer.into_any().downcast::<Informer<K>>();
             return informer.expect("an informer is registered under its own type");
         }
-        let shared: Arc<Shared<K>> = Arc::default();
         let api = Api::all_with(self.client.clone(), resource);
-        let fed = Arc::clone(&shared);
-        // Restarted, it lists again: subscribers are notified of the changes they missed.
-        let feed = survive_panics("informer", move || feed(api.clone(), Arc::clone(&fed)));
-        let informer = Arc::new(Informer {
-            feed: tokio::spawn(feed),
-            shared,
-        });
+        let informer = Arc::new(Informer::start(api, trim::<K>));
         known.retain(|_, informer| informer.strong_count() > 0);
         let weak: Weak<Informer<K>> = Arc::downgrade(&informer);
         known.insert(entry, weak);
         informer
+    }
+}
+
+/// Drops labels and annotations of objects that are watched for their metadata: no loop reads them.
+fn trim<K: kube::Resource>(object: &mut K) {
+    if K::metadata_api() {
+        let metadata = object.meta_mut();
+        metadata.labels = None;
+        metadata.annotations = None;
     }
 }

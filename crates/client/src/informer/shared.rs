@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use tokio::sync::watch;
 
-use super::Key;
 use super::contents::Contents;
+use super::{Key, Store};
 
 /// What happened to an object.
 #[derive(Debug)]
@@ -135,6 +135,36 @@ impl<K> Shared<K> {
         let mut synced = self.synced.subscribe();
         // The sender lives in `self`, so it cannot be gone.
         let _ = synced.wait_for(|synced| *synced).await;
+    }
+}
+
+/// The cache as the watch feeds it.
+pub(super) struct Feed<K> {
+    pub(super) shared: Arc<Shared<K>>,
+    /// Drops what no reader needs of an object.
+    pub(super) trim: fn(&mut K),
+}
+
+impl<K: kube::Resource + Send + Sync + 'static> Store<K> for Feed<K> {
+    type Kept = K;
+
+    fn reduce(&self, mut object: K) -> K {
+        (self.trim)(&mut object);
+        object
+    }
+
+    async fn replace(&self, objects: Vec<K>) {
+        let objects = objects.into_iter();
+        let objects = objects.map(|object| (Key::of(object.meta()), object));
+        self.shared.replace(objects.collect());
+    }
+
+    async fn apply(&self, object: K) {
+        self.shared.apply(object);
+    }
+
+    async fn delete(&self, object: K) {
+        self.shared.delete(self.reduce(object));
     }
 }
 

@@ -5,7 +5,7 @@ use kube::core::ApiResource;
 use serde_json::json;
 
 use super::*;
-use crate::testing::Cluster;
+use crate::testing::{Cluster, Known, check_follows_pods};
 
 fn pod(name: &str, node: &str) -> serde_json::Value {
     json!({
@@ -129,4 +129,22 @@ async fn metadata_is_watched_with_the_whole_objects_or_alone() {
     pods.synced().await;
     // The labels show that the cache of whole objects is the source.
     assert_eq!(*seen.lock().unwrap(), [true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_follow_pods() {
+    let cluster = Cluster::new();
+    let pods = Informers::new(cluster.client()).of::<Pod>();
+    check_follows_pods(
+        &cluster,
+        |name| pod(name, "n"),
+        async || {
+            let name_and_uid = |pod: &Arc<Pod>| {
+                let metadata = pod.metadata.clone();
+                (metadata.name.unwrap(), metadata.uid.unwrap())
+            };
+            pods.list().iter().map(name_and_uid).collect::<Known>()
+        },
+    )
+    .await;
 }

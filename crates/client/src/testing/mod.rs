@@ -4,8 +4,10 @@
 //! lists and watches, merge patches, subresources, finalizers, graceful deletion of pods,
 //! discovery. It validates nothing.
 //!
-//! Reading order: `kinds`, `state` (objects and writes), `patch`, `service` (requests and answers).
+//! Reading order: `kinds`, `state` (objects and writes), `patch`, `service` (requests and answers),
+//! `follower` (what every component that follows objects has to do).
 
+mod follower;
 mod kinds;
 mod patch;
 mod service;
@@ -24,6 +26,7 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::informer::Key;
 
+pub use follower::{Known, check_follows_pods};
 use state::State;
 pub use test_api::TestApi;
 
@@ -86,6 +89,11 @@ impl Cluster {
     /// Removes an object at once.
     pub fn remove(&self, plural: &str, key: &Key) {
         self.published(|state| state.remove(kinds::of_plural(plural), key));
+    }
+
+    /// Forgets all changes so far. A watch that has not sent them ends, and has to begin with a list.
+    pub fn compact(&self) {
+        self.published(State::compact);
     }
 
     /// Deletes an object as a client would, with the propagation policy.

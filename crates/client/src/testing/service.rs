@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::informer::Key;
 
 use super::kinds::{self, KINDS, Kind};
-use super::state::{NOT_FOUND, Refusal};
+use super::state::{EXPIRED, NOT_FOUND, Refusal};
 use super::{Cluster, watch_line};
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -152,6 +152,9 @@ fn collection(
             return Err((422, "Invalid"));
         }
         let version = parameter("resourceVersion").and_then(|v| v.parse().ok());
+        if !is_streamed && version.unwrap_or(0) < cluster.state().compacted {
+            return Err(EXPIRED);
+        }
         return Ok(watch(
             cluster,
             request,
@@ -207,6 +210,11 @@ fn watch(
                 loop {
                     let (events, revision) = {
                         let state = cluster.state();
+                        if from < state.compacted {
+                            let line = watch_line("ERROR", &status(EXPIRED));
+                            drop(state);
+                            return Some((vec![line], (cluster, revisions, u64::MAX)));
+                        }
                         let of_kind = state.since(from).filter(|e| e.kind == kind);
                         let within = of_kind.filter(|e| {
                             let own = e.object["metadata"]["namespace"].as_str();
@@ -249,16 +257,19 @@ fn json_answer(value: &Value) -> Answer {
     Response::new(Full::new(Bytes::from(value.to_string())).boxed_unsync())
 }
 
-fn refused((code, reason): Refusal) -> Answer {
-    let status = json!({
+fn refused(refusal: Refusal) -> Answer {
+    let mut answer = json_answer(&status(refusal));
+    *answer.status_mut() = http::StatusCode::from_u16(refusal.0).unwrap();
+    answer
+}
+
+fn status((code, reason): Refusal) -> Value {
+    json!({
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Failure",
         "message": reason,
         "reason": reason,
         "code": code,
-    });
-    let mut answer = json_answer(&status);
-    *answer.status_mut() = http::StatusCode::from_u16(code).unwrap();
-    answer
+    })
 }

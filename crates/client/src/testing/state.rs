@@ -13,6 +13,7 @@ use super::patch;
 pub(super) type Refusal = (u16, &'static str);
 
 pub(super) const NOT_FOUND: Refusal = (404, "NotFound");
+pub(super) const EXPIRED: Refusal = (410, "Expired");
 const CONFLICT: Refusal = (409, "Conflict");
 const EXISTS: Refusal = (409, "AlreadyExists");
 
@@ -29,6 +30,8 @@ pub(super) struct Event {
 pub(super) struct State {
     objects: BTreeMap<(&'static str, Key), Value>,
     log: Vec<Event>,
+    /// Watches continue after this revision or a later one.
+    pub(super) compacted: u64,
     uids: u64,
 }
 
@@ -44,6 +47,10 @@ impl State {
 
     pub(super) fn since(&self, revision: u64) -> impl Iterator<Item = &Event> {
         self.log.iter().filter(move |e| e.revision > revision)
+    }
+
+    pub(super) fn compact(&mut self) {
+        self.compacted = self.revision();
     }
 
     pub(super) fn get(&self, kind: &'static Kind, key: &Key) -> Option<&Value> {

@@ -13,6 +13,7 @@ use plimsoll_core::lifecycle::pod_gc::{
     CollectedPod, Nodes, Quarantine, Reason, Settings, is_out_of_service, plan,
 };
 use plimsoll_core::object::identity::NodeName;
+use plimsoll_core::object::pod::is_terminal;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -113,8 +114,7 @@ impl Collector {
         tracing::info!(
             pod = %key, reason = reason.as_str(), "pod garbage collector is force deleting pod"
         );
-        let phase = object.status.as_ref().and_then(|s| s.phase.as_deref());
-        if !matches!(phase, Some("Succeeded" | "Failed")) {
+        if !is_terminal(&object) {
             let now = self.options.clock.now();
             let told = match reason {
                 Reason::Orphaned => disruption_patch(&object, NODE_GONE, now),

@@ -56,6 +56,11 @@ impl<K: Ord + Clone, V> Store<K, V> {
         self.objects.get_mut(key).map(|(_, object)| object)
     }
 
+    #[cfg(test)]
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.objects.values().map(|(_, object)| object)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.objects.len()
     }

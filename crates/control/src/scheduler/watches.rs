@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::serde::de::DeserializeOwned;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use plimsoll_core::object::identity::{NodeName, PodRef};
 use plimsoll_core::problem::Problem;
@@ -17,8 +16,8 @@ use plimsoll_core::scheduling::queue::NodeFacts;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use plimsoll_client::informer::{Store, follow};
 use plimsoll_client::supervision::survive_panics;
-use plimsoll_client::watching::watch;
 
 use super::input::{Input, Name, WatchEvent};
 use super::pod_record::PodRecord;
@@ -56,11 +55,11 @@ struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// Watches a kind in a task of its own. An object that cannot be read is as good as none.
+    /// Follows a kind in a task of its own. An object that cannot be parsed is as good as none.
     fn start<K, T, N>(
         &self,
         config: watcher::Config,
-        read: fn(K) -> Result<T, Vec<Problem>>,
+        parse: fn(K) -> Result<T, Vec<Problem>>,
         name: fn(&K) -> N,
         input: fn(WatchEvent<T, N>) -> Input,
     ) where
@@ -68,57 +67,76 @@ impl Feed<'_> {
         T: Send + 'static,
         N: Send + 'static,
     {
-        let (client, inputs) = (self.client.clone(), self.inputs.clone());
-        let stop = self.stop.clone();
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let store = Arc::new(ToLoop {
+            inputs: self.inputs.clone(),
+            parse,
+            name,
+            input,
+        });
         let feed = move || {
-            let events = watch(Api::<K>::all(client.clone()), config.clone());
-            follow(events, inputs.clone(), stop.clone(), read, name, input)
+            let (api, config) = (Api::<K>::all(client.clone()), config.clone());
+            let (store, stop) = (Arc::clone(&store), stop.clone());
+            async move {
+                stop.run_until_cancelled(follow(api, config, &*store)).await;
+            }
         };
         // Started again, it lists again.
         tokio::spawn(survive_panics("informer", feed));
     }
 }
 
-async fn follow<K, T, N>(
-    events: impl Stream<Item = Event<K>>,
+/// Passes on what a watch reports; the loop keeps the objects.
+struct ToLoop<K, T, N> {
     inputs: mpsc::Sender<Input>,
-    stop: CancellationToken,
-    read: fn(K) -> Result<T, Vec<Problem>>,
+    parse: fn(K) -> Result<T, Vec<Problem>>,
     name: fn(&K) -> N,
     input: fn(WatchEvent<T, N>) -> Input,
-) where
-    K: Resource<DynamicType = ()>,
+}
+
+impl<K, T, N> ToLoop<K, T, N> {
+    async fn send(&self, event: WatchEvent<T, N>) {
+        // Without a receiver the scheduler is stopping.
+        let _ = self.inputs.send((self.input)(event)).await;
+    }
+}
+
+impl<K, T, N> Store<K> for ToLoop<K, T, N>
+where
+    K: Resource<DynamicType = ()> + Send,
+    T: Send,
+    N: Send,
 {
-    let mut events = std::pin::pin!(events);
-    loop {
-        let event = tokio::select! {
-            () = stop.cancelled() => return,
-            event = events.next() => event,
-        };
-        let Some(event) = event else {
-            return;
-        };
-        let seen = match event {
-            Event::Init => WatchEvent::ListBegins,
-            Event::InitDone => WatchEvent::ListEnds,
-            Event::Delete(object) => WatchEvent::Deleted(name(&object)),
-            Event::Apply(object) | Event::InitApply(object) => {
-                let own_name = name(&object);
-                match read(object) {
-                    Ok(object) => WatchEvent::Is(object),
-                    Err(problems) => {
-                        tracing::warn!(
-                            kind = %K::kind(&()), ?problems,
-                            "failed to parse object, skipping"
-                        );
-                        WatchEvent::Deleted(own_name)
-                    }
-                }
+    type Kept = WatchEvent<T, N>;
+
+    fn reduce(&self, object: K) -> WatchEvent<T, N> {
+        let name = (self.name)(&object);
+        match (self.parse)(object) {
+            Ok(object) => WatchEvent::Is(object),
+            Err(problems) => {
+                tracing::warn!(
+                    kind = %K::kind(&()), ?problems,
+                    "failed to parse object, skipping"
+                );
+                WatchEvent::Deleted(name)
             }
-        };
-        if inputs.send(input(seen)).await.is_err() {
-            return;
         }
+    }
+
+    async fn replace(&self, objects: Vec<WatchEvent<T, N>>) {
+        self.send(WatchEvent::ListBegins).await;
+        for object in objects {
+            self.send(object).await;
+        }
+        self.send(WatchEvent::ListEnds).await;
+    }
+
+    async fn apply(&self, object: WatchEvent<T, N>) {
+        self.send(object).await;
+    }
+
+    async fn delete(&self, object: K) {
+        self.send(WatchEvent::Deleted((self.name)(&object))).await;
     }
 }
 
@@ -165,4 +183,42 @@ fn text_name_of<K: Resource>(object: &K) -> String {
 fn name_of<K: Resource>(object: &K) -> Name {
     let namespace = object.meta().namespace.clone();
     (namespace.unwrap_or_default(), text_name_of(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_client::testing::{Cluster, Known, check_follows_pods};
+    use plimsoll_core::scheduling::configuration::Configuration;
+    use plimsoll_core::scheduling::queue::Time;
+    use serde_json::json;
+
+    use super::*;
+    use crate::scheduler::Loop;
+
+    #[tokio::test(start_paused = true)]
+    async fn scheduler_follows_pods() {
+        let cluster = Cluster::new();
+        let (inputs, mut receiver) = mpsc::channel(64);
+        let stop = CancellationToken::new();
+        start(&cluster.client(), &inputs, &stop);
+        let now = Time::from_secs(1);
+        let mut state = Loop::new(&Configuration::default(), 1, 1, now);
+        let pod = |name: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"namespace": "default", "name": name},
+                "spec": {"containers": [], "nodeName": "n"},
+            })
+        };
+        check_follows_pods(&cluster, pod, async || {
+            while let Ok(input) = receiver.try_recv() {
+                state.observe(input, now);
+            }
+            let name_and_uid =
+                |record: &PodRecord| (record.pod_ref().name.clone(), record.uid().to_string());
+            state.pods.values().map(name_and_uid).collect::<Known>()
+        })
+        .await;
+        stop.cancel();
+    }
 }

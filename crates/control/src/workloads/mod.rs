@@ -17,7 +17,6 @@ pub mod disruption;
 pub mod expectations;
 pub mod fraction;
 pub mod job;
-pub mod note;
 pub mod ownership;
 pub mod pod_owners;
 pub mod pod_state;

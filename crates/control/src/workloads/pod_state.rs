@@ -3,13 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
+pub use plimsoll_core::object::pod::{is_terminal, phase};
 use plimsoll_core::object::timestamp::Timestamp;
-
-/// The phase; empty where none is reported.
-pub fn phase(pod: &Pod) -> &str {
-    let status = pod.status.as_ref();
-    status.and_then(|s| s.phase.as_deref()).unwrap_or_default()
-}
 
 /// The pod's name; empty where it has none yet.
 pub fn name(pod: &Pod) -> &str {
@@ -86,11 +81,6 @@ pub fn until_next_available<'a>(
         .filter_map(|pod| Some(after(ready_since(pod)?, min_ready_seconds.into())));
     let next = times.filter(|time| *time > now).min()?;
     Some(until(now, next))
-}
-
-/// Whether the pod has ended for good.
-pub fn is_terminal(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 /// Whether the pod counts as running: it has not ended and is not being deleted.

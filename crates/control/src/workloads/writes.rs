@@ -12,10 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::events::{Note, Recorder};
 use plimsoll_client::informer::Key;
 
-use super::note::{Note, Severity};
 use super::pod_state;
 
 /// How many requests of one batch are under way at once.
@@ -55,17 +54,7 @@ impl Writer {
 
     /// Records an event about an object.
     pub fn record_event(&self, about: &ObjectReference, note: Note) {
-        self.recorder.record(Occurrence {
-            regarding: about.clone(),
-            related: None,
-            event_type: match note.severity {
-                Severity::Normal => EventType::Normal,
-                Severity::Warning => EventType::Warning,
-            },
-            reason: note.reason.into(),
-            action: "".into(),
-            note: note.message,
-        });
+        self.recorder.record_note(about.clone(), note);
     }
 
     /// Creates a pod of a controller and records an event. In a namespace that is terminating

@@ -4,12 +4,14 @@
 //! that change an object in place. A view holds parsed numbers, never texts that still have to be
 //! parsed; making one reports every problem of the object with its path.
 //!
-//! Reading order: [`identity`], [`timestamp`], [`syntax`] (what keys and values may look like),
-//! [`selector`], [`taint`], [`pod`], [`node`], [`resource_rules`], [`limit_range`], [`claim`],
+//! Reading order: [`identity`], [`timestamp`], [`syntax`] (what keys and values may look like), [`user`], [`image_name`],
+//! [`event`] (the text of an event), [`selector`], [`taint`], [`pod`], [`node`], [`resource_rules`], [`limit_range`], [`claim`],
 //! [`resource_quota`], [`namespace`].
 
 pub mod claim;
+pub mod event;
 pub mod identity;
+pub mod image_name;
 pub mod limit_range;
 pub mod namespace;
 pub mod node;
@@ -21,5 +23,6 @@ pub mod selector;
 pub mod syntax;
 pub mod taint;
 pub mod timestamp;
+pub mod user;
 
 pub use quantities::{parse_resource_list, render_resource_list};

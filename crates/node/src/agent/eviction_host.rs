@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_client::events::EventType;
 use plimsoll_core::eviction::{Eviction, NodeReclaim};
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::NodeCondition;
@@ -20,7 +19,7 @@ use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::measure::Meter;
 use crate::eviction::{Surroundings, Survey, Ticket};
-use crate::pods::note::Note;
+use crate::pods::note::{Note, evicted};
 use crate::pods::reports::Report;
 use crate::pods::status::Forced;
 use crate::pods::{KillNotice, Pods};
@@ -134,7 +133,7 @@ impl Surroundings for EvictionHost {
         if let Some(report) = self.pods.reports().get(eviction.uid.as_str()) {
             let annotations = eviction.annotations.iter();
             let annotations = annotations.map(|(name, value)| ((*name).to_owned(), value.clone()));
-            let note = Note::evicted(&eviction.message, annotations.collect(), at);
+            let note = evicted(&eviction.message, annotations.collect(), at);
             self.host.record_note(&report.pod, &note);
         }
     }
@@ -145,8 +144,7 @@ impl Surroundings for EvictionHost {
     }
 
     fn warn(&self, reason: &'static str, message: String) {
-        self.heartbeat
-            .record_event(EventType::Warning, reason, message);
+        self.heartbeat.record_event(Note::warning(reason, message));
     }
 
     fn reclaim(&self, wanted: Vec<NodeReclaim>, ticket: Ticket) {

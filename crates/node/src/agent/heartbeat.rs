@@ -14,7 +14,7 @@ use k8s_openapi::jiff;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use plimsoll_client::clock::Clock;
-use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::events::{Note, Recorder};
 use plimsoll_core::lifecycle::node_health::Heartbeats;
 use plimsoll_core::object::timestamp::Timestamp;
 use tokio::sync::{Notify, watch};
@@ -216,11 +216,8 @@ impl Heartbeat {
         tracing::debug!(took = ?begun.elapsed(), changed = ?next.events, "updated node status");
         self.node.send_replace(Some(Arc::new(patched)));
         for reason in next.events {
-            self.record_event(
-                EventType::Normal,
-                reason,
-                format!("Node {} status is now: {reason}", self.identity.name),
-            );
+            let message = format!("Node {} status is now: {reason}", self.identity.name);
+            self.record_event(Note::normal(reason, message));
         }
         Ok(true)
     }
@@ -249,15 +246,9 @@ impl Heartbeat {
     }
 
     /// Records an event about the node.
-    pub(super) fn record_event(&self, event_type: EventType, reason: &'static str, note: String) {
-        self.recorder.record(Occurrence {
-            regarding: node_reference(&self.identity.name),
-            related: None,
-            event_type,
-            reason: reason.into(),
-            action: "".into(),
-            note,
-        });
+    pub(super) fn record_event(&self, note: Note) {
+        let regarding = node_reference(&self.identity.name);
+        self.recorder.record_note(regarding, note);
     }
 }
 

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, ResourceStatus, Secret};
-use plimsoll_client::events::{EventType, Occurrence, Recorder};
+use plimsoll_client::events::{Recorder, reference};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::ResourceConfig;
 use plimsoll_core::cgroup::pod::pod_config;
 use plimsoll_core::devices::PodDemand;
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
@@ -30,7 +31,7 @@ use super::user_namespaces::UserNamespaces;
 use crate::devices::DeviceManager;
 use crate::pods::admission::{Confinement, Facts, Rejection};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
-use crate::pods::note::{Level, Note};
+use crate::pods::note::Note;
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
 use crate::volumes::{SourceError, Sources, VolumeError, Volumes};
@@ -75,24 +76,7 @@ impl NodeHost {
 
     /// Has an event about a pod written.
     pub(super) fn record_note(&self, pod: &Pod, note: &Note) {
-        let occurrence = Occurrence {
-            regarding: note.regarding(pod),
-            related: None,
-            event_type: match note.level {
-                Level::Normal => EventType::Normal,
-                Level::Warning => EventType::Warning,
-            },
-            reason: note.reason.clone(),
-            action: "".into(),
-            note: note.message.clone(),
-        };
-        let annotations = (!note.annotations.is_empty()).then(|| note.annotations.clone());
-        match note.at {
-            Some(at) => self
-                .recorder
-                .record_at(at.to_api().0, occurrence, annotations),
-            None => self.recorder.record_with(occurrence, annotations),
-        }
+        self.recorder.record_note(reference(pod), note.clone());
     }
 
     /// Runs something that blocks on the kernel with the cgroups.
@@ -103,12 +87,12 @@ impl NodeHost {
         let cgroups = Arc::clone(&self.cgroups);
         let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;
         let done = done.map_err(|_| HostError::new("the agent is stopping"))?;
-        done.map_err(|error| HostError::new(chain(&error)))
+        done.map_err(|error| HostError::new(error_chain(&error)))
     }
 
     async fn user_namespace(&self, pod: &Pod) -> Result<UserNamespace, HostError> {
         let found = self.user_namespaces.of(pod, &*self.runtime).await;
-        found.map_err(|error| HostError::new(chain(&error)))
+        found.map_err(|error| HostError::new(error_chain(&error)))
     }
 
     fn make_directories(&self, pod: &Pod) -> std::io::Result<()> {
@@ -122,18 +106,6 @@ impl NodeHost {
         }
         Ok(())
     }
-}
-
-/// An error with all its causes, as statuses and events show it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn view(pod: &Pod) -> Result<PodView, HostError> {
@@ -226,7 +198,7 @@ impl Host for NodeHost {
                 for event in error.events() {
                     self.record_note(pod, &Note::warning("FailedMount", event));
                 }
-                Err(PrepareError::Volumes(HostError::new(chain(&error))))
+                Err(PrepareError::Volumes(HostError::new(error_chain(&error))))
             }
         }
     }
@@ -238,7 +210,7 @@ impl Host for NodeHost {
     }
 
     async fn clean_up(&self, pod: &Pod) -> Result<(), HostError> {
-        let failed = |error: VolumeError| HostError::new(chain(&error));
+        let failed = |error: VolumeError| HostError::new(error_chain(&error));
         self.volumes
             .remove_pod_dir(uid(pod))
             .await
@@ -287,7 +259,7 @@ impl Host for NodeHost {
         let resolver = self.resolver.as_ref();
         let users = self.user_namespace(pod).await?;
         let sandbox = spec::sandbox_config(&self.facts, pod, attempt, resolver, &users);
-        let sandbox = sandbox.map_err(|error| HostError::new(chain(&error)))?;
+        let sandbox = sandbox.map_err(|error| HostError::new(error_chain(&error)))?;
         for warning in sandbox.warnings {
             self.record_note(pod, &Note::warning(warning.reason, warning.message));
         }
@@ -320,7 +292,7 @@ impl Host for NodeHost {
             user_namespace: &users,
         };
         let config = spec::container_config(&self.facts, &*self.sources, &input).await;
-        config.map_err(|error| HostError::new(chain(&error)))
+        config.map_err(|error| HostError::new(error_chain(&error)))
     }
 
     async fn credentials(&self, pod: &Pod, image: &str) -> Result<Vec<AuthConfig>, HostError> {

@@ -7,6 +7,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_core::allocatable::{
     Allocatable, DevicePlugins, Machine, NodeResources, Settings, compute_allocatable,
 };
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::resources::{Bytes, ResourceName};
 use plimsoll_runtime::Runtime;
 use plimsoll_runtime::cgroup::{Cgroups, NodeCgroups, Refusal, container_settings};
@@ -17,7 +18,6 @@ use plimsoll_runtime::sysctl::tunables;
 use plimsoll_runtime::walk::Walker;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::host::chain;
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
 use super::settings;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
@@ -294,11 +294,11 @@ fn embedded_options(
     walker: Walker,
 ) -> Result<embedded::Options, StartError> {
     let store = Store::open_with(&options.directories.images, choice.max_image_size);
-    let store = store.map_err(|error| StartError::Runtime(chain(&error)))?;
+    let store = store.map_err(|error| StartError::Runtime(error_chain(&error)))?;
     let store = store.with_walker(walker);
     if let Some(image) = &choice.builtin_image {
         let installed = store.install_builtin(image);
-        installed.map_err(|error| StartError::Runtime(chain(&error)))?;
+        installed.map_err(|error| StartError::Runtime(error_chain(&error)))?;
     }
     let registries = Registries {
         insecure: choice.insecure_registries.clone(),

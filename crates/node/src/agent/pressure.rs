@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::eviction;
 use plimsoll_core::threshold::DiskLayout;
 use tokio::sync::mpsc::unbounded_channel;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::eviction_host::EvictionHost;
 use super::garbage_collection::GarbageCollection;
 use super::heartbeat::Heartbeat;
-use super::host::{NodeHost, chain};
+use super::host::NodeHost;
 use super::measure::Meter;
 use super::options::Options;
 use super::prepare::StartError;
@@ -209,5 +210,5 @@ fn start_shell(
         settings.capacity = Some(machine.memory);
     }
     let surroundings: Arc<dyn Surroundings> = Arc::<EvictionHost>::clone(eviction_host);
-    EvictionShell::start(settings, cgroups, surroundings).map_err(|error| chain(&error))
+    EvictionShell::start(settings, cgroups, surroundings).map_err(|error| error_chain(&error))
 }

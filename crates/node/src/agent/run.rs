@@ -11,10 +11,11 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::ContainerImage;
 use kube::Client;
 use plimsoll_client::clock::Clock;
-use plimsoll_client::events::{EventType, Recorder};
+use plimsoll_client::events::{Note, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
 use plimsoll_core::duration;
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_runtime::cgroup::{NodeCgroups, is_unaccounted};
 use plimsoll_runtime::walk::Walker;
@@ -23,7 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::Heartbeat;
-use super::host::{NodeHost, chain};
+use super::host::NodeHost;
 use super::kubelet_api::KubeletApi;
 use super::measure::Meter;
 use super::node_object::{NodeFacts, NodeIdentity};
@@ -228,7 +229,7 @@ impl Agent {
             }
             let interrupted = cgroups.cgroups().finish_kills();
             let interrupted = interrupted.unwrap_or_else(|error| {
-                tracing::warn!(error = chain(&error), "failed to thaw frozen pods");
+                tracing::warn!(error = error_chain(&error), "failed to thaw frozen pods");
                 BTreeSet::new()
             });
             let enforced = cgroups.enforce_reserved();
@@ -240,7 +241,7 @@ impl Agent {
             .map_err(|error| StartError::Runtime(error.to_string()))?;
         let (events, interrupted) = done?;
         for event in events {
-            upkeep::record_event(&self.heartbeat, event);
+            self.heartbeat.record_event(event);
         }
         tracing::info!(node = %options.node_name, "set up node cgroups");
         Ok(interrupted)
@@ -264,11 +265,7 @@ impl Agent {
         let vitals = self.watch_node(options, &meter);
         self.serve_device_plugins(options);
         self.serve(options, listener, meter, vitals.clone())?;
-        heartbeat.record_event(
-            EventType::Normal,
-            "Starting",
-            "Starting kubelet.".to_owned(),
-        );
+        heartbeat.record_event(Note::normal("Starting", "Starting kubelet."));
         // Asked once before the first status, so that a node is not ready for an instant only.
         let health = upkeep::ask_runtime(&*self.host.runtime).await;
         self.host.set_network_problem(health.network.clone());
@@ -389,7 +386,7 @@ impl Agent {
             async move {
                 let listener = listening(bound, address).await?;
                 let served = server.serve(listener, certificate, stop).await;
-                served.map_err(|error| chain(&error))
+                served.map_err(|error| error_chain(&error))
             }
         });
         if let Some(address) = options.healthz {
@@ -466,7 +463,7 @@ fn be_accounted(cgroups: &NodeCgroups, proc_self: &Path) {
     if let Ok(Err(error)) = entered {
         tracing::warn!(
             cgroup = own,
-            error = chain(&error),
+            error = error_chain(&error),
             "failed to move agent into its own cgroup"
         );
     }

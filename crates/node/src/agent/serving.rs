@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
+use plimsoll_core::error_chain::error_chain;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::host::chain;
 use crate::identity::renewal::{retry_after, until_due};
 use crate::identity::request::KeyedCertificate;
 use crate::identity::request_serving_certificate;
@@ -31,7 +31,7 @@ pub(super) async fn show_given_certificates(
         let (chain_pem, key) = (&next.certificate_pem, &next.key_pem);
         if let Err(error) = certificate.replace(chain_pem.as_bytes(), key.as_bytes()) {
             tracing::warn!(
-                error = chain(&error),
+                error = error_chain(&error),
                 "failed to replace serving certificate"
             );
         }
@@ -61,10 +61,10 @@ pub(super) async fn keep_serving_certificate(
                             until_due(chain_pem).await;
                             continue;
                         }
-                        Err(error) => chain(&error),
+                        Err(error) => error_chain(&error),
                     }
                 }
-                Err(error) => chain(&error),
+                Err(error) => error_chain(&error),
             };
             failures += 1;
             tracing::warn!(%node, problem, "failed to obtain serving certificate; retrying");

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ContainerImage, Node};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use plimsoll_client::events::EventType;
-use plimsoll_client::watching::watch as watch_objects;
+use plimsoll_client::events::Note;
+use plimsoll_client::informer::{Store, follow};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -160,21 +160,32 @@ async fn follow_node(
     stop: CancellationToken,
 ) {
     let api: Api<Node> = Api::all(client);
-    let own = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watch_objects(api, own));
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = stop.cancelled() => return,
-        };
-        match event {
-            None => return,
-            Some(Event::Apply(next) | Event::InitApply(next)) => {
-                node.send_replace(Some(Arc::new(next)));
-            }
-            Some(_) => {}
+    let own = Config::default().fields(&format!("metadata.name={name}"));
+    stop.run_until_cancelled(follow(api, own, &OwnNode(node)))
+        .await;
+}
+
+/// The last known state of the node; the heartbeat notices a deletion.
+struct OwnNode(watch::Sender<Option<Arc<Node>>>);
+
+impl Store<Node> for OwnNode {
+    type Kept = Node;
+
+    fn reduce(&self, node: Node) -> Node {
+        node
+    }
+
+    async fn replace(&self, nodes: Vec<Node>) {
+        for node in nodes {
+            self.apply(node).await;
         }
     }
+
+    async fn apply(&self, node: Node) {
+        self.0.send_replace(Some(Arc::new(node)));
+    }
+
+    async fn delete(&self, _: Node) {}
 }
 
 /// Reports that the machine is being shut down.
@@ -190,7 +201,7 @@ impl shutdown::watch::Announce for Announcer {
             false => "Shutdown manager detected shutdown cancellation",
         };
         self.heartbeat
-            .record_event(EventType::Normal, "Shutdown", message.to_owned());
+            .record_event(Note::normal("Shutdown", message));
         self.host.shutting_down.send_replace(is_shutting_down);
         self.heartbeat.at_once.notify_one();
     }

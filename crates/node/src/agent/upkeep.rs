@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ContainerImage;
-use plimsoll_client::events::EventType;
 use plimsoll_core::object::pod::PodView;
 use plimsoll_runtime::Runtime;
-use plimsoll_runtime::cgroup::{Enforcement, EventKind, NodeCgroups, NodeEvent, QOS_UPDATE_PERIOD};
+use plimsoll_runtime::cgroup::{Enforcement, NodeCgroups, QOS_UPDATE_PERIOD};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -62,8 +61,8 @@ pub(super) async fn enforce_limit(
         let writer = Arc::clone(&cgroups);
         let done = tokio::task::spawn_blocking(move || writer.enforce_pods(&active)).await;
         match done {
-            Ok(Enforcement::Done(event)) => return record_event(&heartbeat, event),
-            Ok(Enforcement::Retry(event)) => record_event(&heartbeat, event),
+            Ok(Enforcement::Done(event)) => return heartbeat.record_event(event),
+            Ok(Enforcement::Retry(event)) => heartbeat.record_event(event),
             Err(_) => return,
         }
         tokio::select! {
@@ -71,15 +70,6 @@ pub(super) async fn enforce_limit(
             () = tokio::time::sleep(Enforcement::RETRY_AFTER) => {}
         }
     }
-}
-
-/// Records a cgroup event of the node.
-pub(super) fn record_event(heartbeat: &Heartbeat, event: NodeEvent) {
-    let event_type = match event.kind {
-        EventKind::Normal => EventType::Normal,
-        EventKind::Warning => EventType::Warning,
-    };
-    heartbeat.record_event(event_type, event.reason, event.message);
 }
 
 /// The health of the container runtime.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_runtime::cgroup::Cgroups;
 use plimsoll_runtime::walk::Walker;
 
-use super::host::chain;
 use super::options::{Options, walks_cgroup};
 
 /// What walks may take, with the kernel's memory for what they look at: enough for two steps of the
@@ -28,7 +28,7 @@ pub(super) fn walker(options: &Options) -> Walker {
                 let cgroup = walks_cgroup(&cgroups.path(cgroups.root()));
                 let cgroup = CgroupPath::parse(&cgroup).map_err(|error| error.to_string())?;
                 let confined = cgroups.confine(&cgroup, pid, MEMORY);
-                confined.map_err(|error| chain(&error))
+                confined.map_err(|error| error_chain(&error))
             });
         if let Err(error) = confined {
             tracing::warn!(

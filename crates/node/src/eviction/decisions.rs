@@ -18,7 +18,7 @@ use plimsoll_core::eviction::record::Record;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::pods::note::Note;
+use crate::pods::note::{Note, evicted};
 use crate::pods::set::Begun;
 use crate::pods::status::Forced;
 
@@ -169,7 +169,7 @@ pub fn begun_before(directory: &Path, interrupted: &BTreeSet<PodUid>) -> BTreeMa
             let begun = Begun {
                 forced: forced(&eviction.message, eviction.is_disruption()),
                 until: at.saturating_add(Duration::from_secs(grace)),
-                note: Note::evicted(&eviction.message, eviction.annotations.clone(), at),
+                note: evicted(&eviction.message, eviction.annotations.clone(), at),
             };
             all.insert(eviction.uid.clone(), begun);
         }

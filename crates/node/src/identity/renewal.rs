@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use kube::Client;
 use kube::config::KubeconfigError;
+use plimsoll_core::error_chain::error_chain;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::ClientExchange;
 use super::kubeconfig::{self, Kept, WriteError, write_private};
 use super::request::{RequestError, client_request};
 use super::signing::{SigningError, sign_client};
-use crate::agent::chain;
 
 /// The longest sleep in one go: clocks are set, and machines are put to sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
@@ -123,7 +123,7 @@ pub async fn keep_client_certificate(
                 Ok(()) => failures = 0,
                 Err(error) => {
                     failures += 1;
-                    let error = chain(&error);
+                    let error = error_chain(&error);
                     tracing::warn!(%node, error, "failed to renew node client certificate; retrying");
                     tokio::time::sleep(retry_after(failures)).await;
                 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
+use plimsoll_core::object::image_name::default_pull_policy;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_runtime::wire::{ImageSpec, PodSandboxConfig};
 use plimsoll_runtime::{Error, Runtime};
@@ -17,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::back_off::{BackOff, MAX};
-use super::note::{Note, reason};
+use super::note::{Note, about, reason};
 use super::plan::go_duration;
 use super::status::StartFailure;
 use super::{Clock, Host, Settings, pod_fields};
@@ -107,7 +108,7 @@ impl Images {
         sandbox: &PodSandboxConfig,
     ) -> Result<ImageSpec, StartFailure> {
         let asked = container.image.as_deref().unwrap_or_default();
-        let record = |note: Note| self.host.record(pod, note.about(pod, container, None));
+        let record = |note: Note| self.host.record(pod, about(note, pod, container, None));
         let name = name::with_tag(asked).map_err(|error| {
             let message = format!("Failed to apply default image tag {asked:?}: {error}");
             record(Note::warning(reason::INSPECT_FAILED, &message));
@@ -118,7 +119,7 @@ impl Images {
             ..ImageSpec::default()
         };
         let policy = container.image_pull_policy.as_deref();
-        let policy = policy.unwrap_or_else(|| name::default_policy(asked));
+        let policy = policy.unwrap_or_else(|| default_pull_policy(asked));
         if policy != "Always" {
             match self.runtime.image_status(&spec).await {
                 Ok(Some(image)) => {
@@ -154,7 +155,7 @@ impl Images {
         sandbox: &PodSandboxConfig,
     ) -> Result<ImageSpec, StartFailure> {
         let asked = container.image.as_deref().unwrap_or_default();
-        let record = |note: Note| self.host.record(pod, note.about(pod, container, None));
+        let record = |note: Note| self.host.record(pod, about(note, pod, container, None));
         let key = format!("{}_{asked}", pod_fields::uid(pod));
         if let Some(last_error) = self.waiting(&key) {
             let message = format!("Back-off pulling image {asked:?}");

@@ -2,113 +2,44 @@
 //!
 //! Reasons match v1.36 pkg/kubelet/events/event.go byte for byte.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
-use kube::Resource;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::admission::node_admit;
+pub use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use super::pod_fields::{self, Kind};
 
-/// The type of the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// As expected.
-    Normal,
-    /// A user may have to act on it.
-    Warning,
-}
-
-impl Level {
-    /// As the API spells it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Normal => "Normal",
-            Level::Warning => "Warning",
-        }
+/// The note of the pod's eviction by a decision of that time.
+pub fn evicted(
+    message: impl Into<String>,
+    annotations: BTreeMap<String, String>,
+    at: Timestamp,
+) -> Note {
+    Note {
+        annotations,
+        at: Some(at),
+        ..Note::warning(node_admit::REASON, message)
     }
 }
 
-/// Something that happened to a pod or a container of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// The type of the event.
-    pub level: Level,
-    /// Why, in one word.
-    pub reason: Cow<'static, str>,
-    /// What happened.
-    pub message: String,
-    /// Where in the pod, such as `spec.containers{web}`.
-    pub field_path: Option<String>,
-    /// Annotations of the event, for programs, by name.
-    pub annotations: BTreeMap<String, String>,
-    /// When it happened, if that is known better than by when it is recorded. Recorded again, even by the
-    /// next agent, it is the same event then.
-    pub at: Option<Timestamp>,
-}
-
-impl Note {
-    /// Good news about the pod.
-    pub fn normal(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Note {
-        Note {
-            level: Level::Normal,
-            reason: reason.into(),
-            message: message.into(),
-            field_path: None,
-            annotations: BTreeMap::new(),
-            at: None,
-        }
+/// The same note about a container of the pod. Ids of containers differ each time, names do not,
+/// and events that are alike are counted: so the name stands for the id.
+#[must_use]
+pub fn about(mut note: Note, pod: &Pod, container: &Container, id: Option<&str>) -> Note {
+    if let Some(id) = id.filter(|id| !id.is_empty()) {
+        note.message = note.message.replace(id, &container.name);
     }
-
-    /// Bad news about the pod.
-    pub fn warning(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Note {
-        Note {
-            level: Level::Warning,
-            ..Note::normal(reason, message)
-        }
-    }
-
-    /// That the pod was evicted by a decision of that time.
-    pub fn evicted(
-        message: impl Into<String>,
-        annotations: BTreeMap<String, String>,
-        at: Timestamp,
-    ) -> Note {
-        Note {
-            annotations,
-            at: Some(at),
-            ..Note::warning(node_admit::REASON, message)
-        }
-    }
-
-    /// The same about a container of it. Ids of containers differ each time, names do not, and
-    /// events that are alike are counted: so the name stands for the id.
-    #[must_use]
-    pub fn about(mut self, pod: &Pod, container: &Container, id: Option<&str>) -> Note {
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
-            self.message = self.message.replace(id, &container.name);
-        }
-        self.field_path = pod_fields::part(pod, &container.name).map(|part| {
-            let list = match part.kind {
-                Kind::Init | Kind::Sidecar => "initContainers",
-                Kind::App => "containers",
-                Kind::Ephemeral => "ephemeralContainers",
-            };
-            format!("spec.{list}{{{}}}", container.name)
-        });
-        self
-    }
-
-    /// The object an event of this note is about.
-    pub fn regarding(&self, pod: &Pod) -> ObjectReference {
-        ObjectReference {
-            resource_version: pod.metadata.resource_version.clone(),
-            field_path: self.field_path.clone(),
-            ..pod.object_ref(&())
-        }
-    }
+    note.field_path = pod_fields::part(pod, &container.name).map(|part| {
+        let list = match part.kind {
+            Kind::Init | Kind::Sidecar => "initContainers",
+            Kind::App => "containers",
+            Kind::Ephemeral => "ephemeralContainers",
+        };
+        format!("spec.{list}{{{}}}", container.name)
+    });
+    note
 }
 
 /// Reasons of events.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 use plimsoll_core::object::pod::as_container;
+pub use plimsoll_core::object::pod::{is_terminal, is_terminal_phase, phase};
 
 pub use super::spec::display_pod as described;
 
@@ -85,17 +86,6 @@ pub fn mirror_hash(pod: &Pod) -> Option<&str> {
 /// Whether the pod shares the network of its node.
 pub fn uses_host_network(pod: &Pod) -> bool {
     spec(pod).is_some_and(|spec| spec.host_network == Some(true))
-}
-
-/// The phase in the status; empty if there is none.
-pub fn phase(pod: &Pod) -> &str {
-    let status = pod.status.as_ref();
-    status.and_then(|s| s.phase.as_deref()).unwrap_or_default()
-}
-
-/// Whether a phase is one that a pod never leaves.
-pub fn is_terminal_phase(phase: &str) -> bool {
-    matches!(phase, "Succeeded" | "Failed")
 }
 
 /// The spec.

@@ -1,43 +1,20 @@
-//! Sockets: TLS, HTTP/1.1 and HTTP/2, and the end of all of it.
-//!
-//! Every step that waits for a client has a limit: the handshake, the headers, an idle connection.
+//! The listeners of the kubelet API, from the first connection to the end of the last.
 
-use std::convert::Infallible;
-use std::future::Future;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::Request;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
 use plimsoll_client::accept_loop::accept;
-use tokio::io::{AsyncRead, AsyncWrite};
+use plimsoll_client::http_connection::{Limits, handshake, serve};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Body;
 use super::tls::{self, ServerCertificate, TlsError};
 use super::{Peer, Server, health};
-
-/// How long a TLS handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// The same for the headers of a request, and for the next request of a kept connection.
-const HEADERS: Duration = Duration::from_secs(90);
-
-/// How often a silent HTTP/2 client is pinged, and how long it may take to answer.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
-
-/// Requests on one HTTP/2 connection at once.
-const MAX_STREAMS: u32 = 250;
-
-/// Headers of one request together. Upstream allows 1 MiB, which no client needs.
-const MAX_HEADER_BYTES: u32 = 64 * 1024;
 
 /// Health checkers at once.
 const MAX_CHECKERS: usize = 64;
@@ -91,7 +68,8 @@ impl Server {
                 let stop = until.clone();
                 async move {
                     let answer = async |request: Request<Incoming>| health::ping(&request);
-                    converse(socket, address, stop, answer).await;
+                    let (drain, close) = (stop.cancelled(), pending());
+                    serve(socket, address, Limits::default(), drain, close, answer).await;
                 }
             },
         )
@@ -106,13 +84,8 @@ async fn secured(
     address: SocketAddr,
     stop: CancellationToken,
 ) {
-    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            tracing::debug!(%address, %error, "TLS handshake failed");
-            return;
-        }
-        Err(_) => return,
+    let Some(stream) = handshake(&acceptor, socket, address).await else {
+        return;
     };
     let (_, session) = stream.get_ref();
     let chain = session.peer_certificates().unwrap_or_default().to_vec();
@@ -121,43 +94,6 @@ async fn secured(
         let (server, peer) = (Arc::clone(&server), Arc::clone(&peer));
         async move { server.answer(request, &peer).await }
     };
-    converse(stream, address, stop, answer).await;
-}
-
-/// Speaks HTTP until the client is done or the server stops.
-async fn converse<S, F, A>(stream: S, address: SocketAddr, stop: CancellationToken, answer: F)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    F: Fn(Request<Incoming>) -> A,
-    A: Future<Output = Response<Body>> + Send + 'static,
-{
-    let service = service_fn(move |request| {
-        let answer = answer(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
-        .max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADER_BYTES)
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE_ANSWER);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%address, error, "connection ended");
-    }
+    let (drain, close) = (stop.cancelled(), pending());
+    serve(stream, address, Limits::default(), drain, close, answer).await;
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use plimsoll_core::error_chain::error_chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::logind::Logind;
 use super::plan::{Period, group_of, whole};
-use crate::agent::chain;
 use crate::pods::status::Forced;
 use crate::pods::{Pods, pod_fields};
 
@@ -66,7 +66,7 @@ impl<A: Announce> Watch<A> {
                     self.follow(logind, &mut power).await;
                 }
                 Err(error) if !was_heard => {
-                    let error = chain(&error);
+                    let error = error_chain(&error);
                     tracing::warn!(
                         error,
                         "logind unavailable; shutdown is detected by SIGPWR only"
@@ -77,7 +77,7 @@ impl<A: Announce> Watch<A> {
                     return;
                 }
                 Err(error) => tracing::warn!(
-                    error = chain(&error),
+                    error = error_chain(&error),
                     "failed to reconnect to logind; retrying"
                 ),
             }
@@ -102,7 +102,7 @@ impl<A: Announce> Watch<A> {
                     self.announce.shutting_down(false);
                     if let Err(error) = logind.inhibit().await {
                         tracing::warn!(
-                            error = chain(&error),
+                            error = error_chain(&error),
                             "failed to renew shutdown inhibitor lock"
                         );
                         return;

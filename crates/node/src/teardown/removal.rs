@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::cgroup::CgroupPath;
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_runtime::cri::{self, Cri};
 use plimsoll_runtime::embedded::{self, Embedded};
@@ -19,7 +20,7 @@ use super::holder::{self, Ended};
 use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
-use crate::agent::{chain, walks_cgroup};
+use crate::agent::walks_cgroup;
 use crate::devices::{self, standard_path};
 use crate::volumes::removal::remove_tree;
 
@@ -34,7 +35,8 @@ pub(super) struct Removal {
 
 impl Removal {
     fn fail(&mut self, doing: impl std::fmt::Display, error: &dyn std::error::Error) {
-        self.problems.push(format!("{doing}: {}", chain(error)));
+        self.problems
+            .push(format!("{doing}: {}", error_chain(error)));
     }
 
     /// Ends the processes that use the data directory.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::cgroup::{CgroupPath, Driver};
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::object::identity::PodUid;
 use plimsoll_runtime::cgroup::{Cgroups, Refusal};
 use plimsoll_runtime::cri::{self, Cri};
@@ -52,7 +53,7 @@ pub(super) async fn take(options: &Options, footprints: &[Footprint]) -> Survey 
 
 impl Survey {
     fn fail(&mut self, doing: &str, error: &dyn std::error::Error) {
-        let error = crate::agent::chain(error);
+        let error = error_chain(error);
         self.problems.push(format!("{doing}: {error}"));
     }
 

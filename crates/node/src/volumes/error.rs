@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use plimsoll_core::error_chain::error_chain;
+
 use super::SourceError;
 use super::downward::FieldError;
 
@@ -69,7 +71,7 @@ pub enum VolumeFailure {
     /// Its plugin is known, but its data cannot be prepared.
     #[error(
         "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], \
-         failed to process volumes=[{volume}]: {}", chain(.source)
+         failed to process volumes=[{volume}]: {}", error_chain(.source)
     )]
     Process {
         /// The volume's name in the pod.
@@ -78,7 +80,7 @@ pub enum VolumeFailure {
         source: SetUpError,
     },
     /// Its source on the node does not exist.
-    #[error("MountVolume.NewMounter initialization failed for volume {volume:?} : {}", chain(.source))]
+    #[error("MountVolume.NewMounter initialization failed for volume {volume:?} : {}", error_chain(.source))]
     NewMounter {
         /// The name of the persistent volume.
         volume: String,
@@ -86,25 +88,13 @@ pub enum VolumeFailure {
         source: SetUpError,
     },
     /// It could not be set up.
-    #[error("MountVolume.SetUp failed for volume {volume:?} : {}", chain(.source))]
+    #[error("MountVolume.SetUp failed for volume {volume:?} : {}", error_chain(.source))]
     SetUp {
         /// The name of the volume, or of the persistent volume where it is one.
         volume: String,
         /// Why.
         source: SetUpError,
     },
-}
-
-/// The message with its causes, as people read it in an event.
-fn chain(error: &SetUpError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Why a volume cannot be set up.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use plimsoll_client::testing::{self, Known, check_follows_pods};
 use plimsoll_node::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use plimsoll_node::pods::manifest::{folder, parse};
 use plimsoll_node::pods::set::Source;
@@ -53,6 +55,20 @@ impl Cluster {
         self.until(&what, |cluster| cluster.status(name)["phase"] == phase)
             .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_follows_pods() {
+    let (world, cluster) = (World::new(), testing::Cluster::new());
+    let (client, pods) = (cluster.client(), world.pods.clone());
+    tokio::spawn(async move { watch_pods(client, "n", &pods, CancellationToken::new()).await });
+    let pod = |name: &str| serde_json::to_value(simple(name, "sleep:1", "Always")).unwrap();
+    check_follows_pods(&cluster, pod, async || {
+        let pods = world.pods.list().into_iter();
+        let name_and_uid = |pod: Pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap());
+        pods.map(name_and_uid).collect::<Known>()
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

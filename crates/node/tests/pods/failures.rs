@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::eviction::local_storage::LocalLimit;
 use plimsoll_core::eviction::{Cause, Eviction};
 use plimsoll_core::object::identity::{PodRef, PodUid};
-use plimsoll_node::pods::note::Note;
+use plimsoll_node::pods::note;
 use plimsoll_node::pods::set::{Begun, Source};
 use plimsoll_node::pods::status::Forced;
 use plimsoll_runtime::wire::ContainerState;
@@ -445,7 +445,7 @@ fn restarted_after_eviction(world: &World, job: Pod, left: Duration) -> World {
     let begun = Begun {
         forced: evicted("low"),
         until: world.clock.now().saturating_add(left),
-        note: Note::evicted("low", BTreeMap::new(), world.clock.now()),
+        note: note::evicted("low", BTreeMap::new(), world.clock.now()),
     };
     world.pods.remember_begun([(uid("job"), begun)].into());
     world.apply(job);

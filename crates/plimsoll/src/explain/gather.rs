@@ -10,6 +10,7 @@ use kube::{Api, Client, ResourceExt};
 use plimsoll_client::clock::Clock;
 use plimsoll_client::watching;
 use plimsoll_core::eviction::summary::PodStats;
+use plimsoll_core::object::pod::is_terminal;
 use plimsoll_core::scheduling::preemption::PREEMPTED_EVENT_REASON;
 use plimsoll_report::explain::{
     DELETED_BY_OWNER, Found, FoundNode, Logs, SchedulerTraces, Snapshot, events, is_evicted,
@@ -62,7 +63,7 @@ pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<
     if let Some(pod) = found.pod.clone() {
         found.logs = logs(client, &pod).await;
         found.preemptions = preemptions(client, &pod).await;
-        if is_alive(&pod) {
+        if !is_terminal(&pod) {
             found.usage = usage(client, &found).await;
             let snapshot = snapshot(client).await?;
             if found.node().is_none() {
@@ -174,14 +175,6 @@ async fn scheduler_traces(client: &Client, name: &str, snapshot: &Snapshot) -> S
 
 fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_not_found())
-}
-
-fn is_alive(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 async fn pod_events(client: &Client, namespace: &str, name: &str) -> Result<Vec<Event>, String> {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Event, Pod};
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::summary::PodStats;
+use plimsoll_core::object::pod::is_terminal_phase;
 use plimsoll_core::scheduling::configuration::Configuration;
 use plimsoll_core::scheduling::filters::Cycle;
 use plimsoll_core::scheduling::pod::SchedulingPod;
@@ -140,7 +141,7 @@ fn place(
     events: &[Event],
     configuration: &Configuration,
 ) {
-    let is_over = matches!(report.phase.as_deref(), Some("Succeeded" | "Failed"));
+    let is_over = report.phase.as_deref().is_some_and(is_terminal_phase);
     let Some(snapshot) = found.snapshot.as_ref().filter(|_| !is_over) else {
         return;
     };

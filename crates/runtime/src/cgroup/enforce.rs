@@ -4,7 +4,6 @@
 //! again each minute until it works, then [`NodeCgroups::enforce_reserved`], which a node does not
 //! start without. Matches v1.36 pkg/kubelet/cm/node_container_manager_linux.go.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
 use plimsoll_core::allocatable::Allocatable;
@@ -14,6 +13,8 @@ use plimsoll_core::cgroup::{
     CgroupName, CgroupPath, ReservedCgroup, ResourceConfig, TierSettings, compute_qos_tiers,
 };
 use plimsoll_core::config::{Enforcement as Setting, NodeConfig};
+use plimsoll_core::error_chain::error_chain;
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::pod::{PodView, QosClass};
 use plimsoll_core::problem::quoted;
 use plimsoll_core::resources::{Bytes, ResourceName};
@@ -43,33 +44,13 @@ struct Reserved {
     cgroup: ReservedCgroup,
 }
 
-/// An event on the node object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeEvent {
-    /// Normal or Warning.
-    pub kind: EventKind,
-    /// In one word.
-    pub reason: &'static str,
-    /// In full.
-    pub message: String,
-}
-
-/// The type of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// `Normal`.
-    Normal,
-    /// `Warning`.
-    Warning,
-}
-
 /// How writing the limit of all pods went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enforcement {
-    /// It is written.
-    Done(NodeEvent),
+    /// It is written; the event of the node that reports it.
+    Done(Note),
     /// It is not, perhaps because pods use more; try again after [`Enforcement::RETRY_AFTER`].
-    Retry(NodeEvent),
+    Retry(Note),
 }
 
 impl Enforcement {
@@ -158,7 +139,7 @@ impl NodeCgroups {
         let path = self.cgroups.path(&kubepods);
         self.cgroups.create(&path)?;
         if is_new && let Err(error) = self.cgroups.write(&path, &self.all_pods_config(active)) {
-            tracing::warn!(cgroup = %path, error = %chain(&error), "failed to write cgroup limits");
+            tracing::warn!(cgroup = %path, error = %error_chain(&error), "failed to write cgroup limits");
         }
         for class in [QosClass::Burstable, QosClass::BestEffort] {
             let tier = CgroupName::qos_tier(&kubepods, class);
@@ -170,7 +151,7 @@ impl NodeCgroups {
         };
         self.cgroups.update_tiers(active, &without_reservation)?;
         if let Err(error) = self.update_tiers(active) {
-            tracing::warn!(error = %chain(&error), "failed to reserve memory of higher QoS classes");
+            tracing::warn!(error = %error_chain(&error), "failed to reserve memory of higher QoS classes");
         }
         Ok(())
     }
@@ -201,20 +182,24 @@ impl NodeCgroups {
             false => Ok(Vec::new()),
         };
         match written {
-            Ok(_) => Enforcement::Done(NodeEvent::normal(
-                "Updated Node Allocatable limit across pods".to_owned(),
+            Ok(_) => Enforcement::Done(Note::normal(
+                ENFORCED,
+                "Updated Node Allocatable limit across pods",
             )),
-            Err(error) => Enforcement::Retry(NodeEvent::warning(format!(
-                "Failed to update Node Allocatable Limits {}: {}",
-                go_list(&kubepods),
-                chain(&error)
-            ))),
+            Err(error) => Enforcement::Retry(Note::warning(
+                NOT_ENFORCED,
+                format!(
+                    "Failed to update Node Allocatable Limits {}: {}",
+                    go_list(&kubepods),
+                    error_chain(&error)
+                ),
+            )),
         }
     }
 
     /// Writes reservations into the operator's cgroups, up to the first that fails: its event is
     /// the error, and its message the reason not to start.
-    pub fn enforce_reserved(&self) -> Result<Vec<NodeEvent>, NodeEvent> {
+    pub fn enforce_reserved(&self) -> Result<Vec<Note>, Note> {
         let enforce = |reserved: &Reserved| {
             let configured = &reserved.configured;
             let (title, name) = match reserved.setting {
@@ -228,13 +213,17 @@ impl NodeCgroups {
                 _ => ("Kube Reserved", "kube reserved"),
             };
             match self.enforce_existing(&reserved.cgroup) {
-                Ok(()) => Ok(NodeEvent::normal(format!(
-                    "Updated limits on {name} cgroup {configured}"
-                ))),
-                Err(reason) => Err(NodeEvent::warning(format!(
-                    "Failed to enforce {title} Cgroup Limits on {}: {reason}",
-                    quoted(configured)
-                ))),
+                Ok(()) => Ok(Note::normal(
+                    ENFORCED,
+                    format!("Updated limits on {name} cgroup {configured}"),
+                )),
+                Err(reason) => Err(Note::warning(
+                    NOT_ENFORCED,
+                    format!(
+                        "Failed to enforce {title} Cgroup Limits on {}: {reason}",
+                        quoted(configured)
+                    ),
+                )),
             }
         };
         self.reserved.iter().map(enforce).collect()
@@ -249,45 +238,17 @@ impl NodeCgroups {
         );
         let Some(config) = config else {
             let cgroup = name.clone();
-            return Err(chain(&Refusal::NothingReserved { cgroup }));
+            return Err(error_chain(&Refusal::NothingReserved { cgroup }));
         };
-        self.cgroups.validate(name).map_err(|error| chain(&error))?;
+        self.cgroups
+            .validate(name)
+            .map_err(|error| error_chain(&error))?;
         let written = self.cgroups.write(&self.cgroups.path(name), &config);
-        written.map(|_| ()).map_err(|error| chain(&error))
+        written.map(|_| ()).map_err(|error| error_chain(&error))
     }
 
     fn all_pods_config(&self, active: &[PodView]) -> ResourceConfig {
         let tiers = compute_qos_tiers(active, &self.tiers);
         self.all_pods.clone().overlaid_with(tiers.guaranteed)
     }
-}
-
-impl NodeEvent {
-    fn normal(message: String) -> NodeEvent {
-        NodeEvent {
-            kind: EventKind::Normal,
-            reason: ENFORCED,
-            message,
-        }
-    }
-
-    fn warning(message: String) -> NodeEvent {
-        NodeEvent {
-            kind: EventKind::Warning,
-            reason: NOT_ENFORCED,
-            message,
-        }
-    }
-}
-
-/// An error with its causes, for messages that have no place for a chain.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

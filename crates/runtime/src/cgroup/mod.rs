@@ -34,7 +34,7 @@ mod values;
 mod walk;
 
 pub(crate) use create::write_existing;
-pub use enforce::{Enforcement, EventKind, NodeCgroups, NodeEvent};
+pub use enforce::{Enforcement, NodeCgroups};
 pub use error::Error;
 pub use kill::KillHandle;
 pub use layout::{Layout, is_systemd_running};

@@ -4,6 +4,7 @@
 
 use http::Response;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as ApiLabelSelector;
+use plimsoll_core::object::pod::is_terminal_phase;
 use plimsoll_core::object::selector::LabelSelector;
 use serde_json::{Value, json};
 
@@ -70,7 +71,7 @@ impl Call<'_> {
         let mut options = options.clone();
         let phase = text(&value, "/status/phase");
         let is_leaving = !value["metadata"]["deletionTimestamp"].is_null();
-        let has_ended = matches!(phase, "Succeeded" | "Failed") || is_leaving;
+        let has_ended = is_terminal_phase(phase) || is_leaving;
         let is_ready = is_ready(&value);
         if has_ended || phase == "Pending" {
             if !has_ended {

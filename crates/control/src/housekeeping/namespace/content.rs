@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
+use plimsoll_core::object::pod::is_terminal;
 use plimsoll_core::object::timestamp::Timestamp;
 
 use crate::housekeeping::discovery::{Kind, discover};
@@ -110,10 +111,8 @@ async fn estimate_pods(
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = watching::list(api, &ListParams::default()).await?;
     let graces = pods.iter().filter_map(|pod| {
-        let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-        let is_over = matches!(phase, Some("Succeeded" | "Failed"));
         let grace = pod.spec.as_ref()?.termination_grace_period_seconds?;
-        u64::try_from(grace).ok().filter(|_| !is_over)
+        u64::try_from(grace).ok().filter(|_| !is_terminal(pod))
     });
     let estimate_secs = graces.max().unwrap_or(0);
     Ok(match elapsed_secs >= estimate_secs {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 use crate::workloads::revision::REVISION_HASH;
 

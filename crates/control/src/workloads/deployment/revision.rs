@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use crate::workloads::note::Note;
 use crate::workloads::template_hash::compute_hash;
 
 use super::KIND;

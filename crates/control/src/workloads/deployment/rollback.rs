@@ -1,7 +1,7 @@
 //! Going back to an earlier revision, as clients of an early API ask for it. Today's `kubectl
 //! rollout undo` writes the old template itself.
 
-use crate::workloads::note::Note;
+use plimsoll_core::object::event::Note;
 
 use super::annotations::{self, ROLLBACK_TO};
 use super::revision::is_same_template;

@@ -5,9 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
-
-use crate::workloads::note::Note;
 
 use super::annotations;
 use super::condition::{self, DEPLOYMENT_PAUSED, DEPLOYMENT_RESUMED, PROGRESSING};

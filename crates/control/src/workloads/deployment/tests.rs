@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::annotations::{DESIRED_REPLICAS, REVISION, REVISION_HISTORY, ROLLBACK_TO};
 use super::rollout::{Action, Plan, View, reconcile, replicas};
-use crate::workloads::note::Note;
 
 /// A deployment and its sets; `available` pods of each set are up to the test.
 struct World {

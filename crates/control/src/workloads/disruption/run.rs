@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::selector::LabelSelector;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use crate::disruption::patch_status;
 use crate::work_queue::WorkQueue;
 use crate::workloads::fraction::FractionError;
-use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 use crate::workloads::writes::{Writer, is_conflict, is_not_found, message_of};
 use crate::workloads::{Options, as_refs};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::event::Note;
 
-use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 
 use super::back_off::BackOff;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::selector::LabelSelector;
 use tokio_util::sync::CancellationToken;
 
 use crate::work_queue::WorkQueue;
 use crate::workloads::claiming::{ClaimError, Claimant, PodIndex};
 use crate::workloads::expectations::Expectations;
-use crate::workloads::note::Note;
 use crate::workloads::ownership::controller_of;
 use crate::workloads::pod_owners::PodOwners;
 use crate::workloads::pod_state;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
-
-use crate::workloads::note::Note;
 
 use super::accounting::Accounting;
 use super::condition::{self, SUCCESS_CRITERIA_MET, SUSPENDED};

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::object::event::Note;
 use plimsoll_core::object::timestamp::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::indexed_pod::{COMPLETION_INDEX, FAILURE_COUNT, IGNORED_FAILURE_COUNT};
 use super::*;
-use crate::workloads::note::Note;
 use crate::workloads::pod_state;
 
 /// A write that the world may let fail.
@@ -353,7 +353,7 @@ fn a_suspended_job_has_no_pods_and_no_start() {
         world.conditions(),
         ["Suspended=False JobResumed: Job resumed"]
     );
-    let reasons: Vec<&str> = world.told.iter().map(|note| note.reason).collect();
+    let reasons: Vec<&str> = world.told.iter().map(|note| &*note.reason).collect();
     assert_eq!(reasons, ["Suspended", "Resumed"]);
     assert_eq!(world.status()["failed"], Value::Null);
 }

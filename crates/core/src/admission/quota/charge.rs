@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, PodSpec, WeightedPodAffinityTerm};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use crate::object::pod::{Overhead, PodView, ResizeScope};
+use crate::object::pod::{Overhead, PodView, ResizeScope, is_terminal};
 use crate::object::resource_rules::{REQUESTS_PREFIX, is_extended};
 use crate::problem::Problem;
 use crate::quantity::{Format, Quantity};
@@ -91,8 +91,7 @@ fn one() -> Quantity {
 
 /// Finished pods and pods that should long be gone use nothing but their place in storage.
 fn is_alive(pod: &Pod, now: Timestamp) -> bool {
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    if matches!(phase, Some("Failed" | "Succeeded")) {
+    if is_terminal(pod) {
         return false;
     }
     let meta = &pod.metadata;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 
 use crate::object::identity::{NodeName, PodRef, PodUid};
-use crate::object::pod::PodView;
+use crate::object::pod::{PodView, is_terminal};
 use crate::object::taint::Toleration;
 use crate::problem::Problem;
 
@@ -117,10 +117,7 @@ impl SchedulingPod {
                 .and_then(|status| status.start_time.as_ref())
                 .map(|time| time.0.as_microsecond()),
             is_terminating: pod.metadata.deletion_timestamp.is_some(),
-            is_finished: matches!(
-                status.and_then(|status| status.phase.as_deref()),
-                Some("Succeeded" | "Failed")
-            ),
+            is_finished: is_terminal(pod),
             is_preempted: status.is_some_and(is_preempted),
             scheduling_gates: gates.map(|gate| gate.name.clone()).collect(),
             controller: owners

@@ -187,7 +187,7 @@ fn may_go(report: &Report, object: &Pod) -> bool {
     report.is_finished
         && pod_fields::is_deleted(object)
         && !is_image
-        && pod_fields::is_terminal_phase(pod_fields::phase(object))
+        && pod_fields::is_terminal(object)
 }
 
 async fn write(client: Client, job: Job, clock: Clock) -> (Job, Outcome) {

@@ -1,10 +1,9 @@
 //! Which pods the API server wants on this node.
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use plimsoll_client::watching::watch;
+use plimsoll_client::informer::{Store, follow};
 use tokio_util::sync::CancellationToken;
 
 use crate::pods::Pods;
@@ -13,23 +12,30 @@ use crate::pods::set::Source;
 /// Passes the node's pods from the API server to `pods` until `stop` is cancelled.
 pub async fn watch_pods(client: Client, node_name: &str, pods: &Pods, stop: CancellationToken) {
     let api: Api<Pod> = Api::all(client);
-    let config = watcher::Config::default().fields(&format!("spec.nodeName={node_name}"));
-    let mut events = watch(api, config).boxed();
-    let mut listed = Vec::new();
-    loop {
-        let event = tokio::select! {
-            () = stop.cancelled() => return,
-            event = events.next() => event,
-        };
-        match event {
-            Some(Event::Init) => listed.clear(),
-            Some(Event::InitApply(pod)) => listed.push(pod),
-            Some(Event::InitDone) => {
-                pods.replace(Source::Api, std::mem::take(&mut listed));
-            }
-            Some(Event::Apply(pod)) => pods.apply(Source::Api, pod),
-            Some(Event::Delete(pod)) => pods.removed(pod),
-            None => return,
-        }
+    let config = Config::default().fields(&format!("spec.nodeName={node_name}"));
+    stop.run_until_cancelled(follow(api, config, &FromApi(pods)))
+        .await;
+}
+
+/// The pods of the node, as the API server reports them.
+struct FromApi<'a>(&'a Pods);
+
+impl Store<Pod> for FromApi<'_> {
+    type Kept = Pod;
+
+    fn reduce(&self, pod: Pod) -> Pod {
+        pod
+    }
+
+    async fn replace(&self, pods: Vec<Pod>) {
+        self.0.replace(Source::Api, pods);
+    }
+
+    async fn apply(&self, pod: Pod) {
+        self.0.apply(Source::Api, pod);
+    }
+
+    async fn delete(&self, pod: Pod) {
+        self.0.removed(pod);
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::sleep_until;
 use super::Kind;
 use super::action::{Asked, Found};
 use super::tracker::{Numbers, Target, Tracker};
-use crate::pods::note::{Note, reason};
+use crate::pods::note::{Note, about, reason};
 use crate::pods::observed::State;
 use crate::pods::plan::Verdict;
 use crate::pods::pod_fields;
@@ -157,7 +157,7 @@ fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
     };
     let pod = record.pod();
     if let (Some(note), Some(part)) = (note, pod_fields::part(&pod, name)) {
-        let note = note.about(&pod, &part.container, None);
+        let note = about(note, &pod, &part.container, None);
         record.shared().host.record(&pod, note);
     }
     let Some(verdict) = tracker.answered(&answer.id, verdict) else {

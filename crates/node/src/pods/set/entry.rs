@@ -42,7 +42,7 @@ pub(super) struct Kill {
 
 /// Whether a pod is to end by what its source says.
 fn is_over(pod: &Pod) -> bool {
-    pod_fields::is_deleted(pod) || pod_fields::is_terminal_phase(pod_fields::phase(pod))
+    pod_fields::is_deleted(pod) || pod_fields::is_terminal(pod)
 }
 
 /// Whether anything but the status differs.
@@ -53,7 +53,7 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
         || before.annotations != after.annotations
         || before.deletion_timestamp != after.deletion_timestamp
         || before.deletion_grace_period_seconds != after.deletion_grace_period_seconds
-        || pod_fields::is_terminal_phase(pod_fields::phase(new)) && !is_over(old)
+        || pod_fields::is_terminal(new) && !is_over(old)
 }
 
 impl Entry {
@@ -74,7 +74,7 @@ impl Entry {
             let left = begun.until.saturating_since(shared.clock.now());
             i64::try_from(left.as_secs()).unwrap_or(i64::MAX)
         });
-        let is_over_already = pod_fields::is_terminal_phase(pod_fields::phase(&wanted));
+        let is_over_already = pod_fields::is_terminal(&wanted);
         if let Some(begun) = begun.as_ref().filter(|_| !is_over_already) {
             shared.host.record(&wanted, begun.note.clone());
         }

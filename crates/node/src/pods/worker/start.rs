@@ -9,7 +9,7 @@ use plimsoll_runtime::wire::PodSandboxConfig;
 
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
-use crate::pods::note::{Note, reason};
+use crate::pods::note::{Note, about, reason};
 use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
 use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
@@ -253,7 +253,7 @@ impl Worker {
         note: Note,
         id: Option<&str>,
     ) {
-        let note = note.about(pod, container, id);
+        let note = about(note, pod, container, id);
         self.shared().host.record(pod, note);
     }
 

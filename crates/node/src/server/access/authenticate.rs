@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::api::{Api, ObjectMeta};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use sha2::{Digest, Sha256};
@@ -127,7 +127,7 @@ impl TokenReviews {
             }
         };
         let user = if status.authenticated == Some(true) {
-            status.user.map(user_of)
+            status.user.map(User::from_api)
         } else if status.error.is_some_and(|error| !error.is_empty()) {
             // Something went wrong while looking, rather than the token being wrong.
             return None;
@@ -136,14 +136,5 @@ impl TokenReviews {
         };
         self.known.put(key, user.clone(), Instant::now(), self.life);
         user
-    }
-}
-
-fn user_of(info: UserInfo) -> User {
-    User {
-        name: info.username.unwrap_or_default(),
-        uid: info.uid.unwrap_or_default(),
-        groups: info.groups.unwrap_or_default(),
-        extra: info.extra.unwrap_or_default(),
     }
 }

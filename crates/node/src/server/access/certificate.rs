@@ -6,13 +6,10 @@ use x509_parser::der_parser::oid::Oid;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-use super::User;
+use plimsoll_core::object::user::{CREDENTIAL_ID, User};
 
 /// The subject attribute that carries a user's uid.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
-
-/// What distinguishes a user's certificates.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The user that a verified certificate (DER) names: the common name, with the organisations as
 /// groups. `None` where there is none or the certificate contradicts itself.

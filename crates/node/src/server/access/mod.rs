@@ -13,11 +13,10 @@ mod bearer;
 mod certificate;
 mod expiring;
 mod retry;
-mod user;
 
 pub(super) use attributes::Attributes;
 pub use authenticate::{Authenticator, TokenReviews};
 pub(super) use authorize::Denial;
 pub use authorize::{Authorizer, Reviews};
 pub(super) use bearer::strip_token;
-pub use user::User;
+pub use plimsoll_core::object::user::User;

@@ -1,11 +1,10 @@
 //! Objects from an API server.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt as _;
 use k8s_openapi::api::authentication::v1::{
     BoundObjectReference, TokenRequest as ApiTokenRequest, TokenRequestSpec,
 };
@@ -14,13 +13,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::PostParams;
-use kube::runtime::reflector::{self, Store};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
-use plimsoll_client::watching::watch_with_errors;
+use plimsoll_client::informer::Informer;
 use plimsoll_core::object::timestamp::Timestamp;
-use tokio::sync::OnceCell;
-use tokio::task::AbortHandle;
 
 use super::watched::Watched;
 use super::{SourceError, Sources, Token, TokenRequest};
@@ -34,19 +29,7 @@ pub struct KubeSources {
     client: Client,
     config_maps: Watched<ConfigMap>,
     secrets: Watched<Secret>,
-    services: OnceCell<Services>,
-}
-
-#[derive(Debug)]
-struct Services {
-    store: Store<Service>,
-    task: AbortHandle,
-}
-
-impl Drop for Services {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    services: OnceLock<Informer<Service>>,
 }
 
 impl fmt::Debug for KubeSources {
@@ -65,32 +48,21 @@ impl KubeSources {
             secrets: Watched::new(client.clone(), "secret", |object: &Secret| {
                 object.immutable.unwrap_or_default()
             }),
-            services: OnceCell::new(),
+            services: OnceLock::new(),
             client,
         }
     }
 
     /// The Services of the cluster; watched from the first question on.
-    async fn all_services(&self) -> &Store<Service> {
-        let services = self.services.get_or_init(async || {
-            let (store, writer) = reflector::store();
-            let api: Api<Service> = Api::all(self.client.clone());
-            let events = watch_with_errors(api, watcher::Config::default()).modify(
-                |service: &mut Service| {
-                    // Only names, addresses and ports are ever read.
-                    service.metadata.annotations = None;
-                    service.metadata.labels = None;
-                    service.status = None;
-                },
-            );
-            let events = reflector::reflector(writer, events);
-            let task = tokio::spawn(events.for_each(|_| std::future::ready(())));
-            Services {
-                store,
-                task: task.abort_handle(),
-            }
-        });
-        &services.await.store
+    fn all_services(&self) -> &Informer<Service> {
+        self.services.get_or_init(|| {
+            Informer::start(Api::all(self.client.clone()), |service: &mut Service| {
+                // Only names, addresses and ports are ever read.
+                service.metadata.annotations = None;
+                service.metadata.labels = None;
+                service.status = None;
+            })
+        })
     }
 }
 
@@ -121,16 +93,13 @@ impl Sources for KubeSources {
     }
 
     async fn services(&self, namespace: &str) -> Result<Vec<Arc<Service>>, SourceError> {
-        let store = self.all_services().await;
-        let ready = tokio::time::timeout(SERVICES_TIMEOUT, store.wait_until_ready()).await;
-        if !matches!(ready, Ok(Ok(()))) {
-            return Err(SourceError::ServicesUnknown);
+        let all = self.all_services();
+        let synced = tokio::time::timeout(SERVICES_TIMEOUT, all.synced()).await;
+        synced.map_err(|_| SourceError::ServicesUnknown)?;
+        let mut services = all.in_namespace(namespace);
+        if namespace != "default" {
+            services.extend(all.in_namespace("default"));
         }
-        let mut services = store.state();
-        services.retain(|service| {
-            let of = service.metadata.namespace.as_deref();
-            of == Some(namespace) || of == Some("default")
-        });
         Ok(services)
     }
 

@@ -5,6 +5,7 @@ use plimsoll_core::allocatable::{
 };
 use plimsoll_core::cgroup::{CgroupName, Driver, TierSettings, Version};
 use plimsoll_core::config::{Enforcement as Setting, MemoryReservationPolicy, NodeConfig, Profile};
+use plimsoll_core::object::event::EventType;
 use plimsoll_core::object::pod::QosClass;
 use plimsoll_core::resources::{Bytes, Count, ResourceName};
 use serde_json::json;
@@ -12,7 +13,7 @@ use serde_json::json;
 use super::machines::{Machine, on_every_machine, pod};
 use crate::cgroup::fake::FakeMachine;
 use crate::cgroup::testing::{Waiting, eventually};
-use crate::cgroup::{Cgroups, Enforcement, EventKind, NodeCgroups, Refusal, is_systemd_running};
+use crate::cgroup::{Cgroups, Enforcement, NodeCgroups, Refusal, is_systemd_running};
 
 fn config() -> NodeConfig {
     let mut config = NodeConfig::defaults(Profile::Kubernetes136);
@@ -96,7 +97,7 @@ on_every_machine! {
         config.system_reserved_cgroup.value = path.as_str().to_owned();
         let node = node(machine, &config, 32 << 30);
         let event = node.enforce_reserved().unwrap_err();
-        assert_eq!((event.kind, event.reason), (EventKind::Warning, "FailedNodeAllocatableEnforcement"));
+        assert_eq!((event.event_type, &*event.reason), (EventType::Warning, "FailedNodeAllocatableEnforcement"));
         let start = format!("Failed to enforce System Reserved Cgroup Limits on \"{path}\": ");
         assert!(event.message.starts_with(&start), "{}", event.message);
         machine.cgroups.create(&path).unwrap();

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
+use plimsoll_core::error_chain::error_chain;
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -70,7 +71,7 @@ fn make(
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let (mut stdin, mut outputs, mut console) = (None, Vec::new(), None);
     if job.terminal {
         let socket = ConsoleSocket::bind(&dir.console_socket()).map_err(in_words)?;
@@ -95,7 +96,7 @@ fn make(
         .with_systemd(false)
         .with_detach(true)
         .build()
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let pid = container.pid().map(|pid| pid.as_raw());
     let pid = pid.ok_or_else(|| "the container has no process".to_owned())?;
     let mut terminal = None;
@@ -123,7 +124,7 @@ fn run(
     failures: Failures,
 ) -> Result<Running, String> {
     mounts::finish(running.pid, &job.narrowed, &job.read_only)?;
-    container.start().map_err(|error| chain(&error))?;
+    container.start().map_err(|error| error_chain(&error))?;
     match failures.wait() {
         Some(message) => Err(message),
         None => Ok(running),
@@ -132,19 +133,4 @@ fn run(
 
 fn stream() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
-}
-
-/// An error with all its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        // Transparent errors repeat the message of their cause.
-        if !text.ends_with(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = error.source();
-    }
-    text
 }

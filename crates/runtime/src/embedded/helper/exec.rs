@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::oci_spec::runtime::{Process as SpecProcess, Spec};
 use libcontainer::syscall::syscall::SyscallType;
+use plimsoll_core::error_chain::error_chain;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::ioctl_fionbio;
@@ -23,7 +24,6 @@ use super::super::layout::ContainerDir;
 use super::super::stage::Stage;
 use super::Control;
 use super::causes::Causes;
-use super::container::chain;
 use super::entry::Entry;
 use super::executor::Program;
 use super::terminal::{ConsoleSocket, resize};
@@ -83,7 +83,7 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
     let mut builder = ContainerBuilder::new(job.id.clone(), SyscallType::default())
         .with_executor(program)
         .with_root_path(dir.oci())
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let mut console = None;
     let mut streams = streams.into_iter();
     let mut terminal_streams = (None, None);
@@ -107,7 +107,7 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
         .with_detach(true)
         .with_process(Some(path))
         .build()
-        .map_err(|error| chain(&error))?
+        .map_err(|error| error_chain(&error))?
         .as_raw();
     let terminal = match console {
         Some(console) => {
@@ -133,7 +133,7 @@ fn start(job: &ExecJob, streams: Vec<OwnedFd>) -> Result<Process, String> {
 
 /// The container's own process with another command.
 fn read_process(job: &ExecJob, dir: &ContainerDir) -> Result<SpecProcess, String> {
-    let spec = Spec::load(dir.spec()).map_err(|error| chain(&error))?;
+    let spec = Spec::load(dir.spec()).map_err(|error| error_chain(&error))?;
     let mut process = spec
         .process()
         .clone()

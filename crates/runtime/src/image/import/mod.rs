@@ -17,13 +17,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::object::image_name::InvalidImageName;
+
 use super::catalogue::Record;
 use super::compression::decompressed;
 use super::configuration::Start;
 use super::file::{self, Doing};
 use super::installation::{self, Installation, Names};
 use super::manifest;
-use super::reference::{InvalidName, Reference};
+use super::reference::Reference;
 use super::store::Store;
 use super::tarball;
 use parts::Parts;
@@ -87,7 +89,7 @@ pub enum Error {
     },
     /// A name in the archive is none.
     #[error("the archive has an image with an invalid name")]
-    Name(#[from] InvalidName),
+    Name(#[from] InvalidImageName),
     /// Names were given for an archive of several images.
     #[error("the archive has {count} images, cannot name all of them {name}")]
     SeveralImages {

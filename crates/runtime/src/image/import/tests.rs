@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_testkit::images::{Image, Layer, Tree, gzip};
 use tempfile::TempDir;
 
@@ -96,7 +97,7 @@ fn an_image_that_unpacks_to_more_than_allowed_leaves_nothing() {
         imported.map(|_| ()).map_err(|error| {
             let left = file::names(&directory.join("work")).unwrap();
             assert_eq!(left, Vec::<String>::new());
-            format!("{:#}", anyhow::Error::from(error))
+            error_chain(&error)
         })
     };
     assert_eq!(

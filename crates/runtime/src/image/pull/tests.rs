@@ -1,5 +1,6 @@
 use std::fs;
 
+use plimsoll_core::error_chain::error_chain;
 use plimsoll_testkit::images::{Image, Layer, Tree, digest};
 use plimsoll_testkit::registry::{PASSWORD, Registry, USER};
 use serde_json::json;
@@ -306,16 +307,6 @@ impl Scripted {
     }
 }
 
-fn causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 #[tokio::test]
 #[ignore = "tier: tools"]
 async fn blobs_are_checked_as_they_arrive() {
@@ -339,7 +330,7 @@ async fn blobs_are_checked_as_they_arrive() {
         let bench = Bench::new();
         let registry = Scripted::serving(image(), change);
         let refused = bench.pull(&registry.image()).await.unwrap_err();
-        let text = causes(&refused);
+        let text = error_chain(&refused);
         assert!(text.contains(expected), "{text}");
         assert_eq!(bench.leftovers(), [""; 0]);
     }
@@ -385,7 +376,7 @@ async fn a_token_is_fetched_where_the_registry_says() {
     bench.pull_as(&registry.image(), known).await.unwrap();
     let unknown = bench.pull(&registry.image()).await.unwrap_err();
     assert!(matches!(unknown, Error::Unauthorized { .. }));
-    assert!(causes(&unknown).ends_with(": who are you?"));
+    assert!(error_chain(&unknown).ends_with(": who are you?"));
 }
 
 #[tokio::test]
@@ -394,7 +385,7 @@ async fn a_registry_in_trouble_is_unavailable() {
     let registry = Scripted::start(|_, _| (503, String::new(), b"down".to_vec()));
     let refused = Bench::new().pull(&registry.image()).await.unwrap_err();
     assert!(refused.is_unavailable(), "{refused}");
-    assert!(causes(&refused).ends_with("HTTP status 503: down"));
+    assert!(error_chain(&refused).ends_with("HTTP status 503: down"));
 }
 
 /// The client gives up its own thread at such tokens.

@@ -141,7 +141,7 @@ async fn a_name_that_is_none_can_never_be_pulled() {
     let text = refused.unwrap_err().chain();
     assert_eq!(
         text,
-        r#"couldn't parse image name "App": repository name must be lowercase"#
+        r#"couldn't parse image name "App": invalid reference format: repository name (library/App) must be lowercase"#
     );
 }
 

@@ -3,6 +3,7 @@ use std::convert::Infallible;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::channel::mpsc;
 use http::{Request, Response};
 use http_body::Frame;
@@ -59,7 +60,9 @@ impl Server {
         if !body.is_empty() {
             inner.bodies.push(serde_json::from_slice(&body).unwrap());
         }
-        let (status, stream) = if uri.contains("watch=true") {
+        let (status, stream) = if uri.contains("sendInitialEvents") {
+            (422, futures::stream::empty().boxed())
+        } else if uri.contains("watch=true") {
             let (sender, receiver) = mpsc::unbounded();
             inner.watchers.push((uri, sender));
             (200, receiver.boxed())

@@ -29,7 +29,11 @@ impl GarbageCollection {
         let clock = Clock::system();
         let config = &options.config;
         GarbageCollection {
-            images: images::Images::new(image_gc::Policy::new(config), clock.now()),
+            images: images::Images::new(
+                image_gc::Policy::new(config),
+                clock.now(),
+                Arc::clone(&eviction_host.meter.metrics),
+            ),
             rotation: logs::Policy {
                 max_size: *config.container_log_max_size,
                 max_files: *config.container_log_max_files,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Secret};
@@ -31,6 +32,7 @@ use crate::runtime::wire::{
     UserNamespace,
 };
 use crate::runtime::{self, Runtime};
+use crate::stats::metrics::{CgroupOperation, KubeletMetrics};
 use crate::volumes::{Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
@@ -42,6 +44,7 @@ pub(super) struct NodeHost {
     pub(super) cgroups: Arc<NodeCgroups>,
     pub(super) user_namespaces: Arc<UserNamespaces>,
     pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) metrics: Arc<KubeletMetrics>,
     pub(super) recorder: Recorder,
     /// What the node's resolv.conf says.
     pub(super) resolver: Option<DnsConfig>,
@@ -90,6 +93,18 @@ impl NodeHost {
                 .record_at(at.to_api().0, occurrence, annotations),
             None => self.recorder.record_with(occurrence, annotations),
         }
+    }
+
+    /// Runs something that changes cgroups, and counts it.
+    async fn change_cgroups(
+        &self,
+        operation: CgroupOperation,
+        work: impl FnOnce(&NodeCgroups) -> Result<(), crate::cgroup::Error> + Send + 'static,
+    ) -> Result<(), HostError> {
+        let begun = Instant::now();
+        let done = self.with_cgroups(work).await;
+        self.metrics.cgroup_changed(operation, begun.elapsed());
+        done
     }
 
     /// Runs something that blocks on the kernel with the cgroups.
@@ -193,7 +208,9 @@ impl Host for NodeHost {
         };
         let planned = view(pod).map_err(cgroup)?;
         let made = self
-            .with_cgroups(move |cgroups| cgroups.ensure_pod(&planned))
+            .change_cgroups(CgroupOperation::Create, move |cgroups| {
+                cgroups.ensure_pod(&planned).map(drop)
+            })
             .await;
         made.map_err(cgroup)?;
         // The tier above it has a share to give for it.
@@ -230,7 +247,9 @@ impl Host for NodeHost {
             .await
             .map_err(failed)?;
         let cgroup = PodUid::from(uid(pod));
-        let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&cgroup));
+        let removed = self.change_cgroups(CgroupOperation::Destroy, move |cgroups| {
+            cgroups.cgroups().remove_pod(&cgroup)
+        });
         removed.await?;
         self.user_namespaces.release(uid(pod));
         self.pods_changed.notify_one();
@@ -315,7 +334,7 @@ impl Host for NodeHost {
 
     async fn resize_pod(&self, pod: &Pod, resource: Resource) -> Result<(), HostError> {
         let planned = view(pod)?;
-        let written = self.with_cgroups(move |cgroups| {
+        let written = self.change_cgroups(CgroupOperation::Update, move |cgroups| {
             let name = cgroups.cgroups().pod_name(&planned)?;
             let path = cgroups.cgroups().path(&name);
             let whole = pod_config(&planned, cgroups.pod_settings());

@@ -15,6 +15,7 @@ mod heartbeat;
 mod host;
 mod kubelet_api;
 mod measure;
+mod metered_runtime;
 mod node_object;
 mod options;
 mod prepare;

@@ -24,6 +24,7 @@ use super::heartbeat::Heartbeat;
 use super::host::{NodeHost, chain};
 use super::kubelet_api::KubeletApi;
 use super::measure::Meter;
+use super::metered_runtime::MeteredRuntime;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
 use super::prepare::{Prepared, StartError, claim, prepare};
@@ -41,9 +42,11 @@ use crate::pods::admission::{Confinement, Support};
 use crate::pods::spec::dns::parse_resolv_conf;
 use crate::pods::{self, Pods};
 use crate::project_quota::ProjectQuotas;
+use crate::runtime::Runtime;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
+use crate::stats::metrics::KubeletMetrics;
 use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
 use crate::walk::Walker;
@@ -130,6 +133,10 @@ impl Agent {
         stop: CancellationToken,
     ) -> Result<Agent, StartError> {
         let name = &options.node_name;
+        let version = prepared.cgroups.cgroups().version();
+        let metrics = Arc::new(KubeletMetrics::new(name, version));
+        let runtime = MeteredRuntime::new(Arc::clone(&prepared.runtime), Arc::clone(&metrics));
+        let runtime: Arc<dyn Runtime> = Arc::new(runtime);
         let (urgent, priority_lane) = (client.clone(), PriorityLane::new());
         let client = priority_lane.behind(client);
         let recorder = Recorder::counted(client.clone(), "kubelet", stop.clone());
@@ -171,7 +178,8 @@ impl Agent {
             volumes: Arc::new(volumes),
             cgroups: Arc::clone(&prepared.cgroups),
             user_namespaces: Arc::clone(&prepared.user_namespaces),
-            runtime: Arc::clone(&prepared.runtime),
+            runtime: Arc::clone(&runtime),
+            metrics: Arc::clone(&metrics),
             recorder,
             resolver: parse_resolv_conf(&resolver).ok(),
             network_problem: std::sync::Mutex::default(),
@@ -185,7 +193,7 @@ impl Agent {
         };
         let host = Arc::new(host);
         let pods = Pods::new(
-            Arc::clone(&prepared.runtime),
+            runtime,
             prepared.runtime_name.clone(),
             Arc::clone(&host) as Arc<dyn pods::Host>,
             pods::Clock::system(),
@@ -193,6 +201,7 @@ impl Agent {
                 container_logs_dir: Some(options.directories.container_logs.clone()),
                 ..pods::Settings::from_config(config)
             },
+            metrics,
         );
         Ok(Agent {
             client,
@@ -374,6 +383,7 @@ impl Agent {
             idle: STREAM_IDLE,
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
+            metrics: Arc::clone(&self.host.metrics),
         };
         let runtime = Arc::clone(&self.host.runtime);
         let kubelet_api = KubeletApi::new(self.pods.clone(), runtime, meter, vitals, options);

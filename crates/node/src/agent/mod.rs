@@ -24,7 +24,6 @@ mod priority_lane;
 mod ranking;
 mod run;
 mod serving;
-mod settings;
 mod system_info;
 mod tasks;
 #[cfg(test)]

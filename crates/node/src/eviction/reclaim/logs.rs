@@ -20,8 +20,9 @@ use crate::beneath;
 use crate::runtime::wire::{ContainerFilter, ContainerState, ContainerStateValue};
 use crate::runtime::{Error, Runtime};
 
-/// How often logs are looked at.
-pub const PERIOD: Duration = Duration::from_secs(10);
+/// Logs are looked at no more often than this (`containerLogMonitorInterval`): each look asks the
+/// runtime about every container.
+pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
 const COMPRESSED: &str = "gz";
 const UNFINISHED: &str = "tmp";

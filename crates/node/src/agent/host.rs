@@ -17,21 +17,21 @@ use plimsoll_core::object::node::{NodeCondition, NodeView};
 use plimsoll_core::object::pod::PodView;
 use plimsoll_core::object::taint::ComparisonOperators;
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::cgroup::NodeCgroups;
+use plimsoll_runtime::wire::{
+    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
+    UserNamespace,
+};
+use plimsoll_runtime::{self as runtime, Runtime};
 use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
-use crate::cgroup::NodeCgroups;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
-use crate::runtime::wire::{
-    AuthConfig, ContainerConfig, DnsConfig, LinuxContainerResources, PodSandboxConfig,
-    UserNamespace,
-};
-use crate::runtime::{self, Runtime};
 use crate::stats::metrics::{CgroupOperation, KubeletMetrics};
 use crate::volumes::{Sources, VolumeError, Volumes};
 
@@ -99,7 +99,7 @@ impl NodeHost {
     async fn change_cgroups(
         &self,
         operation: CgroupOperation,
-        work: impl FnOnce(&NodeCgroups) -> Result<(), crate::cgroup::Error> + Send + 'static,
+        work: impl FnOnce(&NodeCgroups) -> Result<(), plimsoll_runtime::cgroup::Error> + Send + 'static,
     ) -> Result<(), HostError> {
         let begun = Instant::now();
         let done = self.with_cgroups(work).await;
@@ -110,7 +110,7 @@ impl NodeHost {
     /// Runs something that blocks on the kernel with the cgroups.
     async fn with_cgroups<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&NodeCgroups) -> Result<T, crate::cgroup::Error> + Send + 'static,
+        work: impl FnOnce(&NodeCgroups) -> Result<T, plimsoll_runtime::cgroup::Error> + Send + 'static,
     ) -> Result<T, HostError> {
         let cgroups = Arc::clone(&self.cgroups);
         let done = tokio::task::spawn_blocking(move || work(&cgroups)).await;

@@ -10,14 +10,14 @@ use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
 use tokio::sync::watch;
 
-use crate::runtime::wire::{
+use crate::stats::metrics::KubeletMetrics;
+use plimsoll_runtime::wire::{
     AttachRequest, AuthConfig, Container, ContainerConfig, ContainerFilter, ContainerStats,
     ContainerStatus, ExecRequest, ExecSyncResponse, Image, ImageFsInfoResponse, ImageSpec,
     LinuxContainerResources, PodSandbox, PodSandboxConfig, PodSandboxFilter, PodSandboxStatus,
     RuntimeStatus, VersionResponse,
 };
-use crate::runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
-use crate::stats::metrics::KubeletMetrics;
+use plimsoll_runtime::{Error, Ports, Runtime, Session, UserNamespaceSupport};
 
 /// A runtime whose calls are counted.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::resources::Bytes;
+use plimsoll_runtime::wire::{
+    AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
+};
 
 use super::admission::Facts;
 use super::note::Note;
-use crate::runtime::wire::{
-    AuthConfig, ContainerConfig, ImageSpec, LinuxContainerResources, PodSandboxConfig,
-};
 
 /// Why the host did not do what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use plimsoll_core::object::identity::{PodRef, PodUid};
 use plimsoll_node::pods::note::Note;
 use plimsoll_node::pods::set::{Begun, Source};
 use plimsoll_node::pods::status::Forced;
-use plimsoll_node::runtime::wire::ContainerState;
+use plimsoll_runtime::wire::ContainerState;
 use serde_json::json;
 use tokio::time::Instant;
 

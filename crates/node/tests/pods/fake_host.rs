@@ -15,7 +15,7 @@ use plimsoll_node::pods::host::{ContainerRequest, HostError, MemoryUsage, Prepar
 use plimsoll_node::pods::note::Note;
 use plimsoll_node::pods::plan::Amounts;
 use plimsoll_node::pods::spec::labels;
-use plimsoll_node::runtime::wire::*;
+use plimsoll_runtime::wire::*;
 
 /// The host.
 #[derive(Debug, Default)]

@@ -11,8 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_core::cgroup::Driver;
 use plimsoll_node::pods::Clock;
-use plimsoll_node::runtime::wire::*;
-use plimsoll_node::runtime::{Error, Ports, Runtime, Session};
+use plimsoll_runtime::wire::*;
+use plimsoll_runtime::{Error, Ports, Runtime, Session};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

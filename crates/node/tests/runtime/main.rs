@@ -27,8 +27,7 @@ mod vm;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-
-use plimsoll_node::runtime::embedded::helper_main;
+use plimsoll_runtime::embedded::helper_main;
 
 use backend::{Backend, Suite};
 

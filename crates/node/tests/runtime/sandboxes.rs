@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::wire::{
     ContainerFilter, ContainerState, DnsConfig, NamespaceMode, PodSandboxFilter, PodSandboxState,
     PodSandboxStateValue,
 };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use plimsoll_node::runtime::Runtime;
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::Runtime;
+use plimsoll_runtime::wire::{
     ContainerConfig, ContainerMetadata, ContainerState, ContainerStatus, ImageSpec,
     LinuxContainerConfig, LinuxContainerResources, LinuxContainerSecurityContext,
     LinuxPodSandboxConfig, LinuxSandboxSecurityContext, NamespaceMode, NamespaceOption,

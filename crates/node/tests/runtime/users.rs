@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use plimsoll_node::runtime::wire::{
+use plimsoll_runtime::wire::{
     Capability, ContainerConfig, ExecRequest, IdMapping, Int64Value, Mount, NamespaceMode,
     NamespaceOption, PodSandboxConfig, SecurityProfile, UserNamespace, security_profile,
 };
-use plimsoll_node::runtime::{Session, UserNamespaceSupport};
+use plimsoll_runtime::{Session, UserNamespaceSupport};
 use plimsoll_testkit::mount::unmount_below;
 use tokio::io::AsyncReadExt;
 

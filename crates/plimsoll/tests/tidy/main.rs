@@ -12,7 +12,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 12] = [
     (
         "plimsoll",
         &[
@@ -21,6 +21,8 @@ const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
             "plimsoll-control",
             "plimsoll-core",
             "plimsoll-node",
+            "plimsoll-report",
+            "plimsoll-runtime",
         ],
     ),
     ("plimsoll-apiserver", &["plimsoll-client", "plimsoll-core"]),
@@ -28,7 +30,12 @@ const ALLOWED_EDGES: [(&str, &[&str]); 10] = [
     ("plimsoll-client", &["plimsoll-core"]),
     ("plimsoll-control", &["plimsoll-client", "plimsoll-core"]),
     ("plimsoll-core", &[]),
-    ("plimsoll-node", &["plimsoll-client", "plimsoll-core"]),
+    (
+        "plimsoll-node",
+        &["plimsoll-client", "plimsoll-core", "plimsoll-runtime"],
+    ),
+    ("plimsoll-report", &["plimsoll-core"]),
+    ("plimsoll-runtime", &["plimsoll-core"]),
     ("plimsoll-test-runner", &[]),
     ("plimsoll-testkit", &[]),
     ("plimsoll-toolbox", &[]),

@@ -6,15 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::stats::metrics::KubeletMetrics;
 use plimsoll_core::eviction::image_gc::{
     FREE_DISK_SPACE_FAILED, INVALID_DISK_CAPACITY, ImageFs, ImageGc, Policy, PresentImage, Sweep,
 };
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_core::resources::Bytes;
-
-use crate::runtime::wire::{self, ContainerFilter, ImageSpec};
-use crate::runtime::{Error, Runtime};
-use crate::stats::metrics::KubeletMetrics;
+use plimsoll_runtime::wire::{self, ContainerFilter, ImageSpec};
+use plimsoll_runtime::{Error, Runtime};
 
 /// How often images are collected.
 pub const PERIOD: Duration = Duration::from_secs(300);

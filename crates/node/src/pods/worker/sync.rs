@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_runtime::wire::PodSandboxConfig;
 use tokio::time::Instant;
 
 use crate::pods::host::PrepareError;
@@ -15,7 +16,6 @@ use crate::pods::plan::{self, Plan};
 use crate::pods::pod_fields::{self, Kind};
 use crate::pods::restart;
 use crate::pods::status::Forced;
-use crate::runtime::wire::PodSandboxConfig;
 
 use super::start::Outcome;
 use super::{Next, RETRY, RETRY_SOON, Worker, ended};

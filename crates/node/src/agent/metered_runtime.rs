@@ -56,8 +56,12 @@ macro_rules! metered {
                 }
             )+
 
-            async fn run_pod_sandbox(&self, config: &PodSandboxConfig) -> Result<String, Error> {
-                let call = self.runtime.run_pod_sandbox(config);
+            async fn run_pod_sandbox(
+                &self,
+                config: &PodSandboxConfig,
+                handler: &str,
+            ) -> Result<String, Error> {
+                let call = self.runtime.run_pod_sandbox(config, handler);
                 let made = self.metered("run_podsandbox", call).await;
                 self.metrics.sandbox_started(made.is_ok());
                 made

@@ -38,7 +38,7 @@ async fn a_pod_that_runs_and_ends_is_counted() {
         "web",
         json!({
             "restartPolicy": "Never",
-            "initContainers": [{"name": "init", "image": "exit:1"}],
+            "initContainers": [{"name": "init", "image": "exit-0:1"}],
             "containers": [{"name": "a", "image": "sleep:1"}],
         }),
     ));
@@ -80,7 +80,7 @@ async fn a_pod_that_runs_and_ends_is_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_container_that_cannot_start_is_counted_with_its_reason() {
     let world = World::new();
-    world.runtime.fail("create", 1);
+    world.runtime.fail("create_container", 1);
     world.apply(simple("web", "sleep:1", "Always"));
     world.until_phase("web", "Running").await;
     let failed = "kubelet_started_containers_errors_total{container_type=\"container\",\

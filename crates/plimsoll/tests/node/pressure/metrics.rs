@@ -24,7 +24,7 @@ const PAGES: [&str; 4] = [
 ];
 
 /// Series that are zero on a machine where all is well, and why.
-const MAY_BE_ZERO: [(&str, &str); 23] = [
+const MAY_BE_ZERO: [(&str, &str); 25] = [
     ("container_cpu_cfs_burst_", "no pod has a burst"),
     (
         "container_cpu_cfs_throttled_",
@@ -69,10 +69,27 @@ const MAY_BE_ZERO: [(&str, &str); 23] = [
     ("node_swap_", "the machine may have no swap"),
     ("pod_swap_", "the machine may have no swap"),
     ("resource_scrape_error", "every scrape works"),
-    ("scrape_error", "every scrape works"),
+    ("container_scrape_error", "every scrape works"),
+    ("machine_scrape_error", "every scrape works"),
+    ("machine_swap_", "the machine may have no swap"),
     ("plimsoll_task_restarts", "no task of the agent fails"),
     ("reflector_decode_errors", "every object can be read"),
 ];
+
+/// The series of `/metrics`, as the agent registers them. One without labels has a sample from the start,
+/// one with labels is exposed with its first sample.
+fn registered() -> impl Iterator<Item = String> {
+    let source = include_str!("../../../../node/src/stats/metrics/kubelet.rs");
+    let (_, table) = source
+        .split_once("\nmetrics! {")
+        .expect("the table of series");
+    let names = table.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix('"')?.strip_suffix("\",")?;
+        let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        is_name.then(|| format!("kubelet_{name}"))
+    });
+    names
+}
 
 /// The samples of all pages by series, each with its labels.
 #[derive(Debug, Default)]
@@ -124,6 +141,9 @@ impl Scrape {
     /// show nothing.
     fn unmoved(&self, before: &Scrape) -> String {
         let mut unmoved = String::new();
+        for name in registered().filter(|name| !self.types.contains_key(name)) {
+            writeln!(unmoved, "{name} (not exposed)").expect("a text");
+        }
         for (name, kind) in &self.types {
             if MAY_BE_ZERO.iter().any(|(start, _)| name.starts_with(start)) {
                 continue;

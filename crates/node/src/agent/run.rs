@@ -173,7 +173,7 @@ impl Agent {
         let sources: Arc<dyn Sources> = Arc::new(KubeSources::new(client.clone()));
         let allocatable = prepared.allocatable.allocatable();
         let root = options.directories.root.clone();
-        let volumes = Volumes::new(root, allocatable.clone(), Arc::clone(&sources))
+        let volumes = Volumes::new(root, allocatable, Arc::clone(&sources))
             .with_quotas(ProjectQuotas::configured(config));
         // Without a file pods have no resolver of the machine.
         let resolver = std::fs::read_to_string(config.resolv_conf.as_str()).unwrap_or_default();
@@ -195,6 +195,7 @@ impl Agent {
             confinement: confinement(options),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
+            devices: prepared.devices.clone(),
         };
         let host = Arc::new(host);
         let pods = Pods::new(
@@ -216,8 +217,8 @@ impl Agent {
             pods,
             health: watch::channel(RuntimeHealth::default()).0,
             prepared_facts: NodeFacts {
-                capacity: prepared.allocatable.capacity(),
-                allocatable,
+                machine: prepared.machine.clone(),
+                settings: prepared.settings.clone(),
                 ..NodeFacts::default()
             },
             runtime_name: prepared.runtime_name.clone(),
@@ -275,6 +276,7 @@ impl Agent {
             self.walker.clone(),
         ));
         let vitals = self.watch_node(options, &meter);
+        self.serve_device_plugins(options);
         self.serve(options, listener, meter, vitals.clone())?;
         heartbeat.record_event(
             EventType::Normal,
@@ -517,6 +519,7 @@ impl NodeStatusSource {
         NodeFacts {
             images: self.images.borrow().clone(),
             not_ready,
+            devices: self.host.devices.resources(),
             pressure: self.host.pressure.borrow().clone(),
             ..self.known.clone()
         }

@@ -47,6 +47,17 @@ choice!(
 );
 
 choice!(
+    /// What decides what clients of the kubelet API may do.
+    AuthorizationMode {
+        /// Every client may do everything.
+        AlwaysAllow = "AlwaysAllow",
+        /// The API server decides.
+        #[default]
+        Webhook = "Webhook",
+    }
+);
+
+choice!(
     /// On which cgroups the node enforces its reservations.
     Enforcement {
         /// The `kubepods` cgroup gets allocatable as its limit.

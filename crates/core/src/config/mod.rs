@@ -6,14 +6,15 @@
 //!
 //! Reading order: [`NodeConfig`] and the [`Setting`]s it is made of, [`Profile`], then the way a
 //! file takes: [`document`] (text to tree), `read` (tree or flags to assignments), `decode`
-//! (assignments to values, with [`reserved`] for reservations), `validate`, and `convert` (OKD to
-//! KubeletConfiguration).
+//! (assignments to values, with [`reserved`] for reservations), `validate`, [`effect`] (what each setting
+//! does on a node), and `convert` (OKD to KubeletConfiguration).
 
 mod choice;
 mod convert;
 mod cpu_set;
 mod decode;
 pub mod document;
+pub mod effect;
 mod node_config;
 mod profile;
 mod read;
@@ -22,10 +23,12 @@ mod setting;
 mod taint;
 mod validate;
 
-pub use choice::{CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior};
+pub use choice::{
+    AuthorizationMode, CgroupDriver, Enforcement, MemoryReservationPolicy, Profile, SwapBehavior,
+};
 pub use convert::{Conversion, Note, NoteKind, convert_okd_node_config};
 pub use cpu_set::CpuSet;
-pub use node_config::{NodeConfig, SignalTexts};
+pub use node_config::{NodeConfig, ShutdownGracePeriod, SignalTexts};
 pub use profile::{CriticalRule, EvictionRank, MemoryPressureBlocks, SoftGrace};
 pub(crate) use read::kubelet::check_type;
 pub(crate) use read::shape;

@@ -6,15 +6,25 @@ use crate::object::taint::Taint;
 use crate::resources::{Bytes, Count, ResourceList, ResourceName};
 use crate::threshold::{Duration, Statements};
 
+use super::effect::Unapplied;
 use super::{
-    CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Origin, Profile, Setting,
-    SwapBehavior,
+    AuthorizationMode, CgroupDriver, CpuSet, Enforcement, MemoryReservationPolicy, Origin, Profile,
+    Setting, SwapBehavior,
 };
 
 /// Texts by eviction signal, as evictionHard and its siblings hold them.
 ///
 /// They stay texts so that errors can quote them; `threshold` parses them.
 pub type SignalTexts = BTreeMap<String, String>;
+
+/// How long pods of a priority and up may take when the machine shuts down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutdownGracePeriod {
+    /// The least priority.
+    pub priority: i32,
+    /// How long they may take.
+    pub grace_secs: i64,
+}
 
 /// The configuration of one node, whichever file or flags it came from.
 ///
@@ -65,8 +75,6 @@ pub struct NodeConfig {
     pub eviction_pressure_transition_period: Setting<Duration>,
     /// Whether default hard thresholds fill in the signals `eviction_hard` leaves out.
     pub merge_default_eviction_settings: Setting<bool>,
-    /// Whether the kernel reports crossed memory thresholds.
-    pub kernel_memcg_notification: Setting<bool>,
     /// Whether hard thresholds are left out of allocatable. A flag only.
     pub experimental_allocatable_ignore_eviction: Setting<bool>,
 
@@ -130,6 +138,92 @@ pub struct NodeConfig {
     pub pod_logs_dir: Setting<String>,
     /// Where the node keeps its files. A flag only.
     pub root_dir: Setting<String>,
+    /// How often static pods are read even if no change is seen.
+    pub file_check_frequency: Setting<Duration>,
+
+    /// The address of the kubelet API; a flag decides.
+    pub address: Setting<String>,
+    /// The port of the kubelet API; a flag decides.
+    pub port: Setting<i32>,
+    /// The address of the health endpoint; a flag decides.
+    pub healthz_bind_address: Setting<String>,
+    /// The port of the health endpoint, zero for none; a flag decides.
+    pub healthz_port: Setting<i32>,
+    /// The certificate of the kubelet API; empty for one that the cluster or the node signs.
+    pub tls_cert_file: Setting<String>,
+    /// Its key.
+    pub tls_private_key_file: Setting<String>,
+    /// Whether the client certificate of the node is renewed.
+    pub rotate_certificates: Setting<bool>,
+    /// Whether the cluster signs the certificate of the kubelet API.
+    pub server_tls_bootstrap: Setting<bool>,
+    /// The authority of clients of the kubelet API; empty for the cluster's.
+    pub client_ca_file: Setting<String>,
+    /// Whether the API server names the user of a token.
+    pub token_webhook: Setting<bool>,
+    /// How long such an answer holds.
+    pub token_cache_ttl: Setting<Duration>,
+    /// Whether clients without credentials are let through to authorization.
+    pub anonymous_auth: Setting<bool>,
+    /// What decides what clients may do.
+    pub authorization_mode: Setting<AuthorizationMode>,
+    /// How long a permission holds.
+    pub authorized_cache_ttl: Setting<Duration>,
+    /// How long a denial holds.
+    pub unauthorized_cache_ttl: Setting<Duration>,
+    /// Whether there are logs, commands and ports of containers.
+    pub enable_debugging_handlers: Setting<bool>,
+    /// Whether the log directory of the machine is shown.
+    pub enable_system_log_handler: Setting<bool>,
+    /// How long nothing may happen on the connection of a command or a port.
+    pub streaming_connection_idle_timeout: Setting<Duration>,
+
+    /// The socket of the container runtime; a flag decides.
+    pub container_runtime_endpoint: Setting<String>,
+    /// The socket of its images, if it is another; empty if not.
+    pub image_service_endpoint: Setting<String>,
+    /// How long a request to the runtime may take.
+    pub runtime_request_timeout: Setting<Duration>,
+    /// Image pulls per second; zero for no limit.
+    pub registry_pull_qps: Setting<i32>,
+    /// Image pulls that may exceed it in a burst.
+    pub registry_burst: Setting<i32>,
+    /// Whether images are pulled one by one; `None` for yes, unless more are allowed at once.
+    pub serialize_image_pulls: Setting<Option<bool>>,
+    /// Image pulls at once; `None` for no limit.
+    pub max_parallel_image_pulls: Setting<Option<i32>>,
+    /// How often logs of containers are looked at.
+    pub container_log_monitor_interval: Setting<Duration>,
+
+    /// How often a pod at rest is looked at.
+    pub sync_frequency: Setting<Duration>,
+    /// The longest wait before a container is started again.
+    pub max_container_restart_period: Setting<Duration>,
+    /// The domain of the cluster's services.
+    pub cluster_domain: Setting<String>,
+    /// The name servers of pods.
+    pub cluster_dns: Setting<Vec<String>>,
+    /// The file that pods have their name servers from; empty for none.
+    pub resolv_conf: Setting<String>,
+    /// Whether containers without a seccomp profile have the runtime's.
+    pub seccomp_default: Setting<bool>,
+    /// Sysctls that pods may set beyond the safe ones, names or prefixes with `*`.
+    pub allowed_unsafe_sysctls: Setting<Vec<String>>,
+    /// How many user and group ids a pod with users of its own has.
+    pub user_namespace_ids_per_pod: Setting<i64>,
+
+    /// How many images the node's status lists; -1 for all.
+    pub node_status_max_images: Setting<i32>,
+    /// The id of the machine at its provider; empty for none.
+    pub provider_id: Setting<String>,
+    /// How many files the agent may have open.
+    pub max_open_files: Setting<i64>,
+    /// How long a shutdown of the machine waits for pods.
+    pub shutdown_grace_period: Setting<Duration>,
+    /// How much of it is kept for critical pods.
+    pub shutdown_grace_period_critical_pods: Setting<Duration>,
+    /// The same by priority.
+    pub shutdown_grace_period_by_pod_priority: Setting<Vec<ShutdownGracePeriod>>,
 
     /// Where each field and each entry of a map or list was set, by its path in
     /// KubeletConfiguration: `evictionHard[memory.available]`. Flags without a field stand under
@@ -137,9 +231,8 @@ pub struct NodeConfig {
     pub places: BTreeMap<String, Origin>,
     /// Feature gates that were set.
     pub feature_gates: Setting<BTreeMap<String, bool>>,
-    /// Every other known field that was set, by its path (`authentication.anonymous.enabled`).
-    /// They have the right type; what they mean is for their reader to say.
-    pub carried: BTreeMap<String, Setting<serde_json::Value>>,
+    /// Every other known field that was set; [`super::effect`] says what becomes of them.
+    pub unapplied: Unapplied,
 }
 
 impl NodeConfig {
@@ -170,7 +263,6 @@ impl NodeConfig {
             eviction_max_pod_grace_period: Setting::default(),
             eviction_pressure_transition_period: Setting::defaulted(Duration::from_secs(300)),
             merge_default_eviction_settings: Setting::default(),
-            kernel_memcg_notification: Setting::default(),
             experimental_allocatable_ignore_eviction: Setting::default(),
             qos_reserved: Setting::default(),
             max_pods: Setting::defaulted(profile.default_max_pods()),
@@ -202,9 +294,50 @@ impl NodeConfig {
             static_pod_path: Setting::default(),
             pod_logs_dir: Setting::defaulted("/var/log/pods".to_owned()),
             root_dir: Setting::defaulted("/var/lib/kubelet".to_owned()),
+            file_check_frequency: Setting::defaulted(Duration::from_secs(20)),
+            address: Setting::defaulted("0.0.0.0".to_owned()),
+            port: Setting::defaulted(10_250),
+            healthz_bind_address: Setting::defaulted("127.0.0.1".to_owned()),
+            healthz_port: Setting::defaulted(10_248),
+            tls_cert_file: Setting::default(),
+            tls_private_key_file: Setting::default(),
+            rotate_certificates: Setting::default(),
+            server_tls_bootstrap: Setting::default(),
+            client_ca_file: Setting::default(),
+            token_webhook: Setting::defaulted(true),
+            token_cache_ttl: Setting::defaulted(Duration::from_secs(120)),
+            anonymous_auth: Setting::default(),
+            authorization_mode: Setting::default(),
+            authorized_cache_ttl: Setting::defaulted(Duration::from_secs(300)),
+            unauthorized_cache_ttl: Setting::defaulted(Duration::from_secs(30)),
+            enable_debugging_handlers: Setting::defaulted(true),
+            enable_system_log_handler: Setting::defaulted(true),
+            streaming_connection_idle_timeout: Setting::defaulted(Duration::from_secs(4 * 3600)),
+            container_runtime_endpoint: Setting::default(),
+            image_service_endpoint: Setting::default(),
+            runtime_request_timeout: Setting::defaulted(Duration::from_secs(120)),
+            registry_pull_qps: Setting::defaulted(5),
+            registry_burst: Setting::defaulted(10),
+            serialize_image_pulls: Setting::default(),
+            max_parallel_image_pulls: Setting::default(),
+            container_log_monitor_interval: Setting::defaulted(Duration::from_secs(10)),
+            sync_frequency: Setting::defaulted(Duration::from_secs(60)),
+            max_container_restart_period: Setting::defaulted(Duration::from_secs(300)),
+            cluster_domain: Setting::default(),
+            cluster_dns: Setting::default(),
+            resolv_conf: Setting::defaulted("/etc/resolv.conf".to_owned()),
+            seccomp_default: Setting::default(),
+            allowed_unsafe_sysctls: Setting::default(),
+            user_namespace_ids_per_pod: Setting::defaulted(65_536),
+            node_status_max_images: Setting::defaulted(50),
+            provider_id: Setting::default(),
+            max_open_files: Setting::defaulted(1_000_000),
+            shutdown_grace_period: Setting::default(),
+            shutdown_grace_period_critical_pods: Setting::default(),
+            shutdown_grace_period_by_pod_priority: Setting::default(),
             places: BTreeMap::new(),
             feature_gates: Setting::default(),
-            carried: BTreeMap::new(),
+            unapplied: Unapplied::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_client::clock::Clock;
 use plimsoll_core::eviction::{NodeReclaim, container_gc, image_gc};
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::eviction_host::EvictionHost;
 use super::options::Options;
+use super::run::std_duration;
 use crate::eviction::reclaim::{containers, images, logs};
 use crate::eviction::{Surroundings, Ticket};
 
@@ -19,6 +21,8 @@ pub(super) struct GarbageCollection {
     eviction_host: Arc<EvictionHost>,
     images: images::Images,
     rotation: logs::Policy,
+    /// How often logs are looked at.
+    rotation_period: Duration,
     pod_logs: PathBuf,
     log_links: PathBuf,
     clock: Clock,
@@ -29,11 +33,17 @@ impl GarbageCollection {
         let clock = Clock::system();
         let config = &options.config;
         GarbageCollection {
-            images: images::Images::new(image_gc::Policy::new(config), clock.now()),
+            images: images::Images::new(
+                image_gc::Policy::new(config),
+                clock.now(),
+                Arc::clone(&eviction_host.meter.metrics),
+            ),
             rotation: logs::Policy {
                 max_size: *config.container_log_max_size,
                 max_files: *config.container_log_max_files,
             },
+            rotation_period: std_duration(*config.container_log_monitor_interval)
+                .max(logs::SHORTEST_PERIOD),
             pod_logs: options.directories.pod_logs.clone(),
             log_links: options.directories.container_logs.clone(),
             eviction_host,
@@ -50,7 +60,7 @@ impl GarbageCollection {
         let reports = self.eviction_host.pods.reports().clone();
         let mut dead_by = Instant::now() + containers::SOON;
         let mut unused = every(images::PERIOD);
-        let mut large = every(logs::PERIOD);
+        let mut large = every(self.rotation_period);
         // The time since when an image is here is known only as exactly as the images are listed often.
         self.detect_images().await;
         loop {

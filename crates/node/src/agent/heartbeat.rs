@@ -296,6 +296,8 @@ mod tests {
                 addresses: Vec::new(),
                 port: 10250,
                 labels: Default::default(),
+                provider_id: String::new(),
+                max_images: Some(50),
                 taints: Vec::new(),
                 system: Default::default(),
             },

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, ResourceStatus, Secret};
@@ -34,6 +35,7 @@ use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareE
 use crate::pods::note::Note;
 use crate::pods::spec::security::ImageUser;
 use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
+use crate::stats::metrics::{CgroupOperation, KubeletMetrics};
 use crate::volumes::{SourceError, Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
@@ -45,6 +47,7 @@ pub(super) struct NodeHost {
     pub(super) cgroups: Arc<NodeCgroups>,
     pub(super) user_namespaces: Arc<UserNamespaces>,
     pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) metrics: Arc<KubeletMetrics>,
     pub(super) recorder: Recorder,
     /// What the node's resolv.conf says.
     pub(super) resolver: Option<DnsConfig>,
@@ -77,6 +80,18 @@ impl NodeHost {
     /// Has an event about a pod written.
     pub(super) fn record_note(&self, pod: &Pod, note: &Note) {
         self.recorder.record_note(reference(pod), note.clone());
+    }
+
+    /// Runs something that changes cgroups, and counts it.
+    async fn change_cgroups(
+        &self,
+        operation: CgroupOperation,
+        work: impl FnOnce(&NodeCgroups) -> Result<(), plimsoll_runtime::cgroup::Error> + Send + 'static,
+    ) -> Result<(), HostError> {
+        let begun = Instant::now();
+        let done = self.with_cgroups(work).await;
+        self.metrics.cgroup_changed(operation, begun.elapsed());
+        done
     }
 
     /// Runs something that blocks on the kernel with the cgroups.
@@ -179,7 +194,9 @@ impl Host for NodeHost {
         };
         let planned = view(pod).map_err(cgroup)?;
         let made = self
-            .with_cgroups(move |cgroups| cgroups.ensure_pod(&planned))
+            .change_cgroups(CgroupOperation::Create, move |cgroups| {
+                cgroups.ensure_pod(&planned).map(drop)
+            })
             .await;
         made.map_err(cgroup)?;
         // The tier above it has a share to give for it.
@@ -216,7 +233,9 @@ impl Host for NodeHost {
             .await
             .map_err(failed)?;
         let cgroup = PodUid::from(uid(pod));
-        let removed = self.with_cgroups(move |cgroups| cgroups.cgroups().remove_pod(&cgroup));
+        let removed = self.change_cgroups(CgroupOperation::Destroy, move |cgroups| {
+            cgroups.cgroups().remove_pod(&cgroup)
+        });
         removed.await?;
         self.devices.release(uid(pod)).await;
         self.user_namespaces.release(uid(pod));
@@ -327,7 +346,7 @@ impl Host for NodeHost {
 
     async fn resize_pod(&self, pod: &Pod, resource: Resource) -> Result<(), HostError> {
         let planned = view(pod)?;
-        let written = self.with_cgroups(move |cgroups| {
+        let written = self.change_cgroups(CgroupOperation::Update, move |cgroups| {
             let name = cgroups.cgroups().pod_name(&planned)?;
             let path = cgroups.cgroups().path(&name);
             let whole = pod_config(&planned, cgroups.pod_settings());

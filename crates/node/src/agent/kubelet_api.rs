@@ -160,7 +160,7 @@ impl Node for KubeletApi {
             Metrics::Agent => self.meter.agent_metrics(),
             Metrics::Resource => self.meter.resource_metrics(),
             Metrics::Cadvisor => self.meter.cadvisor_metrics(),
-            Metrics::Probes => String::new(),
+            Metrics::Probes => self.meter.metrics.probes_text(),
         })
     }
 

@@ -58,7 +58,7 @@ pub(super) struct Meter {
     config: NodeConfig,
     /// What the node may be short of; made when it is known where the disks are.
     eviction: OnceLock<Option<(eviction::Settings, Shortages)>>,
-    pub(super) metrics: KubeletMetrics,
+    pub(super) metrics: Arc<KubeletMetrics>,
     /// Goes up with every measurement.
     pub(super) measured: watch::Sender<u64>,
     naming: CgroupNaming,
@@ -131,7 +131,7 @@ impl Meter {
             quotas: host.volumes.quotas().clone(),
             walker,
         };
-        let metrics = KubeletMetrics::new(&options.node_name, cgroups.version());
+        let metrics = Arc::clone(pods.metrics());
         let collector = Collector::new(settings, cgroups.layout().clone());
         Meter {
             collector: Mutex::new(collector),

@@ -16,6 +16,7 @@ mod heartbeat;
 mod host;
 mod kubelet_api;
 mod measure;
+mod metered_runtime;
 mod node_object;
 mod options;
 mod prepare;
@@ -24,7 +25,6 @@ mod priority_lane;
 mod ranking;
 mod run;
 mod serving;
-mod settings;
 mod system_info;
 mod tasks;
 #[cfg(test)]

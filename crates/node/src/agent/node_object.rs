@@ -24,9 +24,7 @@ use serde_json::{Map, Value, json};
 use super::conditions::compute_conditions;
 use super::system_info::architecture;
 
-/// `nodeStatusMaxImages`: how many images a status lists.
-const MAX_IMAGES: usize = 50;
-/// How many names of one image it lists.
+/// How many names of one image a status lists.
 const MAX_NAMES_PER_IMAGE: usize = 5;
 
 /// What does not change while the agent runs.
@@ -38,6 +36,10 @@ pub(super) struct NodeIdentity {
     pub(super) port: u16,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
+    /// Empty for none.
+    pub(super) provider_id: String,
+    /// How many images a status lists (`nodeStatusMaxImages`); `None` for all.
+    pub(super) max_images: Option<usize>,
     pub(super) system: NodeSystemInfo,
 }
 
@@ -81,6 +83,7 @@ impl NodeIdentity {
     pub(super) fn initial(&self, facts: &NodeFacts, now: Timestamp) -> Node {
         let status = self.status(&NodeStatus::default(), facts, now).status;
         let taints: Vec<ApiTaint> = self.taints.iter().map(render_taint).collect();
+        let provider_id = Some(self.provider_id.clone()).filter(|id| !id.is_empty());
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -91,8 +94,9 @@ impl NodeIdentity {
                 )])),
                 ..ObjectMeta::default()
             },
-            spec: (!taints.is_empty()).then(|| NodeSpec {
-                taints: Some(taints),
+            spec: (!taints.is_empty() || provider_id.is_some()).then(|| NodeSpec {
+                taints: (!taints.is_empty()).then_some(taints),
+                provider_id,
                 ..NodeSpec::default()
             }),
             status: Some(status),
@@ -151,7 +155,7 @@ impl NodeIdentity {
                     port: i32::from(self.port),
                 }),
             }),
-            images: Some(listed(&facts.images)),
+            images: Some(listed(&facts.images, self.max_images)),
             node_info: Some(self.system.clone()),
             ..NodeStatus::default()
         };
@@ -182,13 +186,13 @@ pub(super) struct StatusUpdate {
 }
 
 /// The largest images, with a few of their names.
-fn listed(images: &[ContainerImage]) -> Vec<ContainerImage> {
+fn listed(images: &[ContainerImage], most: Option<usize>) -> Vec<ContainerImage> {
     let mut images = images.to_vec();
     images.sort_by(|a, b| {
         let largest_first = b.size_bytes.cmp(&a.size_bytes);
         largest_first.then_with(|| a.names.cmp(&b.names))
     });
-    images.truncate(MAX_IMAGES);
+    images.truncate(most.unwrap_or(usize::MAX));
     for image in &mut images {
         image
             .names
@@ -302,6 +306,8 @@ mod tests {
             addresses: vec!["10.0.0.7".parse().unwrap()],
             port: 10250,
             labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+            provider_id: String::new(),
+            max_images: Some(50),
             taints: Vec::new(),
             system: NodeSystemInfo::default(),
         }
@@ -464,7 +470,7 @@ mod tests {
             size_bytes: Some(size),
         };
         let images: Vec<_> = (0..80).map(image).collect();
-        let listed = listed(&images);
+        let listed = listed(&images, Some(50));
         assert_eq!(listed.len(), 50);
         assert_eq!(listed[0].size_bytes, Some(79));
         assert_eq!(listed[0].names.as_ref().unwrap().len(), 5);

@@ -19,7 +19,7 @@ use plimsoll_runtime::walk::Walker;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::options::{EmbeddedChoice, Options, RuntimeChoice};
-use super::settings;
+use super::run::std_duration;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
 use crate::devices::{self, DeviceManager};
@@ -217,11 +217,7 @@ fn adjust_kernel(options: &Options) -> Result<(), StartError> {
 
 /// Has as many files open as `maxOpenFiles` says, or as the machine lets.
 fn raise_file_limit(options: &Options) {
-    const DEFAULT: u64 = 1_000_000;
-    let configured = options.config.carried.get("maxOpenFiles");
-    let wanted = configured
-        .and_then(|setting| setting.value.as_u64())
-        .unwrap_or(DEFAULT);
+    let wanted = u64::try_from(*options.config.max_open_files).unwrap_or_default();
     let before = getrlimit(Resource::Nofile);
     let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
     if enough(before.current) {
@@ -276,7 +272,13 @@ fn open_devices(options: &Options) -> Result<DeviceManager, StartError> {
 async fn open_runtime(options: &Options, walker: Walker) -> Result<Arc<dyn Runtime>, StartError> {
     match &options.runtime {
         RuntimeChoice::Cri { endpoint } => {
-            let cri = Cri::new(&cri::Options::at(endpoint));
+            let config = &options.config;
+            let image_endpoint = config.image_service_endpoint.value.clone();
+            let cri = Cri::new(&cri::Options {
+                endpoint: endpoint.clone(),
+                image_endpoint: Some(image_endpoint).filter(|endpoint| !endpoint.is_empty()),
+                request_timeout: std_duration(*config.runtime_request_timeout),
+            });
             let cri = cri.map_err(|error| StartError::Runtime(error.chain()))?;
             Ok(Arc::new(cri))
         }
@@ -330,26 +332,17 @@ fn facts(
     let allocatable_memory = memory.map_or(Bytes::ZERO, Bytes::from_quantity);
     let machine_memory = options.capacity.as_ref().map_or(local.memory, |m| m.memory);
     let swap = (local.swap > Bytes::ZERO).then_some(local.swap);
-    let text = |path: &str| {
-        let setting = config.carried.get(path)?;
-        setting.value.as_str().map(str::to_owned)
-    };
-    let cluster_dns = config
-        .carried
-        .get("clusterDNS")
-        .map(|setting| &setting.value);
-    let cluster_dns = cluster_dns.and_then(|value| value.as_array());
     NodeFacts {
         ips: options.node_ips.clone(),
         allocatable: allocatable.allocatable(),
-        cluster_dns: (cluster_dns.into_iter().flatten())
-            .filter_map(|address| address.as_str()?.parse().ok())
+        cluster_dns: (config.cluster_dns.iter())
+            .filter_map(|address| address.parse().ok())
             .collect(),
-        cluster_domain: text("clusterDomain").unwrap_or_default(),
+        cluster_domain: config.cluster_domain.value.clone(),
         root_dir: options.directories.root.clone(),
         pod_logs_dir: options.directories.pod_logs.clone(),
         hosts_file: "/etc/hosts".into(),
-        seccomp_default: settings::is_on(config, "seccompDefault", false),
+        seccomp_default: *config.seccomp_default,
         supports_recursive_read_only: false,
         has_selinux: Path::new("/sys/fs/selinux/enforce").exists(),
         masked_paths: thermal_throttle_paths(Path::new("/sys/devices/system/cpu")),

@@ -14,6 +14,8 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::events::{Note, Recorder};
 use plimsoll_core::admission::node_admit::PressureRule;
 use plimsoll_core::cgroup::{CgroupPath, Driver};
+use plimsoll_core::config::AuthorizationMode;
+use plimsoll_core::config::effect::without_effect;
 use plimsoll_core::duration;
 use plimsoll_core::error_chain::error_chain;
 use plimsoll_core::object::identity::PodUid;
@@ -27,13 +29,13 @@ use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::kubelet_api::KubeletApi;
 use super::measure::Meter;
+use super::metered_runtime::MeteredRuntime;
 use super::node_object::{NodeFacts, NodeIdentity};
 use super::options::{Options, RuntimeChoice, Serving, own_cgroup};
 use super::prepare::{Prepared, StartError, claim, prepare};
 use super::pressure;
 use super::priority_lane::PriorityLane;
 use super::serving::{keep_serving_certificate, show_given_certificates};
-use super::settings;
 use super::system_info::read_system_info;
 use super::upkeep::{self, RuntimeHealth};
 use super::vitals::Vitals;
@@ -46,21 +48,21 @@ use crate::project_quota::ProjectQuotas;
 use crate::server::access::{Authenticator, Authorizer, Reviews, TokenReviews};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{self, Server};
+use crate::stats::metrics::KubeletMetrics;
 use crate::teardown::holder::Claim;
 use crate::volumes::{KubeSources, Sources, Volumes};
 use plimsoll_client::supervision::{Supervisor, Weight};
+use plimsoll_runtime::Runtime;
 
-/// How long an answer of the API server about a caller is good, as upstream.
-const TOKEN_LIFE: Duration = Duration::from_secs(120);
-const ALLOWED_LIFE: Duration = Duration::from_secs(300);
-const DENIED_LIFE: Duration = Duration::from_secs(30);
-/// How long nothing may happen on an upgraded connection.
-const STREAM_IDLE: Duration = Duration::from_secs(4 * 60 * 60);
+/// How long a client may take to open the streams of a command, as upstream.
 const STREAM_CREATION: Duration = Duration::from_secs(30);
+/// Connections to the kubelet API at once: the API server shares a few, and collectors of metrics and
+/// users that follow logs hold the rest. Each holds a file and buffers, so their number is bounded.
 const MAX_CONNECTIONS: usize = 1024;
 /// What `/logs/` shows, as upstream.
 const SYSTEM_LOGS: &str = "/var/log";
-/// How long the first status waits for eviction to begin, which needs a first measurement.
+/// How long the first status waits for eviction to begin, which needs a first measurement: as long as
+/// the period of measurements. After that the node registers, and reports why it is not ready.
 const EVICTION_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a node until `stop` is cancelled. Containers keep running, and are found again by the next
@@ -90,6 +92,9 @@ pub(super) async fn launch(
     options: Options,
     stop: &CancellationToken,
 ) -> Result<Launched, StartError> {
+    for setting in without_effect(&options.config) {
+        tracing::warn!(setting = %setting, "setting without effect");
+    }
     let claim = claim(&options).await?;
     pressure::check(&options)?;
     let prepared = prepare(&options).await?;
@@ -131,6 +136,10 @@ impl Agent {
         stop: CancellationToken,
     ) -> Result<Agent, StartError> {
         let name = &options.node_name;
+        let version = prepared.cgroups.cgroups().version();
+        let metrics = Arc::new(KubeletMetrics::new(name, version));
+        let runtime = MeteredRuntime::new(Arc::clone(&prepared.runtime), Arc::clone(&metrics));
+        let runtime: Arc<dyn Runtime> = Arc::new(runtime);
         let (urgent, priority_lane) = (client.clone(), PriorityLane::new());
         let client = priority_lane.behind(client);
         let recorder = Recorder::counted(client.clone(), "kubelet", stop.clone());
@@ -144,6 +153,8 @@ impl Agent {
             port,
             labels: config.node_labels.value.clone(),
             taints: config.register_with_taints.value.clone(),
+            provider_id: config.provider_id.value.clone(),
+            max_images: usize::try_from(*config.node_status_max_images).ok(),
             system: read_system_info(prepared.runtime_version.clone()),
         };
         let (node, _) = watch::channel(None);
@@ -165,21 +176,23 @@ impl Agent {
         let root = options.directories.root.clone();
         let volumes = Volumes::new(root, allocatable, Arc::clone(&sources))
             .with_quotas(ProjectQuotas::configured(config));
-        let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        // Without a file pods have no resolver of the machine.
+        let resolver = std::fs::read_to_string(config.resolv_conf.as_str()).unwrap_or_default();
         let host = NodeHost {
             facts: prepared.facts.clone(),
             sources,
             volumes: Arc::new(volumes),
             cgroups: Arc::clone(&prepared.cgroups),
             user_namespaces: Arc::clone(&prepared.user_namespaces),
-            runtime: Arc::clone(&prepared.runtime),
+            runtime: Arc::clone(&runtime),
+            metrics: Arc::clone(&metrics),
             recorder,
             resolver: parse_resolv_conf(&resolver).ok(),
             network_problem: std::sync::Mutex::default(),
             node: heartbeat.node.subscribe(),
             pressure: watch::channel(BTreeSet::new()).0,
             pressure_rule: PressureRule::of(config.profile),
-            allowed_unsafe_sysctls: settings::texts(config, "allowedUnsafeSysctls"),
+            allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.value.clone(),
             confinement: confinement(options),
             shutting_down: watch::channel(false).0,
             pods_changed: Arc::new(Notify::new()),
@@ -187,7 +200,7 @@ impl Agent {
         };
         let host = Arc::new(host);
         let pods = Pods::new(
-            Arc::clone(&prepared.runtime),
+            runtime,
             prepared.runtime_name.clone(),
             Arc::clone(&host) as Arc<dyn pods::Host>,
             pods::Clock::system(),
@@ -195,6 +208,7 @@ impl Agent {
                 container_logs_dir: Some(options.directories.container_logs.clone()),
                 ..pods::Settings::from_config(config)
             },
+            metrics,
         );
         Ok(Agent {
             client,
@@ -359,20 +373,33 @@ impl Agent {
         let authority = authority
             .map(|pem| ClientAuthority::new(pem.as_bytes()))
             .transpose()?;
-        let reviews = Reviews::new(self.client.clone(), name, ALLOWED_LIFE, DENIED_LIFE);
-        let is_on = |path: &str, default| settings::is_on(&options.config, path, default);
+        let config = &options.config;
+        let tokens = config.token_webhook.then(|| {
+            let life = std_duration(*config.token_cache_ttl);
+            TokenReviews::new(self.client.clone(), life)
+        });
+        let authorizer = match *config.authorization_mode {
+            AuthorizationMode::AlwaysAllow => Authorizer::AlwaysAllow,
+            AuthorizationMode::Webhook => Authorizer::Webhook(Box::new(Reviews::new(
+                self.client.clone(),
+                name,
+                std_duration(*config.authorized_cache_ttl),
+                std_duration(*config.unauthorized_cache_ttl),
+            ))),
+        };
         let server_options = server::Options {
             authenticator: Authenticator {
                 authority: authority.map(Arc::new),
-                tokens: Some(TokenReviews::new(self.client.clone(), TOKEN_LIFE)),
-                anonymous: is_on("authentication.anonymous.enabled", false),
+                tokens,
+                anonymous: *config.anonymous_auth,
             },
-            authorizer: Authorizer::Webhook(Box::new(reviews)),
-            debugging_handlers: is_on("enableDebuggingHandlers", true),
-            system_logs: is_on("enableSystemLogHandler", true).then(|| SYSTEM_LOGS.into()),
-            idle: STREAM_IDLE,
+            authorizer,
+            debugging_handlers: *config.enable_debugging_handlers,
+            system_logs: config.enable_system_log_handler.then(|| SYSTEM_LOGS.into()),
+            idle: std_duration(*config.streaming_connection_idle_timeout),
             stream_creation: STREAM_CREATION,
             max_connections: MAX_CONNECTIONS,
+            metrics: Arc::clone(&self.host.metrics),
         };
         let runtime = Arc::clone(&self.host.runtime);
         let kubelet_api = KubeletApi::new(self.pods.clone(), runtime, meter, vitals, options);
@@ -500,6 +527,7 @@ fn seconds(secs: i64) -> Duration {
     Duration::from_secs(u64::try_from(secs).unwrap_or_default())
 }
 
-fn std_duration(duration: duration::Duration) -> Duration {
+/// A configured duration; zero if it is negative.
+pub(super) fn std_duration(duration: duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or_default())
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use super::options::Options;
-use super::run::{Agent, NodeStatusSource};
+use super::run::{Agent, NodeStatusSource, std_duration};
 use super::upkeep;
 use crate::pods::api::{keep_mirrors, watch_pods, write_statuses};
 use crate::pods::manifest;
@@ -24,8 +24,9 @@ use crate::pods::set::Source;
 use crate::shutdown;
 use plimsoll_client::supervision::Weight;
 
-/// `fileCheckFrequency`: how often manifests are read even if no change is seen.
-const FILE_CHECK_PERIOD: Duration = Duration::from_secs(20);
+/// Manifests are read no more often than this, whatever is configured: changes are seen at once
+/// anyhow.
+const SHORTEST_FILE_CHECK: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Starts the tasks that keep the node as it should be and report it to the API.
@@ -140,12 +141,13 @@ impl Agent {
             self.pods.replace(Source::Files, Vec::new());
             return;
         }
+        let every = std_duration(*options.config.file_check_frequency).max(SHORTEST_FILE_CHECK);
         let own = part();
         supervisor.keep("staticPods", Weight::Vital, move || {
             let ((_, name, pods, stop), manifests) = (own.clone(), manifests.clone());
             async move {
                 let path = Path::new(manifests.as_str());
-                manifest::folder::watch(path, &name, FILE_CHECK_PERIOD, &pods, stop).await;
+                manifest::folder::watch(path, &name, every, &pods, stop).await;
                 Ok(())
             }
         });

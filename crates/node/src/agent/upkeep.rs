@@ -1,7 +1,7 @@
 //! What has to be done again and again while pods run.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ContainerImage;
 use plimsoll_core::object::pod::PodView;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::heartbeat::Heartbeat;
 use super::host::NodeHost;
 use crate::pods::Pods;
+use crate::stats::metrics::CgroupOperation;
 
 /// How often the runtime's status is read.
 const RUNTIME_CHECK_PERIOD: Duration = Duration::from_secs(5);
@@ -37,7 +38,10 @@ pub(super) async fn keep_tiers(
     loop {
         let active = active_pods(&pods);
         let cgroups = Arc::clone(&cgroups);
+        let begun = Instant::now();
         let done = tokio::task::spawn_blocking(move || cgroups.update_tiers(&active)).await;
+        let metrics = pods.metrics();
+        metrics.cgroup_changed(CgroupOperation::Update, begun.elapsed());
         if let Ok(Err(error)) = done {
             tracing::warn!(%error, "failed to update QoS cgroups");
         }

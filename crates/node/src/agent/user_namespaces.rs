@@ -75,8 +75,7 @@ impl UserNamespaces {
         root_dir: &Path,
         config: &NodeConfig,
     ) -> Result<UserNamespaces, UserNamespaceError> {
-        let set = config.carried.get("userNamespaces.idsPerPod");
-        let set = set.and_then(|setting| u32::try_from(setting.value.as_u64()?).ok());
+        let set = u32::try_from(*config.user_namespace_ids_per_pod);
         let mut ranges = IdRanges::new(set.unwrap_or(DEFAULT_IDS_PER_POD));
         let pods = root_dir.join("pods");
         let unreadable = |source| UserNamespaceError::File {

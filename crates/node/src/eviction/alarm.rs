@@ -22,7 +22,8 @@ use super::settings::Settings;
 
 /// Some task stood still for 20 ms within half a second, the shortest span there is.
 const STALL: &[u8] = b"some 20000 500000\0";
-/// By how much a mark may be off before it is moved.
+/// By how much a mark may be off before it is moved: moving one costs system calls, and 2 MiB are a
+/// millisecond of a pod that allocates 2 GiB/s.
 const SLACK: i64 = 2 << 20;
 
 /// The kernel's alarms.

@@ -17,6 +17,8 @@ use plimsoll_runtime::{Error, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::stats::metrics::KubeletMetrics;
+
 use super::back_off::{BackOff, MAX};
 use super::note::{Note, about, reason};
 use super::plan::go_duration;
@@ -29,6 +31,7 @@ pub struct Images {
     runtime: Arc<dyn Runtime>,
     host: Arc<dyn Host>,
     clock: Clock,
+    metrics: Arc<KubeletMetrics>,
     queue: Option<Semaphore>,
     memory: Mutex<Memory>,
 }
@@ -80,12 +83,14 @@ impl Images {
         host: Arc<dyn Host>,
         clock: Clock,
         settings: &Settings,
+        metrics: Arc<KubeletMetrics>,
     ) -> Images {
         let burst = f64::from(settings.pull_burst);
         Images {
             runtime,
             host,
             clock,
+            metrics,
             queue: settings.parallel_pulls.map(Semaphore::new),
             memory: Mutex::new(Memory {
                 back_off: BackOff::new(MAX),
@@ -184,11 +189,13 @@ impl Images {
         drop(permit);
         match pulled {
             Ok(image) => {
+                let size = size.map_or(0, |image| image.size);
+                self.metrics.image_pulled(size, pulling.elapsed());
                 let message = format!(
                     "Successfully pulled image {asked:?} in {} ({} including waiting). Image size: {} bytes.",
                     whole_millis(pulling.elapsed()),
                     whole_millis(begun.elapsed()),
-                    size.map_or(0, |image| image.size),
+                    size,
                 );
                 record(Note::normal(reason::PULLED, message));
                 self.memory().back_off.forget_old(self.clock.now());

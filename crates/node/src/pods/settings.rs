@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::duration;
-use serde_json::Value;
 
 use super::back_off;
 
@@ -46,34 +45,30 @@ impl Settings {
     /// The settings of a node. Zero stands for the default, as upstream.
     pub fn from_config(config: &NodeConfig) -> Settings {
         let defaults = Settings::default();
-        let value = |path: &str| config.carried.get(path).map(|setting| &setting.value);
-        let duration = |path: &str, default: Duration| {
-            let text = value(path).and_then(Value::as_str);
-            let parsed = text.and_then(|text| text.parse::<duration::Duration>().ok());
-            let nanos = parsed.and_then(|parsed| u64::try_from(parsed.as_nanos()).ok());
+        let duration = |set: duration::Duration, default: Duration| {
+            let nanos = u64::try_from(set.as_nanos()).ok();
             nanos
                 .filter(|nanos| *nanos > 0)
                 .map_or(default, Duration::from_nanos)
         };
-        let number = |path: &str| value(path).and_then(Value::as_u64);
-        let most = number("maxParallelImagePulls").and_then(|most| usize::try_from(most).ok());
+        let most = *config.max_parallel_image_pulls;
+        let most = most.and_then(|most| usize::try_from(most).ok());
         let most = most.filter(|most| *most > 0);
         // Stating how many may go at once says that they may.
-        let is_serial = value("serializeImagePulls").and_then(Value::as_bool);
+        let is_serial = config.serialize_image_pulls.value;
         let is_serial = is_serial.unwrap_or(most.is_none_or(|most| most == 1));
-        let qps = number("registryPullQPS").and_then(|qps| u32::try_from(qps).ok());
-        let burst = number("registryBurst").and_then(|burst| u32::try_from(burst).ok());
         Settings {
             max_restart_back_off: duration(
-                "crashLoopBackOff.maxContainerRestartPeriod",
+                *config.max_container_restart_period,
                 defaults.max_restart_back_off,
             ),
             parallel_pulls: if is_serial { Some(1) } else { most },
-            pull_qps: qps.map_or(defaults.pull_qps, f64::from),
-            pull_burst: burst
+            pull_qps: f64::from(*config.registry_pull_qps),
+            pull_burst: u32::try_from(*config.registry_burst)
+                .ok()
                 .filter(|burst| *burst > 0)
                 .unwrap_or(defaults.pull_burst),
-            resync: duration("syncFrequency", defaults.resync),
+            resync: duration(*config.sync_frequency, defaults.resync),
             container_logs_dir: None,
         }
     }
@@ -82,48 +77,42 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::config::{Profile, Setting};
-    use serde_json::json;
+    use plimsoll_core::config::{Profile, read_kubelet_configuration};
 
-    fn settings(carried: &[(&str, Value)]) -> Settings {
-        let mut config = NodeConfig::defaults(Profile::default());
-        for (path, value) in carried {
-            let setting = Setting::defaulted(value.clone());
-            config.carried.insert((*path).to_owned(), setting);
-        }
-        Settings::from_config(&config)
+    fn settings(fields: &str) -> Settings {
+        let head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+        let text = format!("{head}{fields}");
+        let reading = read_kubelet_configuration(text.as_bytes(), Profile::default());
+        assert_eq!(reading.problems, []);
+        Settings::from_config(&reading.config)
     }
 
     #[test]
     fn what_is_not_set_is_the_default() {
-        assert_eq!(settings(&[]), Settings::default());
+        assert_eq!(settings(""), Settings::default());
     }
 
     #[test]
     fn pulls_go_one_by_one_unless_more_are_allowed() {
-        for (carried, expected) in [
-            (vec![("serializeImagePulls", json!(false))], None),
-            (vec![("maxParallelImagePulls", json!(3))], Some(3)),
+        for (fields, expected) in [
+            ("serializeImagePulls: false\n", None),
             (
-                vec![
-                    ("maxParallelImagePulls", json!(3)),
-                    ("serializeImagePulls", json!(true)),
-                ],
-                Some(1),
+                "serializeImagePulls: false\nmaxParallelImagePulls: 3\n",
+                Some(3),
             ),
+            ("maxParallelImagePulls: 3\n", Some(3)),
+            ("serializeImagePulls: true\n", Some(1)),
         ] {
-            assert_eq!(settings(&carried).parallel_pulls, expected, "{carried:?}");
+            assert_eq!(settings(fields).parallel_pulls, expected, "{fields}");
         }
     }
 
     #[test]
     fn numbers_are_read() {
-        let settings = settings(&[
-            ("crashLoopBackOff.maxContainerRestartPeriod", json!("10s")),
-            ("registryPullQPS", json!(0)),
-            ("registryBurst", json!(3)),
-            ("syncFrequency", json!("2m")),
-        ]);
+        let settings = settings(
+            "crashLoopBackOff: {maxContainerRestartPeriod: 10s}\nregistryPullQPS: 0\n\
+             registryBurst: 3\nsyncFrequency: 2m\n",
+        );
         assert_eq!(settings.max_restart_back_off, Duration::from_secs(10));
         assert_eq!((settings.pull_qps, settings.pull_burst), (0.0, 3));
         assert_eq!(settings.resync, Duration::from_secs(120));

@@ -27,9 +27,9 @@ pub mod tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use rustls::pki_types::CertificateDer;
 
@@ -40,6 +40,8 @@ pub use node::{Metrics, Node, Trouble};
 use query::Query;
 use route::{Pages, Route, route};
 use stream::Streams;
+
+use crate::stats::metrics::{Answered, KubeletMetrics};
 
 /// The options of the kubelet API.
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub struct Options {
     pub stream_creation: Duration,
     /// Connections at once.
     pub max_connections: usize,
+    /// What the agent counts.
+    pub metrics: Arc<KubeletMetrics>,
 }
 
 /// The kubelet API of one node.
@@ -86,7 +90,22 @@ impl Server {
         })
     }
 
-    async fn answer(&self, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+    /// Answers a request, and counts it.
+    async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+        let begun = Instant::now();
+        let method = metric_method(request.method());
+        let path = metric_path(request.uri().path()).to_owned();
+        let answer = self.handle(request, peer).await;
+        self.options.metrics.answered(&Answered {
+            method,
+            path: &path,
+            is_long_running: LONG_RUNNING.contains(&path.as_str()),
+            duration: begun.elapsed(),
+        });
+        answer
+    }
+
+    async fn handle(&self, mut request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         let pages = Pages {
             debugging: self.options.debugging_handlers,
             system_logs: self.options.system_logs.is_some(),
@@ -164,6 +183,49 @@ impl Server {
             Route::WrongMethod(allowed) => answer::wrong_method(allowed),
         })
     }
+}
+
+/// Pages whose connections last as long as the client wants.
+const LONG_RUNNING: [&str; 3] = ["exec", "attach", "portForward"];
+
+/// The first part of a path, as metrics have it: one label per page, whatever clients ask for.
+fn metric_path(path: &str) -> &str {
+    const PAGES: [&str; 12] = [
+        "attach",
+        "configz",
+        "containerLogs",
+        "exec",
+        "healthz",
+        "logs",
+        "plimsoll",
+        "pods",
+        "portForward",
+        "run",
+        "runningpods",
+        "stats",
+    ];
+    let path = path.trim_start_matches('/');
+    let first = path.split('/').next().unwrap_or_default();
+    match first {
+        // Each page of figures has a label of its own, as upstream.
+        "metrics" => match path.trim_end_matches('/') {
+            "metrics/cadvisor" => "metrics/cadvisor",
+            "metrics/probes" => "metrics/probes",
+            "metrics/resource" => "metrics/resource",
+            _ => "metrics",
+        },
+        _ if PAGES.contains(&first) => first,
+        _ => "other",
+    }
+}
+
+/// The method, as metrics have it.
+fn metric_method(method: &Method) -> &'static str {
+    const METHODS: [&str; 8] = [
+        "OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "CONNECT",
+    ];
+    let known = METHODS.iter().find(|known| **known == method.as_str());
+    known.copied().unwrap_or("other")
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 use plimsoll_core::config::NodeConfig;
 use plimsoll_core::duration;
 use plimsoll_core::object::pod::SYSTEM_CRITICAL_PRIORITY;
-use serde_json::Value;
 
 /// How long pods of a priority and up may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,30 +18,18 @@ pub struct Period {
 /// The periods that a configuration asks for, least priority first. None if pods are not to be
 /// ended at all.
 pub fn periods(config: &NodeConfig) -> Vec<Period> {
-    let carried = |path: &str| config.carried.get(path).map(|setting| &setting.value);
-    let listed = carried("shutdownGracePeriodByPodPriority").and_then(Value::as_array);
+    let listed = config.shutdown_grace_period_by_pod_priority.iter();
     let mut periods: Vec<Period> = listed
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let priority = entry["priority"].as_i64().unwrap_or_default();
-            Some(Period {
-                priority: i32::try_from(priority).ok()?,
-                grace_secs: entry["shutdownGracePeriodSeconds"]
-                    .as_i64()
-                    .unwrap_or_default(),
-            })
+        .map(|listed| Period {
+            priority: listed.priority,
+            grace_secs: listed.grace_secs,
         })
         .collect();
     if periods.is_empty() {
-        let seconds = |path| {
-            let text = carried(path).and_then(Value::as_str);
-            let duration = text.and_then(|text| text.parse::<duration::Duration>().ok());
-            duration.map_or(0, |duration| duration.as_nanos() / 1_000_000_000)
-        };
+        let seconds = |duration: duration::Duration| duration.as_nanos() / 1_000_000_000;
         periods = by_criticality(
-            seconds("shutdownGracePeriod"),
-            seconds("shutdownGracePeriodCriticalPods"),
+            seconds(*config.shutdown_grace_period),
+            seconds(*config.shutdown_grace_period_critical_pods),
         );
     }
     periods.sort_by_key(|period| period.priority);

@@ -13,4 +13,5 @@ mod fake_runtime;
 mod health;
 mod lifecycle;
 mod many;
+mod metrics;
 mod world;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+use plimsoll_core::cgroup::Version;
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_node::pods::reports::Report;
 use plimsoll_node::pods::set::Source;
 use plimsoll_node::pods::{Clock, Pods, Settings};
+use plimsoll_node::stats::metrics::KubeletMetrics;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,7 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<FakeRuntime>,
     pub(crate) host: Arc<FakeHost>,
     pub(crate) clock: Clock,
+    pub(crate) metrics: Arc<KubeletMetrics>,
     /// Stops the agent; containers keep running.
     pub(crate) stop: CancellationToken,
 }
@@ -51,12 +54,14 @@ impl World {
 
     fn with(runtime: Arc<FakeRuntime>, clock: Clock) -> World {
         let host = Arc::new(FakeHost::default());
+        let metrics = Arc::new(KubeletMetrics::new("n1", Version::V2));
         let pods = Pods::new(
             runtime.clone(),
             "fake",
             host.clone(),
             clock.clone(),
             Settings::default(),
+            Arc::clone(&metrics),
         );
         let stop = CancellationToken::new();
         let (watched, token) = (pods.clone(), stop.clone());
@@ -66,6 +71,7 @@ impl World {
             runtime,
             host,
             clock,
+            metrics,
             stop,
         }
     }

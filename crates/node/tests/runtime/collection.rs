@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use plimsoll_core::cgroup::Version;
 use plimsoll_core::duration;
 use plimsoll_core::eviction::container_gc::{self, Scope};
 use plimsoll_core::eviction::image_gc;
@@ -16,6 +17,7 @@ use plimsoll_node::eviction::reclaim::containers::{Found, Run};
 use plimsoll_node::eviction::reclaim::images::{Images, Warning};
 use plimsoll_node::eviction::reclaim::logs;
 use plimsoll_node::pods::reports::Report;
+use plimsoll_node::stats::metrics::KubeletMetrics;
 use plimsoll_runtime::wire::{ContainerConfig, ContainerFilter, PodSandboxFilter};
 use plimsoll_testkit::registry::Registry;
 use serde_json::json;
@@ -163,7 +165,8 @@ pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene
     let after = |count: i64| began + minutes(count);
     let is_there = async |name: &str| status(scene, name).await.is_some();
 
-    let mut images = Images::new(policy, began);
+    let metrics = Arc::new(KubeletMetrics::new("n1", Version::V2));
+    let mut images = Images::new(policy, began, Arc::clone(&metrics));
     images.detect(&*runtime, began).await.unwrap();
     images.collect_unused(&*runtime, after(1)).await.unwrap();
     assert!(is_there(&unused).await, "it is too young");
@@ -187,7 +190,7 @@ pub(crate) async fn unused_images_go_for_age_and_for_want_of_space(scene: &Scene
         max_age: minutes(0),
         ..policy
     };
-    let mut images = Images::new(greedy, began);
+    let mut images = Images::new(greedy, began, metrics);
     images.detect(&*runtime, began).await.unwrap();
     let warning = images.collect(&*runtime, after(5)).await.unwrap();
     let left = (is_there(&unused).await, is_there(BUSYBOX).await);

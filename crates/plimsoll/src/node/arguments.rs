@@ -19,13 +19,14 @@ use plimsoll_runtime::image::MaxImageSize;
 
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
+use super::settings::{self, Decided};
 use crate::check::overridden_machine;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
 use crate::help::{ADVANCED, NETWORKING, NODE, STORAGE};
 use crate::input::read_bytes;
 use crate::listen;
-use crate::mistakes::checkable;
+use crate::mistakes::{checkable, mistakes};
 
 /// The hidden first argument that runs this binary as a helper of the embedded runtime.
 pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
@@ -133,7 +134,18 @@ impl NodeArguments {
                 if !reading.problems.is_empty() {
                     return Err(checkable(file, &reading.problems));
                 }
-                reading.config
+                let mut config = reading.config;
+                settings::resolve_paths(&mut config, Path::new(file));
+                let decided = Decided {
+                    kubelet: self.kubelet_listen,
+                    healthz: self.healthz_listen.0,
+                    runtime: &self.runtime,
+                };
+                let problems = settings::problems(&config, decided);
+                if !problems.is_empty() {
+                    return Err(mistakes(file, &problems));
+                }
+                config
             }
         };
         self.confinement.apply(confinement, &mut config);
@@ -175,6 +187,12 @@ impl NodeArguments {
     ) -> Result<Options> {
         let config = self.node_config(confinement)?;
         let node_name = self.node_name()?;
+        let client_ca_pem = settings::client_authority(&config)?.or(client_ca_pem);
+        let serving = match (settings::serving(&config)?, serving) {
+            (Some(given), _) => given,
+            (None, Serving::SelfSigned) if *config.server_tls_bootstrap => Serving::Requested,
+            (None, serving) => serving,
+        };
         let capacity = self.capacity.as_deref().map(|text| machine(text, &config));
         Ok(Options {
             node_name,

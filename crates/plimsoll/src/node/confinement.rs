@@ -6,9 +6,6 @@ use plimsoll_core::resources::Count;
 
 use crate::help::SECURITY;
 
-/// The field that `--seccomp-default` sets.
-const SECCOMP_DEFAULT: &str = "seccompDefault";
-
 /// Process limit of a pod on a hardened node: far above what services need, far below kernel.pid_max.
 const HARDENED_MAX_PIDS: i64 = 4096;
 
@@ -47,18 +44,10 @@ impl ConfinementArguments {
     /// Applies the flags to the configuration, and the defaults where neither sets a value.
     pub(super) fn apply(&self, default: DefaultConfinement, config: &mut NodeConfig) {
         let is_hardened = default == DefaultConfinement::Hardened;
-        let filter = match self.seccomp_default {
-            Some(is_on) => Some(Setting::chosen(
-                is_on.into(),
-                Origin::flag("seccomp-default"),
-            )),
-            None if is_hardened && !config.carried.contains_key(SECCOMP_DEFAULT) => {
-                Some(Setting::defaulted(true.into()))
-            }
-            None => None,
-        };
-        if let Some(filter) = filter {
-            config.carried.insert(SECCOMP_DEFAULT.to_owned(), filter);
+        if let Some(is_on) = self.seccomp_default {
+            config.seccomp_default = Setting::chosen(is_on, Origin::flag("seccomp-default"));
+        } else if is_hardened && !config.seccomp_default.is_set() {
+            config.seccomp_default = Setting::defaulted(true);
         }
         if let Some(limit) = self.pod_max_pids {
             let limit = (limit > 0).then_some(Count(limit));
@@ -97,35 +86,33 @@ mod tests {
     fn flags_override_the_file_and_the_file_overrides_defaults() {
         use DefaultConfinement::{Hardened, Upstream};
         for (arguments, file, confinement, filter, pids) in [
-            (&[][..], "", Upstream, None, None),
-            (&[], "", Hardened, Some(true), Some(4096)),
+            (&[][..], "", Upstream, false, None),
+            (&[], "", Hardened, true, Some(4096)),
             (
                 &[],
                 "seccompDefault: false\npodPidsLimit: -1\n",
                 Hardened,
-                Some(false),
+                false,
                 None,
             ),
-            (&[], "podPidsLimit: 77\n", Hardened, Some(true), Some(77)),
+            (&[], "podPidsLimit: 77\n", Hardened, true, Some(77)),
             (
                 &["--seccomp-default=false", "--pod-max-pids=0"],
                 "seccompDefault: true\npodPidsLimit: 77\n",
                 Hardened,
-                Some(false),
+                false,
                 None,
             ),
             (
                 &["--seccomp-default", "--pod-max-pids=5"],
                 "",
                 Upstream,
-                Some(true),
+                true,
                 Some(5),
             ),
         ] {
             let config = configured(arguments, file, confinement);
-            let found = config.carried.get(SECCOMP_DEFAULT);
-            let found = found.and_then(|setting| setting.value.as_bool());
-            assert_eq!(found, filter, "{arguments:?} {file}");
+            assert_eq!(*config.seccomp_default, filter, "{arguments:?} {file}");
             let limit = config.pod_pids_limit.map(|count| count.0);
             assert_eq!(limit, pids, "{arguments:?} {file}");
         }

@@ -4,6 +4,7 @@ mod arguments;
 mod confinement;
 mod eviction;
 mod preflight;
+mod settings;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -154,8 +155,7 @@ async fn run_agent(arguments: &Arguments, data_dir: &Path) -> Result<()> {
 
 /// `rotateCertificates`, which kubeadm sets for nodes that join.
 fn renews_certificates(config: &NodeConfig) -> bool {
-    let rotation = config.carried.get("rotateCertificates");
-    rotation.is_none_or(|setting| setting.value != false)
+    !config.rotate_certificates.is_set() || *config.rotate_certificates
 }
 
 fn announce(name: &str) {

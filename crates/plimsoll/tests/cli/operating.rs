@@ -306,6 +306,29 @@ fn makes_keys_for_a_store_without_objects() {
     Daemon::server(folder.path(), &[]).stop(Signal::TERM);
 }
 
+/// A setting that would be ignored in silence keeps a node from starting.
+#[test]
+fn settings_that_a_node_cannot_follow_are_refused() {
+    let folder = folder();
+    let file = folder.path().join("node.yaml");
+    let text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n\
+                cpuManagerPolicy: static\nport: 10260\nhairpinMode: none\n";
+    std::fs::write(&file, text).expect("a file");
+    let name = file.display().to_string();
+    for command in ["up", "node"] {
+        let run = plimsoll(
+            &[command, "--config", &name, "--data-dir", &data(&folder)],
+            "",
+        );
+        let first = format!(
+            "error: {name}:3:1: cpuManagerPolicy: \"static\" is not supported: no pod gets CPUs of \
+             its own; supported: \"\", \"none\""
+        );
+        let second = format!("error: {name}:4:1: port: 10260 differs from --kubelet-listen");
+        fails(&run, 1, &[&first, &second]);
+    }
+}
+
 #[test]
 fn mistakes_of_configurations_have_their_places() {
     let folder = folder();

@@ -73,8 +73,8 @@ fn the_document_reads_back_to_the_same_settings() {
 /// Places differ between the files, so they are left out of the comparison.
 fn without_places(mut config: NodeConfig) -> NodeConfig {
     config.places.clear();
-    let carried = std::mem::take(&mut config.carried);
-    config.carried = carried
+    let unapplied = std::mem::take(&mut config.unapplied.0);
+    config.unapplied.0 = unapplied
         .into_iter()
         .map(|(field, setting)| (field, crate::config::Setting::defaulted(setting.value)))
         .collect();
@@ -86,7 +86,8 @@ fn without_places(mut config: NodeConfig) -> NodeConfig {
 fn without_flags(mut config: NodeConfig) -> NodeConfig {
     let defaults = NodeConfig::defaults(config.profile);
     config
-        .carried
+        .unapplied
+        .0
         .retain(|field, _| !field.starts_with("--") && !field.starts_with("okd."));
     config.node_labels = defaults.node_labels;
     config.root_dir = defaults.root_dir;
@@ -108,6 +109,11 @@ fn forget_origins(config: &mut NodeConfig) {
     config.max_pods.origin = None;
     config.register_with_taints.origin = None;
     config.static_pod_path.origin = None;
+    config.file_check_frequency.origin = None;
+    config.client_ca_file.origin = None;
+    config.anonymous_auth.origin = None;
+    config.cluster_dns.origin = None;
+    config.cluster_domain.origin = None;
     config.node_labels.origin = None;
     config.experimental_allocatable_ignore_eviction.origin = None;
 }

@@ -144,6 +144,13 @@ impl<'a> Fields<'a> {
         });
     }
 
+    pub(super) fn texts(&mut self, field: &str, setting: &mut Setting<Vec<String>>) {
+        self.set(field, setting, |node| {
+            let items = node.as_sequence()?.iter();
+            Some(items.filter_map(Node::as_text).map(str::to_owned).collect())
+        });
+    }
+
     pub(super) fn text_map(&mut self, field: &str, setting: &mut Setting<SignalTexts>) {
         self.set(field, setting, |node| {
             let entries = node.as_mapping()?.iter();
@@ -219,8 +226,12 @@ pub(super) fn bool_of(node: &Node) -> Option<bool> {
     }
 }
 
-fn int32_of(node: &Node) -> Option<i32> {
-    i32::try_from(node.as_scalar()?.as_integer()?).ok()
+pub(super) fn int32_of(node: &Node) -> Option<i32> {
+    i32::try_from(int64_of(node)?).ok()
+}
+
+pub(super) fn int64_of(node: &Node) -> Option<i64> {
+    node.as_scalar()?.as_integer()
 }
 
 fn duration_of(node: &Node) -> Option<Duration> {

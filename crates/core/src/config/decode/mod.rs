@@ -1,15 +1,17 @@
 //! Assignments to the typed configuration.
 //!
 //! Fields are known to have the right shape. What is left to find are invalid values, quantities
-//! and numbers; those keep the default and become problems. Fields that Plimsoll does not interpret
-//! are carried as they are.
+//! and numbers; those keep the default and become problems. Fields that are not applied are kept as
+//! they are.
 
+mod agent;
 mod domain;
 mod fields;
 
 use crate::problem::{Problem, quoted};
 use crate::resources::Count;
 
+use super::effect::Unapplied;
 use super::node_config::default_signal_texts;
 use super::read::Assignment;
 use super::reserved::Reserved;
@@ -42,7 +44,8 @@ pub(crate) fn decode(
     decode_limits(&mut fields, &mut config);
     decode_images_and_logs(&mut fields, &mut config);
     decode_node_object(&mut fields, &mut config, source);
-    config.carried = fields.rest();
+    agent::decode(&mut fields, &mut config);
+    config.unapplied = Unapplied(fields.rest());
     config
 }
 
@@ -108,10 +111,6 @@ fn decode_eviction(fields: &mut Fields<'_>, config: &mut NodeConfig, source: Sou
     fields.duration(
         "evictionPressureTransitionPeriod",
         &mut config.eviction_pressure_transition_period,
-    );
-    fields.bool(
-        "kernelMemcgNotification",
-        &mut config.kernel_memcg_notification,
     );
     fields.bool(
         "--experimental-allocatable-ignore-eviction",

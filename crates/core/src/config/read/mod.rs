@@ -12,7 +12,7 @@ pub(crate) mod flag;
 pub(crate) mod kubelet;
 pub(crate) mod kubelet_fields;
 mod okd;
-mod okd_fields;
+pub(crate) mod okd_fields;
 pub(crate) mod shape;
 pub(crate) mod suggest;
 

@@ -5,6 +5,7 @@ use crate::problem::{Problem, quoted};
 use crate::quantity::Quantity;
 
 use super::super::document::{Content, Node, ScalarValue, child_path, item_path};
+use super::super::effect::Effect;
 use super::suggest::did_you_mean;
 
 /// A field and the type of its value.
@@ -12,6 +13,9 @@ use super::suggest::did_you_mean;
 pub(crate) struct Field {
     pub(crate) path: &'static str,
     pub(crate) shape: Shape,
+    pub(crate) effect: Effect,
+    /// The value that holds where the field is not set, for the reference; empty for none.
+    pub(crate) default: &'static str,
 }
 
 /// The type of a value. Null is taken by every type and means that nothing is set.
@@ -41,12 +45,67 @@ pub(crate) enum Shape {
 }
 
 impl Field {
+    /// A field that is applied.
     pub(crate) const fn new(path: &'static str, shape: Shape) -> Field {
-        Field { path, shape }
+        Field {
+            path,
+            shape,
+            effect: Effect::Applied,
+            default: "",
+        }
+    }
+
+    /// The same with a default.
+    pub(crate) const fn or(self, default: &'static str) -> Field {
+        Field { default, ..self }
+    }
+
+    /// The same, decided by a flag of `plimsoll node`.
+    pub(crate) const fn as_flag(self, flag: &'static str) -> Field {
+        let effect = Effect::Flag(flag);
+        Field { effect, ..self }
+    }
+
+    /// The same, with no other values than these.
+    pub(crate) const fn only(
+        self,
+        accepted: &'static [&'static str],
+        reason: &'static str,
+    ) -> Field {
+        let effect = Effect::Only { accepted, reason };
+        Field { effect, ..self }
+    }
+
+    /// The same, without an effect.
+    pub(crate) const fn without_effect(self, reason: &'static str) -> Field {
+        let effect = Effect::None { reason };
+        Field { effect, ..self }
     }
 }
 
 impl Shape {
+    /// The type and unit of the values, for the reference.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Shape::Bool => "true or false",
+            Shape::Int32 | Shape::Int64 => "whole number",
+            Shape::Float => "number",
+            Shape::Text => "text",
+            Shape::Duration => "duration",
+            Shape::DurationOrNanos => "duration, or nanoseconds",
+            Shape::Quantity => "quantity",
+            Shape::TextList => "list of texts",
+            Shape::IntList => "list of numbers",
+            Shape::TextMap => "map of texts",
+            Shape::BoolMap => "map of true or false",
+            Shape::QuantityMap => "map of quantities",
+            Shape::TextListMap => "map of lists of texts",
+            Shape::Record(_) => "object",
+            Shape::Records(_) => "list of objects",
+            Shape::Any => "any",
+        }
+    }
+
     /// Reports where the value is not of the type, and returns whether it is.
     pub(crate) fn check(self, node: &Node, path: &str, problems: &mut Vec<Problem>) -> bool {
         let before = problems.len();

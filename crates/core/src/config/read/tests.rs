@@ -77,10 +77,7 @@ fn a_kubelet_configuration_is_read_into_types() {
         config.register_with_taints[0].to_string(),
         "dedicated=infra:NoSchedule"
     );
-    assert_eq!(
-        config.carried["authentication.anonymous.enabled"].value,
-        serde_json::json!(false)
-    );
+    assert!(config.anonymous_auth.is_set() && !*config.anonymous_auth);
 }
 
 #[test]
@@ -250,7 +247,7 @@ fn okd_arguments_are_lists_of_texts() {
         "kubeletArguments.eviction-hard (line 7)"
     );
     assert_eq!(
-        config.carried["--docker-exec-handler"].value,
+        config.unapplied.0["--docker-exec-handler"].value,
         serde_json::json!("native")
     );
 }
@@ -272,12 +269,9 @@ fn okd_fields_lead_to_the_kubelets() {
     let config = is_fine(read_okd_node_config(text.as_bytes(), Profile::Okd39));
     assert_eq!(*config.static_pod_path, "/etc/pods");
     assert_eq!(*config.root_dir, "/var/lib/kubelet", "arguments win");
+    assert_eq!(*config.cluster_dns, ["10.0.0.1"]);
     assert_eq!(
-        config.carried["clusterDNS"].value,
-        serde_json::json!(["10.0.0.1"])
-    );
-    assert_eq!(
-        config.carried["okd.networkConfig.mtu"].value,
+        config.unapplied.0["okd.networkConfig.mtu"].value,
         serde_json::json!(1450)
     );
 }
@@ -368,7 +362,7 @@ fn flags_take_their_value_either_way() {
         "--housekeeping_interval=10s",
     ]));
     assert_eq!(*config.max_pods, 42);
-    assert!(*config.kernel_memcg_notification);
+    assert_eq!(config.unapplied.0["kernelMemcgNotification"].value, true);
     assert_eq!(config.eviction_hard.len(), 2);
     assert_eq!(config.feature_gates.len(), 2);
     assert_eq!(config.register_with_taints.len(), 2);
@@ -377,7 +371,7 @@ fn flags_take_their_value_either_way() {
         "--max-pods"
     );
     assert_eq!(
-        config.carried["reservedMemory"].value,
+        config.unapplied.0["reservedMemory"].value,
         serde_json::json!([
             {"numaNode": 0, "limits": {"memory": "1Gi"}},
             {"numaNode": 1, "limits": {"memory": "2Gi"}},

@@ -5,8 +5,8 @@
 //! cgroup version. Fixed values (`cgroupDriver: docker`) are checked while decoding, since no type
 //! holds an unknown one.
 
-mod carried;
 mod node_labels;
+mod ranges;
 
 pub use node_labels::may_label_itself;
 
@@ -30,7 +30,7 @@ pub fn validate(config: &NodeConfig) -> Vec<Problem> {
     validate_memory_qos(&mut refusals);
     validate_paths(&mut refusals);
     node_labels::validate(&mut refusals);
-    carried::validate(&mut refusals);
+    ranges::validate(&mut refusals);
     let mut problems = refusals.problems;
     problems.extend(threshold_problems(config));
     problems

@@ -3,8 +3,10 @@
 //! Matches v1.36 pkg/kubelet/images/image_gc_manager.go.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::stats::metrics::KubeletMetrics;
 use plimsoll_core::eviction::image_gc::{
     FREE_DISK_SPACE_FAILED, INVALID_DISK_CAPACITY, ImageFs, ImageGc, Policy, PresentImage, Sweep,
 };
@@ -20,6 +22,7 @@ pub const PERIOD: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Images {
     gc: ImageGc,
+    metrics: Arc<KubeletMetrics>,
 }
 
 /// A warning about the node.
@@ -33,9 +36,10 @@ pub struct Warning {
 
 impl Images {
     /// Begins to watch.
-    pub fn new(policy: Policy, now: Timestamp) -> Images {
+    pub fn new(policy: Policy, now: Timestamp, metrics: Arc<KubeletMetrics>) -> Images {
         Images {
             gc: ImageGc::new(policy, now),
+            metrics,
         }
     }
 
@@ -75,7 +79,7 @@ impl Images {
                 message: "invalid capacity 0 on image filesystem".to_owned(),
             }));
         };
-        carry_out(&mut sweep, runtime).await;
+        self.carry_out(&mut sweep, runtime).await;
         Ok(sweep.shortfall().map(|message| Warning {
             reason: FREE_DISK_SPACE_FAILED,
             message,
@@ -90,26 +94,27 @@ impl Images {
     ) -> Result<Bytes, Error> {
         self.detect(runtime, now).await?;
         let mut sweep = self.gc.sweep_unused(now);
-        carry_out(&mut sweep, runtime).await;
+        self.carry_out(&mut sweep, runtime).await;
         Ok(sweep.freed())
     }
-}
 
-async fn carry_out(sweep: &mut Sweep, runtime: &dyn Runtime) {
-    while let Some(deletion) = sweep.next() {
-        let image = ImageSpec {
-            image: deletion.id.clone(),
-            ..ImageSpec::default()
-        };
-        let removed = runtime.remove_image(&image).await;
-        if let Err(error) = &removed {
-            tracing::warn!(
-                image = deletion.id,
-                error = error.chain(),
-                "failed to remove image"
-            );
+    async fn carry_out(&self, sweep: &mut Sweep, runtime: &dyn Runtime) {
+        while let Some(deletion) = sweep.next() {
+            let image = ImageSpec {
+                image: deletion.id.clone(),
+                ..ImageSpec::default()
+            };
+            let removed = runtime.remove_image(&image).await;
+            match &removed {
+                Ok(()) => self.metrics.image_collected(deletion.reason.as_str()),
+                Err(error) => tracing::warn!(
+                    image = deletion.id,
+                    error = error.chain(),
+                    "failed to remove image"
+                ),
+            }
+            sweep.report(&deletion, removed.is_ok());
         }
-        sweep.report(&deletion, removed.is_ok());
     }
 }
 

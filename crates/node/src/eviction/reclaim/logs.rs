@@ -19,8 +19,9 @@ use plimsoll_runtime::{Error, Runtime};
 use rustix::fs::{Mode, OFlags};
 use time::OffsetDateTime;
 
-/// How often logs are looked at.
-pub const PERIOD: Duration = Duration::from_secs(10);
+/// Logs are looked at no more often than this (`containerLogMonitorInterval`): each look asks the
+/// runtime about every container.
+pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 
 const COMPRESSED: &str = "gz";
 const UNFINISHED: &str = "tmp";

@@ -61,8 +61,13 @@ pub struct Facts {
 pub enum Admission {
     /// As things are.
     Now,
-    /// Once these pods, by their uids, have made room for it.
-    After(Vec<String>),
+    /// Once other pods have made room for it.
+    After {
+        /// Their uids.
+        victims: Vec<String>,
+        /// What there is too little of, the first of it.
+        resource: ResourceName,
+    },
 }
 
 /// Why the node does not take a pod.
@@ -184,9 +189,9 @@ fn make_room(
     running: &[Running],
     shortages: &[Shortage],
 ) -> Result<Admission, Rejection> {
-    if shortages.is_empty() {
+    let Some(first) = shortages.first() else {
         return Ok(Admission::Now);
-    }
+    };
     let victims = match preemption::victims(critical, running, shortages) {
         Ok(victims) => victims,
         Err(why) => {
@@ -198,7 +203,10 @@ fn make_room(
         }
     };
     let uids = victims.into_iter().map(|index| &running[index].view.uid);
-    Ok(Admission::After(uids.map(ToString::to_string).collect()))
+    Ok(Admission::After {
+        victims: uids.map(ToString::to_string).collect(),
+        resource: first.resource.clone(),
+    })
 }
 
 /// Pods for other systems, or that want what the runtime cannot do.

@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::Node;
 use plimsoll_core::devices::{Device, PluginOptions};
 use plimsoll_core::object::timestamp::Timestamp;
-use plimsoll_core::resources::Resources;
+use plimsoll_core::resources::{ResourceName, Resources};
 use serde_json::{Value, json};
 
 use super::*;
@@ -103,7 +103,11 @@ fn a_critical_pod_drives_others_away_unless_it_would_be_refused_anyway() {
     other.metadata.uid = Some("other".to_owned());
     let others = std::slice::from_ref(&other);
     let verdict = admit(&critical, others, &facts());
-    assert_eq!(verdict, Ok(Admission::After(vec!["other".to_owned()])));
+    let after = Admission::After {
+        victims: vec!["other".to_owned()],
+        resource: ResourceName::CPU,
+    };
+    assert_eq!(verdict, Ok(after));
     let verdict = admit(&critical, &[], &facts());
     assert_eq!(verdict, Ok(Admission::Now));
     let elsewhere = json!({"priority": 2_000_000_000, "nodeName": "m"});

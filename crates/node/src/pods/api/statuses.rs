@@ -37,6 +37,8 @@ struct Written {
     answer: Option<Arc<Pod>>,
     /// When to try again, and how long to wait after that.
     retry: Option<(Instant, Duration)>,
+    /// Since when there is something to write.
+    behind: Option<Instant>,
     is_busy: bool,
     /// Whether the object is gone, so that there is nothing to write.
     is_gone: bool,
@@ -87,6 +89,7 @@ pub async fn write_statuses(client: Client, pods: &Pods, stop: CancellationToken
             }
             if own.is_due(&report, &object, pods.clock(), now) {
                 own.is_busy = true;
+                own.behind.get_or_insert(now);
                 let job = Job {
                     uid,
                     report,
@@ -102,6 +105,10 @@ pub async fn write_statuses(client: Client, pods: &Pods, stop: CancellationToken
             () = pods.reports().changed() => {}
             Some((job, outcome)) = writes.next(), if !writes.is_empty() => {
                 if let Some(own) = written.get_mut(&job.uid) {
+                    let is_written = matches!(outcome, Outcome::Shown(Some(_)));
+                    if let Some(since) = own.behind.filter(|_| is_written) {
+                        pods.metrics().pod_status_synced(since.elapsed());
+                    }
                     own.take(&job, outcome);
                 }
             }
@@ -141,6 +148,7 @@ impl Written {
                 self.version = job.report.version;
                 self.answer = answer.or_else(|| Some(Arc::clone(&job.object)));
                 self.retry = None;
+                self.behind = None;
             }
             Outcome::Gone => self.is_gone = true,
             Outcome::Failed => {

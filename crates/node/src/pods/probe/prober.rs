@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Container;
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use super::Kind;
 use super::action::{Asked, Found};
@@ -15,7 +16,8 @@ use crate::pods::observed::State;
 use crate::pods::plan::Verdict;
 use crate::pods::pod_fields;
 use crate::pods::status::Stage;
-use crate::pods::worker::Record;
+use crate::pods::worker::{Record, probed};
+use crate::stats::metrics::ProbeResult;
 
 type Key = (String, Kind);
 
@@ -24,6 +26,8 @@ struct Answer {
     key: Key,
     id: String,
     found: Found,
+    /// How long it took.
+    duration: Duration,
 }
 
 /// Asks until the pod is over. Returns at once if there is nothing to ask.
@@ -126,11 +130,17 @@ fn ask(record: &Arc<Record>, key: Key, id: String, asking: &mut JoinSet<Answer>)
     };
     let runtime = Arc::clone(&record.shared().runtime);
     asking.spawn(async move {
+        let begun = Instant::now();
         let found = match key.1.of(&asked.container) {
             Some(probe) => asked.ask(probe, &*runtime).await,
             None => Found::Success(String::new()),
         };
-        Answer { key, id, found }
+        Answer {
+            key,
+            id,
+            found,
+            duration: begun.elapsed(),
+        }
     });
 }
 
@@ -156,6 +166,13 @@ fn take(record: &Record, tracker: &mut Tracker, answer: Answer) {
         }
     };
     let pod = record.pod();
+    let result = match verdict {
+        Some(Verdict::Success) => ProbeResult::Successful,
+        Some(Verdict::Failure) => ProbeResult::Failed,
+        Some(Verdict::Unknown) | None => ProbeResult::Unknown,
+    };
+    let metrics = &record.shared().metrics;
+    metrics.probed(probed(&pod, name, *kind), result, answer.duration);
     if let (Some(note), Some(part)) = (note, pod_fields::part(&pod, name)) {
         let note = about(note, &pod, &part.container, None);
         record.shared().host.record(&pod, note);

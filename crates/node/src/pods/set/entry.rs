@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::resources::ResourceName;
 use tokio::sync::watch;
 
 use super::table::{Begun, Source};
@@ -40,6 +41,15 @@ pub(super) struct Kill {
     pub(super) forced: Option<Forced>,
 }
 
+/// The room that other pods have to make for a critical one.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    /// Their uids.
+    pub(super) victims: Vec<String>,
+    /// What there is too little of.
+    pub(super) resource: ResourceName,
+}
+
 /// Whether a pod is to end by what its source says.
 fn is_over(pod: &Pod) -> bool {
     pod_fields::is_deleted(pod) || pod_fields::is_terminal(pod)
@@ -58,14 +68,14 @@ fn is_changed(old: &Pod, new: &Pod) -> bool {
 
 impl Entry {
     /// Admits a pod, unless it is over, or an earlier agent has `begun` to end it; its work is to be
-    /// started. The error are the uids of pods that have to make room first.
+    /// started. The error is the room that has to be made first.
     pub(super) fn new(
         shared: &Arc<Shared>,
         source: Source,
         wanted: Arc<Pod>,
         others: &[Arc<Pod>],
         begun: Option<Begun>,
-    ) -> Result<(Entry, impl Future<Output = ()> + Send + use<>), Vec<String>> {
+    ) -> Result<(Entry, impl Future<Output = ()> + Send + use<>), Room> {
         let allocation = Allocation::recovered(&wanted);
         let allocated = allocation.applied_to(&wanted);
         let has_pending_resize = allocated.is_some();
@@ -91,11 +101,12 @@ impl Entry {
             None => admit(&*shared.host, &pod, others),
             Some(_) => Ok(Admission::Now),
         };
-        if let Ok(Admission::After(victims)) = verdict {
-            return Err(victims);
+        if let Ok(Admission::After { victims, resource }) = verdict {
+            return Err(Room { victims, resource });
         }
         if let Err(Rejection { reason, message }) = verdict {
             let now = shared.clock.now();
+            shared.metrics.admission_rejected(&reason);
             settled = Some(status::rejected(&pod, &reason, &message, now));
             shared.host.record(&pod, Note::warning(reason, message));
             end = Some(End {

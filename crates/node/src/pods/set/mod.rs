@@ -25,6 +25,8 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::stats::metrics::KubeletMetrics;
+
 use super::image::Images;
 use super::kill_notice::KillNotice;
 use super::note::{Note, reason};
@@ -70,12 +72,14 @@ impl Pods {
         host: Arc<dyn Host>,
         clock: Clock,
         settings: Settings,
+        metrics: Arc<KubeletMetrics>,
     ) -> Pods {
         let images = Images::new(
             Arc::clone(&runtime),
             Arc::clone(&host),
             clock.clone(),
             &settings,
+            Arc::clone(&metrics),
         );
         let shared = Shared {
             runtime,
@@ -85,6 +89,7 @@ impl Pods {
             images,
             reports: Reports::default(),
             settings,
+            metrics,
         };
         Pods(Arc::new(Inner {
             shared: Arc::new(shared),
@@ -93,6 +98,11 @@ impl Pods {
             mirrors_changed: Notify::new(),
             relisted: Mutex::new(Instant::now()),
         }))
+    }
+
+    /// What the agent counts.
+    pub(crate) fn metrics(&self) -> &Arc<KubeletMetrics> {
+        &self.0.shared.metrics
     }
 
     /// What is known of all pods.
@@ -288,7 +298,7 @@ impl Pods {
         let made = Entry::new(&self.0.shared, source, Arc::clone(&pod), &others, begun);
         let (entry, work) = match made {
             Ok(made) => made,
-            Err(victims) => return self.make_room(table, source, pod, &victims),
+            Err(room) => return self.make_room(table, source, pod, &room),
         };
         let (pods, finished) = (self.clone(), entry.finished_sender());
         table.entries.insert(uid.clone(), entry);

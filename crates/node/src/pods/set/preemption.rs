@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::entry::Kill;
+use super::entry::{Kill, Room};
 use super::table::{Source, Table, full_name};
 use super::{Pods, pod_fields};
 use crate::pods::note::{Note, reason};
@@ -18,21 +18,16 @@ const CONDITION_MESSAGE: &str = "Pod was preempted by Kubelet to accommodate a c
 
 impl Pods {
     /// Ends pods so that another fits, which is looked at again when they are gone.
-    pub(super) fn make_room(
-        &self,
-        table: &mut Table,
-        source: Source,
-        pod: Arc<Pod>,
-        victims: &[String],
-    ) {
+    pub(super) fn make_room(&self, table: &mut Table, source: Source, pod: Arc<Pod>, room: &Room) {
         let mut ends = Vec::new();
-        for uid in victims {
+        for uid in &room.victims {
             let Some(entry) = table.entries.get_mut(uid) else {
                 continue;
             };
             if !entry.is_ending() {
                 let note = Note::warning(reason::PREEMPTING, MESSAGE);
                 self.0.shared.host.record(&entry.pod(), note);
+                self.metrics().preempted(room.resource.as_str());
             }
             entry.end(Kill {
                 grace_secs: None,
@@ -49,7 +44,7 @@ impl Pods {
         let (name, uid) = (full_name(&pod), pod_fields::uid(&pod).to_owned());
         tracing::info!(
             pod = name,
-            ?victims,
+            victims = ?room.victims,
             "preempting pods to free up resources for critical pod"
         );
         table.waiting.insert(name.clone(), (source, pod));

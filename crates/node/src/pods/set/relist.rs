@@ -41,8 +41,14 @@ impl Pods {
         let mut resize_due = Instant::now() + RESIZE_PERIOD;
         // What an agent that was killed has left is looked for first.
         let mut sweep_due = Instant::now();
+        let mut listed: Option<Instant> = None;
         loop {
-            match self.relist().await {
+            let begun = Instant::now();
+            let found = self.relist().await;
+            let interval = listed.replace(begun).map(|before| begun - before);
+            let now = self.clock().now();
+            self.metrics().relisted(now, begun.elapsed(), interval);
+            match found {
                 Ok(seen) => {
                     if self.wake_changed(&known, &seen) {
                         last_change = Instant::now();

@@ -6,8 +6,10 @@
 //! up, even if the desired state changes.
 //!
 //! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
-//! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take).
+//! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take),
+//! `counting` (metrics).
 
+mod counting;
 pub(crate) mod grace;
 mod record;
 mod resize;
@@ -27,6 +29,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
+use crate::stats::metrics::{KubeletMetrics, SyncType};
+
 use super::image::Images;
 use super::note::{Note, reason};
 use super::probe;
@@ -34,6 +38,7 @@ use super::reports::Reports;
 use super::status::{Forced, Stage};
 use super::{Clock, Host, Settings, pod_fields};
 
+pub(crate) use counting::probed;
 pub(crate) use grace::MIN_STOP;
 pub(crate) use record::Record;
 
@@ -59,6 +64,8 @@ pub struct Shared {
     pub reports: Reports,
     /// Numbers to go by.
     pub settings: Settings,
+    /// What the agent counts.
+    pub metrics: Arc<KubeletMetrics>,
 }
 
 /// What a pod should be.
@@ -119,6 +126,7 @@ pub(crate) async fn keep(
     stopped: watch::Sender<bool>,
 ) {
     let (shared, noted) = (Arc::clone(&record.shared), Arc::clone(&record));
+    shared.metrics.pod_worker_started(record.seen.elapsed());
     let work = || {
         let worker = Worker::new(Arc::clone(&record), desired.clone(), stopped.clone());
         worker.run().in_current_span()
@@ -159,8 +167,13 @@ impl Worker {
             probe::run(Arc::clone(&asked)).in_current_span()
         });
         let probes = AbortOnDropHandle::new(tokio::spawn(probes.in_current_span()));
+        let mut sync_type = SyncType::Create;
         while !self.is_to_end() {
+            let begun = Instant::now();
             let next = self.sync().await;
+            let metrics = &self.shared().metrics;
+            metrics.pod_synced(sync_type, begun.elapsed());
+            sync_type = SyncType::Sync;
             let at = match next {
                 Next::Again => continue,
                 Next::End => break,
@@ -173,6 +186,7 @@ impl Worker {
                         // The sender is gone: the agent itself ends.
                         return;
                     }
+                    sync_type = SyncType::Update;
                 }
                 () = record.woken() => {}
                 () = sleep_until(at) => {}
@@ -230,6 +244,7 @@ impl Worker {
             tokio::time::sleep(RETRY).await;
         }
         self.shared().images.forget(pod_fields::uid(&pod));
+        self.forget_probes();
         self.shared().host.pods_changed();
         self.record.state().pod = Arc::clone(&self.desired.borrow().pod);
         self.record.close();

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::pods::KillNotice;
 use crate::pods::back_off::BackOff;
@@ -26,6 +28,8 @@ pub(crate) struct Record {
     wake: Notify,
     reported: Notify,
     kill_notice: Arc<KillNotice>,
+    /// When the agent first saw the pod.
+    pub(super) seen: Instant,
 }
 
 /// The knowledge itself. After a change the caller calls [`Record::publish`].
@@ -51,6 +55,8 @@ pub(crate) struct State {
     pub(crate) stage: Stage,
     /// That it is ended from outside.
     pub(crate) forced: Option<Forced>,
+    /// How long images of the pod were pulled.
+    pub(super) pulling: Duration,
     /// Whether the kernel killed a container of a pod that was to be killed.
     was_kernel_first: bool,
     /// Whether the status is its last and stays as it is.
@@ -113,6 +119,7 @@ impl Record {
             resize: Vec::new(),
             stage: Stage::Running,
             forced: None,
+            pulling: Duration::ZERO,
             was_kernel_first: false,
             pod,
         };
@@ -122,6 +129,7 @@ impl Record {
             wake: Notify::new(),
             reported: Notify::new(),
             kill_notice: Arc::default(),
+            seen: Instant::now(),
         }
     }
 
@@ -187,7 +195,12 @@ impl Record {
             now: self.shared.clock.now(),
         });
         self.add_device_health(&state, &mut status);
+        const RUNNING: Option<&str> = Some("Running");
+        let is_up = status.phase.as_deref() == RUNNING && state.status.phase.as_deref() != RUNNING;
         state.status = status;
+        if is_up {
+            self.count_start(&state);
+        }
         self.report(&state, may_run, false);
         state.status.phase.clone().unwrap_or_default()
     }

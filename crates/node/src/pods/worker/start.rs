@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use plimsoll_core::object::timestamp::Timestamp;
 use plimsoll_runtime::wire::PodSandboxConfig;
+use tokio::time::Instant;
 
 use crate::pods::hook::Hook;
 use crate::pods::host::ContainerRequest;
@@ -14,6 +15,7 @@ use crate::pods::plan::{self, Amounts, Due, Kill, KillReason};
 use crate::pods::pod_fields::{self, Part};
 use crate::pods::status::StartFailure;
 
+use super::counting::container_type;
 use super::{Worker, ended};
 
 /// What became of a start.
@@ -77,10 +79,12 @@ impl Worker {
             ips,
         };
         let images = &self.record.shared.images;
+        let begun = Instant::now();
         let image = tokio::select! {
             image = images.ensure(pod, container, config) => image,
             () = ended(self.desired.clone()) => return Outcome::Interrupted,
         };
+        self.record.state().pulling += begun.elapsed();
         let image = match image {
             Ok(image) => image,
             Err(failure) => {
@@ -90,6 +94,7 @@ impl Worker {
                     Some(until) => Outcome::Waits(until),
                     None => Outcome::Failed,
                 };
+                self.count_start_of(part, Some(failure.reason));
                 let mut state = self.record.state();
                 state.failures.insert(container.name.clone(), failure);
                 return outcome;
@@ -97,15 +102,22 @@ impl Worker {
         };
         match self.make(pod, part, &place, &image).await {
             Ok(()) => {
+                self.count_start_of(part, None);
                 self.record.state().failures.remove(&container.name);
                 Outcome::Started
             }
             Err(failure) => {
+                self.count_start_of(part, Some(failure.reason));
                 let mut state = self.record.state();
                 state.failures.insert(container.name.clone(), failure);
                 Outcome::Failed
             }
         }
+    }
+
+    fn count_start_of(&self, part: &Part<'_>, error: Option<&str>) {
+        let kind = container_type(part.kind);
+        self.shared().metrics.container_started(kind, error);
     }
 
     /// Makes a container and starts it.

@@ -73,6 +73,11 @@ impl Worker {
                 if let Some(end) = &end {
                     state.adopt_kill(end, &known);
                 }
+                drop(state);
+                // What had ended before the agent was started was counted by an earlier one.
+                if self.has_adopted {
+                    self.count_ends(&known);
+                }
                 Ok(())
             }
             Err(error) => {

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
+use plimsoll_core::cgroup::Version;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::threshold::Signal;
@@ -29,6 +30,7 @@ use super::runtime::FakeRuntime;
 use crate::server::access::{Authenticator, Authorizer};
 use crate::server::tls::{ClientAuthority, ServerCertificate};
 use crate::server::{Metrics, Node, Options, Server, Trouble};
+use crate::stats::metrics::KubeletMetrics;
 
 /// Longer than anything should take.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
@@ -195,6 +197,7 @@ pub(super) fn open_to_all(ca: &Ca) -> Options {
         idle: Duration::from_secs(3600),
         stream_creation: Duration::from_secs(30),
         max_connections: 64,
+        metrics: Arc::new(KubeletMetrics::new("n1", Version::V1)),
     }
 }
 

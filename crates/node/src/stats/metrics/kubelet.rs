@@ -16,6 +16,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use super::exposition::Exposition;
 use super::plain_counter::PlainCounter;
+use super::probes::ProbeMetrics;
 use super::process::add_process;
 use super::volumes::add_volumes;
 
@@ -57,7 +58,7 @@ const IMAGE_PULL_BUCKETS: [f64; 18] = [
 const STATUS_SYNC_BUCKETS: [f64; 11] =
     [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 
-fn by_default_buckets() -> Histogram {
+pub(super) fn by_default_buckets() -> Histogram {
     Histogram::new(DEFAULT_BUCKETS)
 }
 
@@ -82,6 +83,7 @@ macro_rules! metrics {
         #[derive(Debug)]
         pub struct KubeletMetrics {
             registry: Registry,
+            pub(super) probes: ProbeMetrics,
             $(pub(super) $field: $type,)+
         }
 
@@ -92,7 +94,8 @@ macro_rules! metrics {
                     let $field: $type = $metric;
                     register(&mut registry, $name, $help, $field.clone());
                 )+
-                KubeletMetrics { registry, $($field,)+ }
+                let probes = ProbeMetrics::new();
+                KubeletMetrics { registry, probes, $($field,)+ }
             }
         }
     };

@@ -2,7 +2,7 @@
 //!
 //! [`resource_metrics`](super::Collector::resource_metrics) is `/metrics/resource`,
 //! [`cadvisor_metrics`](super::Collector::cadvisor_metrics) is `/metrics/cadvisor`, and
-//! [`KubeletMetrics`] is `/metrics`. All are in Prometheus' own format rather than OpenMetrics:
+//! [`KubeletMetrics`] is `/metrics` and `/metrics/probes`. All are in Prometheus' own format rather than OpenMetrics:
 //! upstream's counters do not all end in `_total`, and samples bear the time of their measurement.
 
 mod cadvisor;
@@ -12,6 +12,7 @@ mod exposition;
 mod kubelet;
 mod labels;
 mod plain_counter;
+mod probes;
 mod process;
 mod record;
 mod resource;
@@ -20,4 +21,5 @@ mod volumes;
 
 pub use exposition::CONTENT_TYPE;
 pub use kubelet::KubeletMetrics;
-pub use record::{Answered, ContainerType, PodCounts, PodStart};
+pub(crate) use probes::{ProbeResult, Probed};
+pub(crate) use record::{Answered, CgroupOperation, ContainerType, PodCounts, PodStart, SyncType};

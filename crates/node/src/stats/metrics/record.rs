@@ -1,4 +1,6 @@
 //! What the agent reports about itself, event by event.
+//!
+//! Recorders are private to the crate, so that the compiler reports those that nothing calls.
 
 use std::time::Duration;
 
@@ -10,10 +12,11 @@ use super::kubelet::{
     ContainerEnd, ContainerError, ContainerKind, ContainerState, EvictionSignal, ImageSize,
     KubeletMetrics, Operation, PreemptionSignal, Reason, Request, Static,
 };
+use super::probes::{ProbeResult, Probed};
 
 /// Which of a pod's containers one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContainerType {
+pub(crate) enum ContainerType {
     /// A regular one.
     Container,
     /// One that runs before.
@@ -22,37 +25,79 @@ pub enum ContainerType {
     EphemeralContainer,
 }
 
+/// Why a worker looked at its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncType {
+    /// For the first time.
+    Create,
+    /// The pod was changed.
+    Update,
+    /// Something of it changed on the node, or it was due.
+    Sync,
+}
+
+/// What was done to a cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CgroupOperation {
+    /// Made, or brought up to date with its pod.
+    Create,
+    /// Given other limits.
+    Update,
+    /// Removed.
+    Destroy,
+}
+
 /// How long a pod took to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PodStart {
+pub(crate) struct PodStart {
     /// Since the agent first saw it.
-    pub since_seen: Duration,
+    pub(crate) since_seen: Duration,
     /// Since it was created.
-    pub since_created: Duration,
+    pub(crate) since_created: Duration,
     /// Of that, what images and init containers took.
-    pub pulling_and_initializing: Duration,
+    pub(crate) pulling_and_initializing: Duration,
+}
+
+impl SyncType {
+    fn as_str(self) -> &'static str {
+        match self {
+            SyncType::Create => "create",
+            SyncType::Update => "update",
+            SyncType::Sync => "sync",
+        }
+    }
+}
+
+impl CgroupOperation {
+    fn as_str(self) -> &'static str {
+        match self {
+            CgroupOperation::Create => "create",
+            CgroupOperation::Update => "update",
+            CgroupOperation::Destroy => "destroy",
+        }
+    }
 }
 
 /// Pods from the API and pods from files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PodCounts {
+pub(crate) struct PodCounts {
     /// From the API.
-    pub from_api: usize,
+    pub(crate) from_api: usize,
     /// From files.
-    pub from_files: usize,
+    pub(crate) from_files: usize,
 }
 
 /// A request that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered<'a> {
-    /// Its method.
-    pub method: &'a str,
-    /// The first part of its path: `stats/summary`, `exec`.
-    pub path: &'a str,
+pub(crate) struct Answered<'a> {
+    /// Its method; `other` for an unusual one.
+    pub(crate) method: &'a str,
+    /// The first part of its path: `stats`, `exec`; `other` if no page has it.
+    pub(crate) path: &'a str,
     /// Whether it is a stream.
-    pub is_long_running: bool,
+    pub(crate) is_long_running: bool,
     /// How long it took.
-    pub duration: Duration,
+    pub(crate) duration: Duration,
 }
 
 /// Sizes from which an image counts as the next larger kind, as upstream's.
@@ -97,12 +142,12 @@ fn gauge_value(count: usize) -> i64 {
 
 impl KubeletMetrics {
     /// How many sandboxes run.
-    pub fn set_running_pods(&self, count: usize) {
+    pub(crate) fn set_running_pods(&self, count: usize) {
         self.running_pods.set(gauge_value(count));
     }
 
     /// How many containers are in a state: `running`, `exited`, `created`, `unknown`.
-    pub fn set_containers(&self, state: &str, count: usize) {
+    pub(crate) fn set_containers(&self, state: &str, count: usize) {
         let container_state = state.to_owned();
         let labels = ContainerState { container_state };
         self.running_containers
@@ -111,22 +156,22 @@ impl KubeletMetrics {
     }
 
     /// How many pods the node is to run.
-    pub fn set_desired_pods(&self, pods: PodCounts) {
+    pub(crate) fn set_desired_pods(&self, pods: PodCounts) {
         set_pods(&self.desired_pods, pods);
     }
 
     /// How many pods count when another is admitted.
-    pub fn set_active_pods(&self, pods: PodCounts) {
+    pub(crate) fn set_active_pods(&self, pods: PodCounts) {
         set_pods(&self.active_pods, pods);
     }
 
     /// How many mirror pods there should be.
-    pub fn set_mirror_pods(&self, count: usize) {
+    pub(crate) fn set_mirror_pods(&self, count: usize) {
         self.mirror_pods.set(gauge_value(count));
     }
 
     /// A pod was evicted for a signal, by figures of that age.
-    pub fn evicted(&self, signal: &str, stats_age: Option<Duration>) {
+    pub(crate) fn evicted(&self, signal: &str, stats_age: Option<Duration>) {
         let eviction_signal = signal.to_owned();
         let labels = EvictionSignal { eviction_signal };
         self.evictions.get_or_create(&labels).add(1);
@@ -137,19 +182,25 @@ impl KubeletMetrics {
     }
 
     /// A pod made room for a critical one, by a resource.
-    pub fn preempted(&self, resource: &str) {
+    pub(crate) fn preempted(&self, resource: &str) {
         let preemption_signal = resource.to_owned();
         let labels = PreemptionSignal { preemption_signal };
         self.preemptions.get_or_create(&labels).add(1);
     }
 
-    /// A pod was not admitted.
-    pub fn admission_rejected(&self, why: &str) {
+    /// A pod was not admitted. Resources have any names, so those that the node itself has no word
+    /// for share a label.
+    pub(crate) fn admission_rejected(&self, why: &str) {
+        const OWN: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"];
+        let why = match why.strip_prefix("OutOf") {
+            Some(resource) if !OWN.contains(&resource) => "OutOfExtendedResources",
+            _ => why,
+        };
         self.admission_rejections.get_or_create(&reason(why)).add(1);
     }
 
     /// The runtime was asked for its pods; `interval` is since the time before.
-    pub fn relisted(&self, at: Timestamp, duration: Duration, interval: Option<Duration>) {
+    pub(crate) fn relisted(&self, at: Timestamp, duration: Duration, interval: Option<Duration>) {
         self.pleg_relist_durations.observe(duration.as_secs_f64());
         if let Some(interval) = interval {
             self.pleg_relist_intervals.observe(interval.as_secs_f64());
@@ -159,7 +210,7 @@ impl KubeletMetrics {
     }
 
     /// A pod runs.
-    pub fn pod_started(&self, start: &PodStart) {
+    pub(crate) fn pod_started(&self, start: &PodStart) {
         self.pod_starts.observe(start.since_seen.as_secs_f64());
         let total = start.since_created;
         self.pod_starts_total.observe(total.as_secs_f64());
@@ -168,23 +219,23 @@ impl KubeletMetrics {
     }
 
     /// A worker began that long after its pod was seen.
-    pub fn pod_worker_started(&self, waited: Duration) {
+    pub(crate) fn pod_worker_started(&self, waited: Duration) {
         self.pod_worker_starts.observe(waited.as_secs_f64());
     }
 
-    /// A worker did `create`, `update` or `sync`.
-    pub fn pod_synced(&self, name: &str, duration: Duration) {
-        let durations = self.pod_workers.get_or_create(&operation(name));
+    /// A worker brought its pod one step further.
+    pub(crate) fn pod_synced(&self, sync: SyncType, duration: Duration) {
+        let durations = self.pod_workers.get_or_create(&operation(sync.as_str()));
         durations.observe(duration.as_secs_f64());
     }
 
     /// The status of a pod reached the API that long after it changed.
-    pub fn pod_status_synced(&self, duration: Duration) {
+    pub(crate) fn pod_status_synced(&self, duration: Duration) {
         self.pod_status_syncs.observe(duration.as_secs_f64());
     }
 
     /// A call to the runtime ended; its name is upstream's, `run_podsandbox`.
-    pub fn runtime_called(&self, name: &str, duration: Duration, is_ok: bool) {
+    pub(crate) fn runtime_called(&self, name: &str, duration: Duration, is_ok: bool) {
         let labels = operation(name);
         self.runtime_operations.get_or_create(&labels).add(1);
         let durations = self.runtime_durations.get_or_create(&labels);
@@ -194,14 +245,15 @@ impl KubeletMetrics {
         }
     }
 
-    /// A cgroup was the object of `create`, `update` or `destroy`.
-    pub fn cgroup_changed(&self, name: &str, duration: Duration) {
-        let durations = self.cgroup_operations.get_or_create(&operation(name));
+    /// A cgroup was changed.
+    pub(crate) fn cgroup_changed(&self, done: CgroupOperation, duration: Duration) {
+        let labels = operation(done.as_str());
+        let durations = self.cgroup_operations.get_or_create(&labels);
         durations.observe(duration.as_secs_f64());
     }
 
     /// A sandbox was made, or was not.
-    pub fn sandbox_started(&self, is_ok: bool) {
+    pub(crate) fn sandbox_started(&self, is_ok: bool) {
         self.started_pods.add(1);
         if !is_ok {
             self.started_pods_errors.add(1);
@@ -209,7 +261,7 @@ impl KubeletMetrics {
     }
 
     /// A container was started, or was not for a reason.
-    pub fn container_started(&self, kind: ContainerType, error: Option<&str>) {
+    pub(crate) fn container_started(&self, kind: ContainerType, error: Option<&str>) {
         let container_type = kind.as_str().to_owned();
         if let Some(code) = error {
             let labels = ContainerError {
@@ -223,7 +275,7 @@ impl KubeletMetrics {
     }
 
     /// A container ended.
-    pub fn container_terminated(&self, kind: ContainerType, exit_code: i32, why: &str) {
+    pub(crate) fn container_terminated(&self, kind: ContainerType, exit_code: i32, why: &str) {
         let labels = ContainerEnd {
             container_type: kind.as_str().to_owned(),
             exit_code: exit_code.to_string(),
@@ -233,7 +285,7 @@ impl KubeletMetrics {
     }
 
     /// An image of that size was pulled.
-    pub fn image_pulled(&self, bytes: u64, duration: Duration) {
+    pub(crate) fn image_pulled(&self, bytes: u64, duration: Duration) {
         let mut sizes = IMAGE_SIZES.iter().rev();
         let size = sizes.find(|(least, _)| bytes >= *least);
         let image_size_in_bytes = size.map_or("N/A", |(_, name)| *name).to_owned();
@@ -243,13 +295,28 @@ impl KubeletMetrics {
         durations.observe(duration.as_secs_f64());
     }
 
-    /// Images were removed for their `age` or for `space`.
-    pub fn images_collected(&self, why: &str, count: u64) {
-        self.images_collected.get_or_create(&reason(why)).add(count);
+    /// An unused image was removed, for its `age` or for `space`.
+    pub(crate) fn image_collected(&self, why: &str) {
+        self.images_collected.get_or_create(&reason(why)).add(1);
+    }
+
+    /// A probe was made.
+    pub(crate) fn probed(&self, probed: Probed<'_>, result: ProbeResult, duration: Duration) {
+        self.probes.record(probed, result, duration);
+    }
+
+    /// A container is probed no more.
+    pub(crate) fn forget_probes(&self, probed: Probed<'_>) {
+        self.probes.forget(probed);
+    }
+
+    /// The text of `/metrics/probes`.
+    pub fn probes_text(&self) -> String {
+        self.probes.text()
     }
 
     /// A request to the agent was answered.
-    pub fn answered(&self, answered: &Answered<'_>) {
+    pub(crate) fn answered(&self, answered: &Answered<'_>) {
         let labels = Request {
             long_running: answered.is_long_running.to_string(),
             method: answered.method.to_owned(),

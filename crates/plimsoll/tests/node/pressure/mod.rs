@@ -9,6 +9,7 @@ mod full_image_disk;
 mod full_logs;
 mod kept_away;
 mod local_limits;
+mod metrics;
 mod process_ids;
 mod project_quotas;
 mod restart;

@@ -14,6 +14,8 @@ pub(crate) use value::{FlagValue, parse_values};
 
 use crate::threshold::flag::Separator;
 
+use super::super::effect::Effect;
+
 /// One flag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flag {
@@ -22,6 +24,8 @@ pub(crate) struct Flag {
     pub(crate) target: Target,
     /// Why the flag cannot be given to a kubelet of today.
     pub(crate) removed: Option<RemovedFlag>,
+    /// What the flag does on a node if no field holds its value.
+    pub(crate) effect: Effect,
 }
 
 /// How the value of a flag is written.
@@ -48,6 +52,20 @@ pub(crate) enum Syntax {
     ReservedMemory,
     /// `a:1,a:2,b:3`.
     Headers,
+}
+
+impl Syntax {
+    /// The type and unit of the values, for the reference.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Syntax::Bool => "true or false",
+            Syntax::Int32 | Syntax::Int64 => "whole number",
+            Syntax::Duration => "duration",
+            Syntax::Text => "text",
+            Syntax::List => "list of texts",
+            _ => "pairs",
+        }
+    }
 }
 
 /// Where the value of a flag goes.

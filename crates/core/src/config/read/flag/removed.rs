@@ -1,7 +1,7 @@
 //! Flags of Kubernetes 1.6 and 1.9 that a kubelet of today does not take.
 
 use super::Syntax::{Bool, Duration, Int32, List, Pairs, Text};
-use super::{Flag, RemovedFlag, Separator, Syntax, Target};
+use super::{Effect, Flag, RemovedFlag, Separator, Syntax, Target};
 
 const fn removed(
     name: &'static str,
@@ -14,6 +14,7 @@ const fn removed(
         syntax,
         target: Target::FlagOnly,
         removed: Some(RemovedFlag { meaning, instead }),
+        effect: Effect::None { reason: instead },
     }
 }
 
@@ -27,6 +28,7 @@ const fn moved(name: &'static str, syntax: Syntax, path: &'static str) -> Flag {
             meaning: "the same setting under another name",
             instead: "use the field of KubeletConfiguration",
         }),
+        effect: Effect::Applied,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Project rules that no compiler checks: sizes, edges, order, names, words, links.
 
+mod architecture;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Rules about fields that the node carries but does not interpret.
+//! Rules about settings that have to be in a range or on a list.
 //!
 //! Only what was set is looked at: upstream's defaults keep the rules.
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::problem::quoted;
 
 use super::Refusals;
+use crate::config::{NodeConfig, Setting};
 
 /// A range of whole numbers, and the message for a number outside it.
 struct Range {
@@ -85,12 +86,11 @@ const ALLOWED_VALUES: &[AllowedValues] = &[
 ];
 
 pub(super) fn validate(refusals: &mut Refusals<'_>) {
-    let carried = &refusals.config.carried;
-    let integer = |field: &str| carried.get(field)?.value.as_i64();
-    let text = |field: &str| carried.get(field)?.value.as_str();
-    let is_true = |field: &str| carried.get(field).map(|value| &value.value) == Some(&true.into());
+    let config = refusals.config;
+    let unapplied = |field: &str| config.unapplied.0.get(field).map(|setting| &setting.value);
+    let text = |field: &str| unapplied(field).and_then(Value::as_str);
     for range in RANGES {
-        let Some(number) = integer(range.field) else {
+        let Some(number) = number_of(config, range.field) else {
             continue;
         };
         let is_outside = number < range.least || number > range.most;
@@ -111,8 +111,8 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
             rule.replace("{}", &quoted(word))
         });
     }
-    let serializes = is_true("serializeImagePulls");
-    let parallel_pulls = integer("maxParallelImagePulls").unwrap_or(1);
+    let serializes = *config.serialize_image_pulls == Some(true);
+    let parallel_pulls = config.max_parallel_image_pulls.unwrap_or(1);
     refusals.check(
         serializes && parallel_pulls > 1,
         "maxParallelImagePulls",
@@ -122,27 +122,41 @@ pub(super) fn validate(refusals: &mut Refusals<'_>) {
                 .to_owned()
         },
     );
-    refusals.check(is_true("runOnce"), "runOnce", || {
+    let runs_once = unapplied("runOnce") == Some(&true.into());
+    refusals.check(runs_once, "runOnce", || {
         "runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set"
             .to_owned()
     });
-    let workers = integer("containerLogMaxWorkers").unwrap_or(1);
+    let workers = number_of(config, "containerLogMaxWorkers").unwrap_or(1);
     refusals.check(workers < 1, "containerLogMaxWorkers", || {
         "containerLogMaxWorkers must be greater than or equal to 1".to_owned()
     });
-    validate_user_namespaces(
-        refusals,
-        carried.get("userNamespaces.idsPerPod").map(|s| &s.value),
-    );
+    validate_user_namespaces(refusals);
+}
+
+/// A number, if it was set.
+fn number_of(config: &NodeConfig, field: &str) -> Option<i64> {
+    let set = |setting: &Setting<i32>| setting.is_set().then(|| setting.value.into());
+    match field {
+        "healthzPort" => set(&config.healthz_port),
+        "maxOpenFiles" => config
+            .max_open_files
+            .is_set()
+            .then_some(*config.max_open_files),
+        "maxParallelImagePulls" => config.max_parallel_image_pulls.map(i64::from),
+        "nodeStatusMaxImages" => set(&config.node_status_max_images),
+        "port" => set(&config.port),
+        "registryBurst" => set(&config.registry_burst),
+        "registryPullQPS" => set(&config.registry_pull_qps),
+        _ => config.unapplied.0.get(field)?.value.as_i64(),
+    }
 }
 
 /// Matches v1.36 pkg/kubelet/apis/config/validation/validation_linux.go.
-fn validate_user_namespaces(refusals: &mut Refusals<'_>, ids_per_pod: Option<&Value>) {
+fn validate_user_namespaces(refusals: &mut Refusals<'_>) {
     const UNIT: i64 = 65_536;
     let field = "userNamespaces.idsPerPod";
-    let Some(ids) = ids_per_pod.and_then(Value::as_i64) else {
-        return;
-    };
+    let ids = *refusals.config.user_namespace_ids_per_pod;
     let most = i64::from(u32::MAX);
     if ids < UNIT {
         refusals.check(true, field, || {

@@ -26,6 +26,7 @@ use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
+use crate::pod_fields;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
@@ -297,7 +298,7 @@ impl Host for NodeHost {
                         "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
                         name.name
                     );
-                    tracing::debug!(pod = %spec::display_pod(pod), %error, "image pull secret not found");
+                    tracing::debug!(pod = %pod_fields::display_pod(pod), %error, "image pull secret not found");
                     self.record_note(
                         pod,
                         &Note::warning("FailedToRetrieveImagePullSecret", message),

@@ -10,7 +10,7 @@ use kube::Resource;
 use plimsoll_core::admission::node_admit;
 use plimsoll_core::object::timestamp::Timestamp;
 
-use super::pod_fields::{self, Kind};
+use crate::pod_fields::{self, Kind};
 
 /// The type of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use plimsoll_core::object::identity::PodUid;
 use plimsoll_runtime::cri::{self, Cri};
 use plimsoll_runtime::embedded::{self, Embedded};
 use plimsoll_runtime::image::{ImageService, Registries, Store};
+use plimsoll_runtime::walk::walks_cgroup;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -19,7 +20,7 @@ use super::holder::{self, Ended};
 use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
-use crate::agent::{chain, walks_cgroup};
+use crate::agent::chain;
 use crate::volumes::removal::remove_tree;
 
 /// How long an agent may take to end. It stops its servers, and waits for writes that are under way.

@@ -28,7 +28,7 @@ use plimsoll_core::scheduling::plugins::{
 use plimsoll_core::scheduling::pod::SchedulingPod;
 use plimsoll_core::scheduling::profile::AddedAffinity;
 
-use super::pod_fields;
+use crate::pod_fields;
 pub use confinement::{Confinement, Support};
 use preemption::{Running, Shortage};
 

@@ -10,10 +10,10 @@ use tokio::time::sleep_until;
 use super::Kind;
 use super::action::{Asked, Found};
 use super::tracker::{Numbers, Target, Tracker};
+use crate::pod_fields;
 use crate::pods::note::{Note, reason};
 use crate::pods::observed::State;
 use crate::pods::plan::Verdict;
-use crate::pods::pod_fields;
 use crate::pods::status::Stage;
 use crate::pods::worker::Record;
 

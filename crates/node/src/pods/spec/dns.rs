@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
 use plimsoll_runtime::wire::DnsConfig;
 
+use super::NodeFacts;
 use super::sandbox::Warning;
-use super::{NodeFacts, display_pod, identity};
+use crate::pod_fields::{display_pod, identity};
 
 const MOST_SERVERS: usize = 3;
 const MOST_SEARCHES: usize = 32;

@@ -33,31 +33,9 @@ pub use sandbox::{Sandbox, Warning, sandbox_config};
 
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::Pod;
 
-/// The containers of a pod that are in the spec from the start: init containers, then regular ones.
-pub fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
-    spec.init_containers
-        .iter()
-        .flatten()
-        .chain(&spec.containers)
-}
-
-/// Namespace, name and uid as texts; empty where missing.
-pub(crate) fn identity(pod: &Pod) -> (&str, &str, &str) {
-    let meta = &pod.metadata;
-    (
-        meta.namespace.as_deref().unwrap_or_default(),
-        meta.name.as_deref().unwrap_or_default(),
-        meta.uid.as_deref().unwrap_or_default(),
-    )
-}
-
-/// A pod as messages name it: `name_namespace(uid)`.
-pub fn display_pod(pod: &Pod) -> String {
-    let (namespace, name, uid) = identity(pod);
-    format!("{name}_{namespace}({uid})")
-}
+use crate::pod_fields::identity;
 
 /// The directory of a pod's logs.
 pub fn pod_log_directory(pod_logs_dir: &Path, pod: &Pod) -> PathBuf {

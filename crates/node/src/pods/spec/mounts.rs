@@ -16,7 +16,8 @@ use crate::volumes::MountedVolumes;
 use super::env::{Environment, expand_sub_path};
 use super::hostname::{self, PodName};
 use super::sub_path::SubPath;
-use super::{NodeFacts, SpecError, hosts_file, identity, labels, pod_log_directory};
+use super::{NodeFacts, SpecError, hosts_file, labels, pod_log_directory};
+use crate::pod_fields::identity;
 
 /// All that mounts are made from.
 #[derive(Clone, Copy, Debug)]

@@ -32,7 +32,8 @@ use super::note::{Note, reason};
 use super::probe;
 use super::reports::Reports;
 use super::status::{Forced, Stage};
-use super::{Clock, Host, Settings, pod_fields};
+use super::{Clock, Host, Settings};
+use crate::pod_fields;
 
 pub(crate) use grace::MIN_STOP;
 pub(crate) use record::Record;
@@ -110,7 +111,7 @@ enum Next {
 /// Has a worker work until nothing of its pod is left; `stopped` is set once nothing of the pod runs
 /// any more. If the worker panics, another takes over after a while: what is known of the pod is in
 /// its record, and what there is of it in the runtime.
-#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::described(&record.pod())))]
+#[tracing::instrument(name = "pod", skip_all, fields(pod = %pod_fields::display_pod(&record.pod())))]
 pub(crate) async fn keep(
     record: Arc<Record>,
     desired: watch::Receiver<Desired>,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
 use tokio::sync::Notify;
 
+use crate::pod_fields;
 use crate::pods::KillNotice;
 use crate::pods::back_off::BackOff;
 use crate::pods::observed::{self, Observed};
 use crate::pods::plan::{Actuated, Results, Verdict};
-use crate::pods::pod_fields;
 use crate::pods::status::{self, Forced, Stage, StartFailure};
 
 use super::{End, Shared};

@@ -19,7 +19,8 @@ use crate::volumes::downward::{self, Addresses};
 use crate::volumes::{MountedVolumes, Objects, Sources};
 
 use super::sub_path::read_in_volume;
-use super::{NodeFacts, SpecError, display_pod, identity};
+use super::{NodeFacts, SpecError};
+use crate::pod_fields::{display_pod, identity};
 use expansion::{expand, reference};
 
 /// Variables by name.

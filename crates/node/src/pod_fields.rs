@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 use plimsoll_core::object::pod::as_container;
 
-pub use super::spec::display_pod as described;
-
 /// The annotation that says where a pod came from.
 pub const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 /// The annotation that makes a pod the API's image of a static one; its value is the hash.
@@ -55,6 +53,22 @@ pub fn name(pod: &Pod) -> &str {
 /// The namespace; empty if there is none.
 pub fn namespace(pod: &Pod) -> &str {
     pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// Namespace, name and uid as texts; empty where missing.
+pub fn identity(pod: &Pod) -> (&str, &str, &str) {
+    let meta = &pod.metadata;
+    (
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+        meta.uid.as_deref().unwrap_or_default(),
+    )
+}
+
+/// A pod as messages name it: `name_namespace(uid)`.
+pub fn display_pod(pod: &Pod) -> String {
+    let (namespace, name, uid) = identity(pod);
+    format!("{name}_{namespace}({uid})")
 }
 
 /// The generation, where the API server counts.
@@ -120,6 +134,30 @@ pub fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
     list.unwrap_or_default()
 }
 
+/// The containers of a pod that are in the spec from the start: init containers, then regular ones.
+pub fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    spec.init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers)
+}
+
+/// The user that all containers of a pod run as, if they agree on one.
+pub fn common_user(spec: &PodSpec) -> Option<i64> {
+    let of_pod = spec
+        .security_context
+        .as_ref()
+        .and_then(|pod| pod.run_as_user);
+    let ephemeral = spec.ephemeral_containers.iter().flatten();
+    let ephemeral = ephemeral.map(|container| container.security_context.as_ref());
+    let contexts = containers(spec).map(|container| container.security_context.as_ref());
+    let mut users = contexts
+        .chain(ephemeral)
+        .map(|context| context.and_then(|context| context.run_as_user).or(of_pod));
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then_some(first)
+}
+
 /// Whether an init container is a sidecar.
 pub fn is_sidecar(init_container: &Container) -> bool {
     init_container.restart_policy.as_deref() == Some("Always")
@@ -160,4 +198,31 @@ pub fn parts(pod: &Pod) -> impl Iterator<Item = Part<'_>> {
 /// The container of that name.
 pub fn part<'a>(pod: &'a Pod, name: &str) -> Option<Part<'a>> {
     parts(pod).find(|part| part.container.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_has_a_user_only_if_all_its_containers_agree() {
+        let common = |pod: Option<i64>, users: &[Option<i64>]| {
+            let containers: Vec<_> = users
+                .iter()
+                .enumerate()
+                .map(|(i, user)| {
+                    json!({"name": format!("c{i}"), "securityContext": {"runAsUser": user}})
+                })
+                .collect();
+            let spec = json!({"securityContext": {"runAsUser": pod}, "containers": containers});
+            common_user(&serde_json::from_value(spec).unwrap())
+        };
+        assert_eq!(common(None, &[None]), None);
+        assert_eq!(common(Some(5), &[None, None]), Some(5));
+        assert_eq!(common(Some(5), &[Some(6), Some(6)]), Some(6));
+        assert_eq!(common(Some(5), &[Some(6), None]), None);
+        assert_eq!(common(None, &[Some(6), None]), None);
+    }
 }

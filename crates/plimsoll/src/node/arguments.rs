@@ -19,6 +19,7 @@ use plimsoll_runtime::image::MaxImageSize;
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
 use crate::check::overridden_machine;
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
 use crate::help::{ADVANCED, NETWORKING, NODE, STORAGE};
@@ -31,9 +32,6 @@ pub(crate) const RUNTIME_HELPER: &str = "runtime-helper";
 
 /// The hidden first argument that runs this binary as the process that walks over directories.
 pub(crate) const DISK_WALKER: &str = "disk-walker";
-
-/// The default data directory.
-pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/plimsoll";
 
 /// Arguments about a node.
 #[derive(Debug, Args)]

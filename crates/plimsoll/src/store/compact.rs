@@ -8,8 +8,8 @@ use clap::Args;
 use plimsoll_apiserver::store::RedbStore;
 
 use super::{status, stopped};
+use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
-use crate::node::DEFAULT_DATA_DIR;
 use crate::print::{self, Table};
 
 /// Arguments of `plimsoll store compact`.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand};
+use plimsoll_report::text::Table;
 use plimsoll_runtime::image::catalogue::Record;
 use plimsoll_runtime::image::configuration::Start;
 use plimsoll_runtime::image::import::{self, Options, Source};
@@ -18,7 +19,6 @@ use plimsoll_runtime::wire::AuthConfig;
 use crate::exit::Exit;
 use crate::failure::Advise;
 use crate::node::{image_size, parse_image_size};
-use crate::print::Table;
 
 /// Arguments of `plimsoll image`.
 #[derive(Debug, Args)]

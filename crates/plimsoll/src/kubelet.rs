@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use kube::Client;
-use plimsoll_core::config::document::Node as Tree;
-use plimsoll_core::config::{NodeConfig, Notation, read_document};
+use plimsoll_core::config::NodeConfig;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::eviction::record::lines::LinesRecord;
 use plimsoll_core::eviction::record::ranking::RankingRecord;
 use plimsoll_core::eviction::summary::Summary;
-use plimsoll_core::problem::Position;
 use plimsoll_core::threshold::Signal;
+use plimsoll_report::reading::configuration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -81,31 +80,5 @@ impl Kubelet {
         let answer = answer.map_err(|_| "no answer in time".to_owned())?;
         let text = answer.map_err(|error| reason(&error).trim().to_owned())?;
         serde_json::from_str(&text).map_err(|error| format!("cannot parse the response: {error}"))
-    }
-}
-
-/// Parses a configuration from configz. Ignores unknown fields of other releases.
-pub(crate) fn configuration(shown: &Value) -> NodeConfig {
-    let tree = Tree::from_json(shown, Position { line: 1, column: 1 });
-    let notation = Notation::KubeletConfiguration;
-    read_document(&tree, notation, notation.default_profile()).config
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn parses_a_configuration_without_api_version_and_kind() {
-        let shown = json!({
-            "enableServer": true, "syncFrequency": "1m0s", "unheardOf": {"a": 1},
-            "evictionHard": { "memory.available": "300Mi", "nodefs.available": "10%" },
-            "systemReserved": { "memory": "1Gi" },
-        });
-        let config = configuration(&shown);
-        assert_eq!(config.eviction_hard["memory.available"], "300Mi");
-        assert_eq!(config.eviction_hard.len(), 2);
-        assert_eq!(config.system_reserved.len(), 1);
     }
 }

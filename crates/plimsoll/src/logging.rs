@@ -4,10 +4,11 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
+use plimsoll_report::text::Colour;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::print::Colour;
+use crate::print;
 
 /// The target of status messages, logged at every level: serving, stopping, errors.
 pub(crate) const STATUS: &str = "plimsoll::status";
@@ -45,7 +46,9 @@ pub(crate) fn start(arguments: &Arguments, level: LevelFilter) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     match format {
-        Format::Text => builder.with_ansi(Colour::for_stderr() == Colour::On).init(),
+        Format::Text => builder
+            .with_ansi(print::stderr_colour() == Colour::On)
+            .init(),
         Format::Json => builder.json().init(),
     }
 }

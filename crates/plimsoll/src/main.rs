@@ -30,6 +30,7 @@ mod man;
 mod mistakes;
 mod next_steps;
 mod node;
+mod node_reader;
 mod panics;
 mod pem;
 mod print;

@@ -38,7 +38,7 @@ pub use input::{Eviction, Input, Name, WatchEvent};
 pub use metrics::Metrics;
 pub use options::Options;
 pub use pod_record::{PodRecord, Unscheduled};
-pub use records::{PLACEMENT_ANNOTATION, PlacementNote, Record, Records, Verdict};
+pub use records::{Record, Records, Verdict};
 pub use run::run;
 pub use state::Loop;
 

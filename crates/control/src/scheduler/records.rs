@@ -5,25 +5,9 @@ use std::sync::Mutex;
 
 use plimsoll_client::events::Annotations;
 use plimsoll_core::object::identity::{NodeName, PodRef, PodUid};
-use plimsoll_core::scheduling::decision::Placement;
+use plimsoll_core::scheduling::decision::{PLACEMENT_ANNOTATION, Placement, PlacementNote};
 use plimsoll_core::scheduling::queue::Time;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-/// The annotation of the event `Scheduled` that shows how the placement was decided. Events outlive
-/// the scheduler's own memory, and may be read without access to the scheduler.
-pub const PLACEMENT_ANNOTATION: &str = "plimsoll.dev/placement";
-
-/// The value of [`PLACEMENT_ANNOTATION`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PlacementNote {
-    /// How many nodes would have done.
-    pub feasible_nodes: usize,
-    /// The score of the node, if it took one to choose.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<i64>,
-}
 
 pub(super) fn annotations(placement: &Placement) -> Annotations {
     let note = PlacementNote {

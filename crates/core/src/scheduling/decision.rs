@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::object::identity::NodeName;
 
 use super::cluster::{Cluster, NodeSlot};
@@ -40,6 +42,21 @@ impl Placement {
             total: None,
         }
     }
+}
+
+/// The annotation of the event `Scheduled` that shows how the placement was decided. Events outlive
+/// the scheduler's own memory, and may be read without access to the scheduler.
+pub const PLACEMENT_ANNOTATION: &str = "plimsoll.dev/placement";
+
+/// The value of [`PLACEMENT_ANNOTATION`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementNote {
+    /// How many nodes would have done.
+    pub feasible_nodes: usize,
+    /// The score of the node, if it took one to choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<i64>,
 }
 
 /// Why a pod waits, and for what.

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use plimsoll_node::agent::Serving;
 use plimsoll_node::preflight::{Finding, Level, judge, observe};
+use plimsoll_report::text::Table;
 
 use super::{Arguments, Format};
 use crate::exit::Exit;
 use crate::failure::usage;
 use crate::node::{DefaultConfinement, NodeArguments, subject};
-use crate::print::Table;
 
 /// The flags of a node as a command line of their own.
 #[derive(Parser)]

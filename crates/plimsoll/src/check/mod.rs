@@ -1,33 +1,25 @@
 //! `plimsoll check`: mistakes in configurations and manifests, and what they result in.
 //!
-//! Reading order: `input` (files to documents), `capacity` (for which machine), `node`, `scheduler`
-//! and `manifest` (documents to reports), `machine` (whether this one can run pods), `report` (the
-//! result as data; documented in docs/check.md), `render` (the result as text).
+//! Reads files and the machine; `plimsoll_report` checks. `machine` checks whether this machine can
+//! run pods, `local` measures it.
 
-mod capacity;
-mod input;
+mod local;
 mod machine;
-mod manifest;
-mod node;
-mod render;
-mod report;
-mod scheduler;
 
-pub(crate) use capacity::overridden_machine;
+pub(crate) use local::overridden_machine;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use plimsoll_core::config::Notation;
-use plimsoll_core::config::Profile;
-use plimsoll_core::scheduling::configuration::is_scheduler_configuration;
+use plimsoll_core::config::{NodeConfig, Profile};
+use plimsoll_report::check::{self, Capacity, File, Options, Report, parse_daemons};
+use plimsoll_report::text::Palette;
 
 use crate::exit::Exit;
-use crate::failure::Advise;
-use crate::print::{self, Colour, Palette};
-use capacity::Subject;
-use report::Report;
+use crate::failure::usage;
+use crate::input::read_bytes;
+use crate::print;
 
 /// Arguments of `plimsoll check`.
 #[derive(Debug, Args)]
@@ -107,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let report = make_report(arguments)?;
     let text = match arguments.output {
-        Format::Table => render::render(&report, Palette(Colour::for_stdout())),
+        Format::Table => check::render(&report, Palette(print::stdout_colour())),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         Format::Yaml => serde_saphyr::to_string(&report)?,
     };
@@ -119,36 +111,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn make_report(arguments: &Arguments) -> Result<Report> {
-    let subject = Subject::new(arguments.capacity.as_deref(), arguments.daemons.as_deref());
-    let subject = subject.exit(Exit::Usage)?;
+    let capacity = arguments.capacity.as_deref().map(Capacity::parse);
+    let capacity = capacity.transpose().map_err(usage)?;
+    let daemons = arguments.daemons.as_deref().map(parse_daemons);
+    let daemons = daemons.transpose().map_err(usage)?;
     let files = arguments
         .files
         .iter()
-        .map(|file| input::read(file))
+        .map(|name| Ok(File::parse(name, &read_bytes(name)?)))
         .collect::<Result<Vec<_>>>()?;
-    let mut report = Report::default();
-    let mut manifests = manifest::Set::default();
-    for file in &files {
-        file.report_syntax(&mut report);
-        for document in &file.documents {
-            match Notation::of(&document.tree) {
-                Some(notation) => {
-                    let profile = arguments.compat.unwrap_or(notation.default_profile());
-                    node::check(file, document, notation, profile, &subject, &mut report)?;
-                }
-                None if is_scheduler_configuration(&document.tree) => {
-                    scheduler::check(file, document, &mut report);
-                }
-                None => manifests.add(file, document, arguments.compat, &mut report),
-            }
-        }
-    }
-    manifests.check(&subject, &mut report);
-    // Workloads are checked last but shown in the order of the files.
-    let place = |file: &String| arguments.files.iter().position(|given| given == file);
-    report
-        .documents
-        .sort_by_key(|document| (place(&document.file), document.document));
-    report.finish();
-    Ok(report)
+    let machine = |config: &NodeConfig| match &capacity {
+        Some(capacity) => Ok(capacity.subject()),
+        None => local::subject(config),
+    };
+    let memory = match &capacity {
+        Some(capacity) => capacity.memory(),
+        None => local::memory(),
+    };
+    let options = Options {
+        compat: arguments.compat,
+        machine: &machine,
+        memory,
+        daemons,
+    };
+    check::check(&files, &options)
 }

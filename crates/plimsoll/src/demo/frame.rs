@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result};
 use kube::Client;
+use plimsoll_report::loadline::{Detail, Report, compute, render};
+use plimsoll_report::text::Terminal;
 
 use super::sandbox::NODE;
-use crate::loadline::{Detail, Past, Report, compute, nodes, render};
-use crate::print::Terminal;
+use crate::node_reader::{Past, nodes};
 
 /// Draws one node repeatedly.
 pub(super) struct Frames {

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use plimsoll_report::text::span;
 
 use cluster::Cluster;
 use interruption::Interruption;
@@ -32,7 +33,6 @@ use script::Script;
 
 use crate::exit::Exit;
 use crate::failure;
-use crate::print::span;
 
 /// The exit code of shells for a process ended by SIGINT.
 const INTERRUPTED: u8 = 130;

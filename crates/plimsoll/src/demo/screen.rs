@@ -3,8 +3,9 @@
 use std::fmt;
 
 use anyhow::Result;
+use plimsoll_report::text::{Palette, Table, Terminal, wrap};
 
-use crate::print::{self, Palette, Table, Terminal, wrap};
+use crate::print;
 
 /// Wider text is harder to read.
 const WIDEST: usize = 80;
@@ -36,7 +37,7 @@ impl Screen {
 
     /// The terminal with its current size, which users may change.
     pub(super) fn terminal() -> Terminal {
-        let terminal = Terminal::stdout();
+        let terminal = print::terminal();
         Terminal {
             width: terminal.width.min(WIDEST),
             ..terminal

@@ -10,6 +10,7 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::watching::wait_for;
 use plimsoll_core::eviction::record::Record;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_report::text::{Table, span};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -22,7 +23,6 @@ use super::screen::Screen;
 use crate::explain;
 use crate::kubelet::Kubelet;
 use crate::next_steps::is_ready;
-use crate::print::{Table, span};
 
 /// Timeout of a step, far above the usual time on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(60);

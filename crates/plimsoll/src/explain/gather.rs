@@ -11,20 +11,18 @@ use plimsoll_client::clock::Clock;
 use plimsoll_client::watching;
 use plimsoll_core::eviction::summary::PodStats;
 use plimsoll_core::scheduling::preemption::PREEMPTED_EVENT_REASON;
+use plimsoll_report::explain::{
+    DELETED_BY_OWNER, Found, FoundNode, Logs, SchedulerTraces, Snapshot, events, is_evicted,
+    is_lease_of, scheduler_of, signals_at_risk, with_relevant_log,
+};
+use plimsoll_report::loadline::compute;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::kubelet::Kubelet;
-use crate::loadline::{Past, compute};
+use crate::node_reader::Past;
 
-use super::containers::{Logs, with_relevant_log};
-use super::deleted::DELETED_BY_OWNER;
-use super::ended::is_evicted;
-use super::events;
-use super::node::{FoundNode, signals_at_risk};
-use super::pod::{Found, scheduler_of};
-use super::scheduler_traces::{SchedulerTraces, is_lease_of};
-use super::snapshot::Snapshot;
+use super::snapshot::snapshot;
 
 /// The number of decisions to read of a node.
 const DECISIONS: usize = 10;
@@ -66,7 +64,7 @@ pub(crate) async fn pod(client: &Client, namespace: &str, name: &str) -> Result<
         found.preemptions = preemptions(client, &pod).await;
         if is_alive(&pod) {
             found.usage = usage(client, &found).await;
-            let snapshot = Snapshot::read(client).await?;
+            let snapshot = snapshot(client).await?;
             if found.node().is_none() {
                 let traces = scheduler_traces(client, scheduler_of(&pod), &snapshot).await;
                 found.scheduler = Some(traces);

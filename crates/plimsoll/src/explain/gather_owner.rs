@@ -12,9 +12,7 @@ use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use plimsoll_client::watching;
-
-use super::owner::FoundOwner;
-use super::target::OwnerKind;
+use plimsoll_report::explain::{FoundOwner, OwnerKind};
 
 /// The fields read of any owner.
 #[derive(Default)]

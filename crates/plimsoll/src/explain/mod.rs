@@ -1,34 +1,12 @@
-//! `plimsoll explain`: why a pod is pending, does not run, was placed on its node, or was evicted;
-//! the state of a node; the state of the pods of an owner.
+//! `plimsoll explain`: reads a pod, a node or an owner of pods, and prints what explains it.
 //!
 //! Reading order: `target` (the object to explain), `gather`, `gather_owner` and `snapshot` (what
-//! is read), `pod` (the explanation of a pod) with `pending`, `obstacle`, `fix`,
-//! `scheduler_traces`, `placed`, `containers`, `probe`, `evicted`, `ended`, `deleted` and `events`,
-//! `node`, `owner`, `report` (the result as data; documented in docs/explain.md), `render` (the
-//! result as text).
+//! is read). The explanations are `plimsoll_report`'s.
 
-mod containers;
-mod deleted;
-mod ended;
-mod events;
-mod evicted;
-mod fix;
 mod gather;
 mod gather_owner;
-mod node;
-mod obstacle;
-mod owner;
-mod pending;
-mod placed;
-mod pod;
-mod probe;
-mod render;
-mod report;
-mod scheduler_traces;
 mod snapshot;
 mod target;
-#[cfg(test)]
-mod tests;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,18 +17,19 @@ use clap::{Args, CommandFactory, ValueEnum};
 use kube::{Client, ResourceExt};
 use plimsoll_client::clock::Clock;
 use plimsoll_core::scheduling::configuration::Configuration;
+use plimsoll_report::explain::render::{self, Detail};
+use plimsoll_report::explain::report::{OwnerReport, PodReport};
+use plimsoll_report::explain::{OwnerKind, explain_node, explain_owner, explain_pod};
+use plimsoll_report::text::Terminal;
 use serde::Serialize;
 
 use crate::cluster::{self, Cluster};
 use crate::help::ADVANCED;
-use crate::print::{self, Terminal};
+use crate::print;
 use crate::replay;
 use crate::scheduler;
 
-pub(crate) use evicted::unit_of;
-use render::Detail;
-use report::PodReport;
-use target::{Kind, OwnerKind, Target};
+use target::{Kind, Target};
 
 /// Arguments of `plimsoll explain`.
 #[derive(Debug, Args)]
@@ -138,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 })
             }
             Kind::Node => {
-                let report = node::explain_node(&gather::node(&client, &target.name).await?);
+                let report = explain_node(&gather::node(&client, &target.name).await?);
                 arguments.show(&report, |_, terminal| {
                     render::node(&report, Clock::system().now(), terminal)
                 })
@@ -174,20 +153,20 @@ async fn report_on(
     configuration: &Configuration,
 ) -> Result<PodReport> {
     let found = gather::pod(client, namespace, name).await?;
-    Ok(pod::explain_pod(&found, configuration))
+    Ok(explain_pod(&found, configuration))
 }
 
 async fn report_on_owner(
     client: &Client,
     (kind, namespace, name): (OwnerKind, &str, &str),
     configuration: &Configuration,
-) -> Result<report::OwnerReport> {
+) -> Result<OwnerReport> {
     let found = gather_owner::owner(client, kind, namespace, name).await?;
     let first = match found.first_in_trouble() {
         Some(pod) => Some(report_on(client, namespace, &pod.name_any(), configuration).await?),
         None => None,
     };
-    Ok(owner::explain_owner(&found, first))
+    Ok(explain_owner(&found, first))
 }
 
 impl Arguments {
@@ -202,7 +181,7 @@ impl Arguments {
         };
         let text = match self.output {
             Some(Format::Json) => serde_json::to_string_pretty(report)? + "\n",
-            None => text(detail, Terminal::stdout()),
+            None => text(detail, print::terminal()),
         };
         print::write(&text)?;
         Ok(())

@@ -1,22 +1,13 @@
 //! The object to explain: `pod web`, `pod/web`, `deploy/web`, `node n1`.
 
+use plimsoll_report::explain::OwnerKind;
+
 /// A kind that can be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Pod,
     Node,
     Owner(OwnerKind),
-}
-
-/// A kind whose objects own pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnerKind {
-    Deployment,
-    ReplicaSet,
-    StatefulSet,
-    DaemonSet,
-    Job,
-    ReplicationController,
 }
 
 /// An object.
@@ -78,20 +69,6 @@ const KINDS: [(&[&str], Kind); 8] = [
         Kind::Owner(OwnerKind::ReplicationController),
     ),
 ];
-
-impl OwnerKind {
-    /// The name of the kind in the API.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            OwnerKind::Deployment => "Deployment",
-            OwnerKind::ReplicaSet => "ReplicaSet",
-            OwnerKind::StatefulSet => "StatefulSet",
-            OwnerKind::DaemonSet => "DaemonSet",
-            OwnerKind::Job => "Job",
-            OwnerKind::ReplicationController => "ReplicationController",
-        }
-    }
-}
 
 impl Target {
     /// Parses `TYPE NAME` or `TYPE/NAME`; the error states what is wrong.

@@ -1,19 +1,12 @@
-//! Human-readable output: aligned tables, amounts, durations, and colour on terminals.
+//! Output: standard output, its terminal, and the alternate screen. Texts are rendered by
+//! `plimsoll_report`.
 
 mod alternate_screen;
-mod amount;
 mod colour;
-mod paragraph;
-mod span;
 mod stdout;
-mod table;
 mod terminal;
 
 pub(crate) use alternate_screen::AlternateScreen;
-pub(crate) use amount::Unit;
-pub(crate) use colour::{Colour, Palette};
-pub(crate) use paragraph::{join_wrapped, wrap};
-pub(crate) use span::span;
+pub(crate) use colour::{stderr_colour, stdout_colour};
 pub(crate) use stdout::write;
-pub(crate) use table::Table;
-pub(crate) use terminal::Terminal;
+pub(crate) use terminal::terminal;

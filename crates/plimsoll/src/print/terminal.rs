@@ -1,36 +1,22 @@
-//! Properties of the terminal.
+//! The terminal of standard output.
 
 use std::io::IsTerminal;
 
-use super::Colour;
+use plimsoll_report::text::Terminal;
 
-/// The terminal, or what stands in for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terminal {
-    /// In characters.
-    pub(crate) width: usize,
-    /// In lines.
-    pub(crate) height: usize,
-    /// Whether the locale is UTF-8.
-    pub(crate) is_unicode: bool,
-    /// Whether standard output is a terminal.
-    pub(crate) is_interactive: bool,
-    pub(crate) colour: Colour,
-}
+use super::colour::stdout_colour;
 
-impl Terminal {
-    /// The terminal of standard output.
-    pub(crate) fn stdout() -> Terminal {
-        let variable = |name: &str| std::env::var(name).unwrap_or_default();
-        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
-        Terminal {
-            width: extent(&variable("COLUMNS"), size.map(|size| size.ws_col), 80),
-            height: extent(&variable("LINES"), size.map(|size| size.ws_row), 24),
-            is_unicode: is_unicode(&locale),
-            is_interactive: std::io::stdout().is_terminal(),
-            colour: Colour::for_stdout(),
-        }
+/// The terminal of standard output.
+pub(crate) fn terminal() -> Terminal {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
+    Terminal {
+        width: extent(&variable("COLUMNS"), size.map(|size| size.ws_col), 80),
+        height: extent(&variable("LINES"), size.map(|size| size.ws_row), 24),
+        is_unicode: is_unicode(&locale),
+        is_interactive: std::io::stdout().is_terminal(),
+        colour: stdout_colour(),
     }
 }
 

@@ -4,8 +4,7 @@ use plimsoll_core::eviction::record::decision::EvictionRecord;
 use plimsoll_core::threshold::Signal;
 use serde_json::Value;
 
-use crate::explain::unit_of;
-use crate::print::{Table, Unit};
+use plimsoll_report::text::{Table, Unit};
 
 use super::report::{Changed, Input, Replayed, Report};
 
@@ -61,7 +60,7 @@ fn input(input: &Input) -> Vec<String> {
     let mut table = Table::new(["SIGNAL", "AVAILABLE", "THRESHOLD", "MET", "DUE"]);
     let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
     for line in &input.thresholds {
-        let unit = Signal::from_name(&line.signal).map_or(Unit::Count, unit_of);
+        let unit = Signal::from_name(&line.signal).map_or(Unit::Count, Unit::of);
         let (available, at) = (unit.about(line.available), unit.about(line.line));
         let (is_met, is_due) = (yes(line.is_observed), yes(line.is_due));
         table.row([line.signal.clone(), available, at, is_met, is_due]);

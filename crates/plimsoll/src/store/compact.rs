@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::store::RedbStore;
+use plimsoll_report::text::Table;
 
 use super::{status, stopped};
 use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
-use crate::print::{self, Table};
+use crate::print;
 
 /// Arguments of `plimsoll store compact`.
 #[derive(Debug, Args)]

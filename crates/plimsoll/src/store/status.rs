@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::store::{SnapshotReader, Summary};
+use plimsoll_report::text::{Table, Unit};
 use serde_json::json;
 
 use super::Format;
 use crate::exit::Exit;
-use crate::print::{self, Table, Unit};
+use crate::print;
 
 /// Digits of the hash in the table.
 const SHOWN_DIGITS: usize = 16;

@@ -7,13 +7,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use plimsoll_apiserver::encryption::Keys;
 use plimsoll_apiserver::store::{RedbStore, Report};
+use plimsoll_report::text::Table;
 use serde_json::json;
 
 use super::{Format, status, stopped};
 use crate::backend;
 use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::exit::Exit;
-use crate::print::{self, Table};
+use crate::print;
 
 /// Arguments of `plimsoll store verify`.
 #[derive(Debug, Args)]

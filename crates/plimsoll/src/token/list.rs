@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use plimsoll_client::clock::Clock;
 use plimsoll_core::object::timestamp::Timestamp;
+use plimsoll_report::text::Table;
 use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::logging;
-use crate::print::{self, Table};
+use crate::print;
 
 use super::{NAME_PREFIX, SECRET_TYPE, secrets};
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 const MAX_LINES: usize = 1000;
 
 /// Crates that may be depended on, per crate. Dev-dependencies may add `plimsoll-testkit`.
-const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
+const ALLOWED_EDGES: [(&str, &[&str]); 12] = [
     (
         "plimsoll",
         &[
@@ -21,6 +21,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
             "plimsoll-control",
             "plimsoll-core",
             "plimsoll-node",
+            "plimsoll-report",
             "plimsoll-runtime",
         ],
     ),
@@ -33,6 +34,7 @@ const ALLOWED_EDGES: [(&str, &[&str]); 11] = [
         "plimsoll-node",
         &["plimsoll-client", "plimsoll-core", "plimsoll-runtime"],
     ),
+    ("plimsoll-report", &["plimsoll-core"]),
     ("plimsoll-runtime", &["plimsoll-core"]),
     ("plimsoll-test-runner", &[]),
     ("plimsoll-testkit", &[]),

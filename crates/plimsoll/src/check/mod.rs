@@ -6,8 +6,6 @@
 mod local;
 mod machine;
 
-pub(crate) use local::overridden_machine;
-
 use std::process::ExitCode;
 
 use anyhow::Result;

@@ -13,12 +13,13 @@ use plimsoll_core::config::{NodeConfig, Profile, parse_taint, read_file};
 use plimsoll_core::object::syntax::check_dns_subdomain;
 use plimsoll_core::quantity::Quantity;
 use plimsoll_node::agent::{Directories, EmbeddedChoice, Options, RuntimeChoice, Serving};
+use plimsoll_node::machine::read_local_machine;
 use plimsoll_node::preflight::Subject;
+use plimsoll_report::check::Capacity;
 use plimsoll_runtime::image::MaxImageSize;
 
 use super::confinement::{ConfinementArguments, DefaultConfinement};
 use super::eviction::EvictionArguments;
-use crate::check::overridden_machine;
 use crate::data_dir::DEFAULT_DATA_DIR;
 use crate::demo_image;
 use crate::failure::{Advise, usage};
@@ -343,7 +344,9 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
 
 /// The machine that `--capacity` describes; resources not named are those of this machine.
 fn machine(text: &str, config: &NodeConfig) -> Result<Machine> {
-    overridden_machine(text, Path::new(config.root_dir.as_str()))
+    let capacity = Capacity::parse(text).map_err(usage)?;
+    let local = read_local_machine(Path::new(config.root_dir.as_str()))?;
+    Ok(capacity.override_machine(local.to_shared_out()))
 }
 
 /// The source address of this machine's default route. Connecting a UDP socket sends nothing; it

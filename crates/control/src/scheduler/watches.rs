@@ -21,7 +21,7 @@ use plimsoll_client::supervision::survive_panics;
 use plimsoll_client::watching::watch;
 
 use super::input::{Input, Name, WatchEvent};
-use super::pod_record::PodRecord;
+use super::known_pod::KnownPod;
 
 /// Finished pods do not exist for the scheduler.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -122,8 +122,8 @@ async fn follow<K, T, N>(
     }
 }
 
-fn pod_of(pod: Pod) -> Result<PodRecord, Vec<Problem>> {
-    PodRecord::from_api(&pod)
+fn pod_of(pod: Pod) -> Result<KnownPod, Vec<Problem>> {
+    KnownPod::from_api(&pod)
 }
 
 fn pod_ref_of(pod: &Pod) -> PodRef {

@@ -9,7 +9,7 @@ use plimsoll_core::scheduling::queue::PodFacts;
 
 /// A pod as the API server last showed it.
 #[derive(Clone, Debug)]
-pub struct PodRecord {
+pub struct KnownPod {
     /// The fields that decisions read.
     pub facts: Arc<PodFacts>,
     /// The version of the object.
@@ -29,9 +29,9 @@ pub struct Unscheduled {
     pub message: String,
 }
 
-impl PodRecord {
+impl KnownPod {
     /// Reads a pod; all its malformed parts are reported.
-    pub fn from_api(pod: &Pod) -> Result<PodRecord, Vec<Problem>> {
+    pub fn from_api(pod: &Pod) -> Result<KnownPod, Vec<Problem>> {
         let facts = PodFacts::from_api(pod)?;
         let status = pod.status.as_ref();
         let conditions = status
@@ -42,7 +42,7 @@ impl PodRecord {
             .next()
             .filter(|condition| condition.status == "False");
         let meta = &pod.metadata;
-        Ok(PodRecord {
+        Ok(KnownPod {
             facts: Arc::new(facts),
             resource_version: Arc::from(meta.resource_version.as_deref().unwrap_or_default()),
             generation: meta.generation.unwrap_or(0),

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::cluster::NodeSlot;
 use super::diagnosis::Diagnosis;
 use super::filters::{FilterState, PreFilter};
-use super::plugin::{FilterPlugin, Rejection};
+use super::plugin_names::{FilterPlugin, Rejection};
 
 /// The verdicts of the filters.
 #[derive(Clone, Debug)]
-pub struct Filtered {
+pub struct FilterResults {
     /// Before any node was looked at.
     pub pre_filter: PreFilter,
     /// The counts behind the verdicts.
@@ -18,7 +18,7 @@ pub struct Filtered {
     pub nodes: Vec<(NodeSlot, Option<Rejection>)>,
 }
 
-impl Filtered {
+impl FilterResults {
     /// The nodes that will do, in order.
     pub fn feasible(&self) -> impl Iterator<Item = NodeSlot> {
         let nodes = self.nodes.iter();

@@ -12,6 +12,7 @@
 //! [`teardown`] (removes what a node leaves on the machine), [`agent`] (all of it together).
 
 pub mod agent;
+mod error_chain;
 pub mod eviction;
 mod folder;
 pub mod identity;

@@ -26,18 +26,19 @@ use tokio::sync::{Notify, watch};
 
 use super::credentials::credentials_for;
 use super::user_namespaces::UserNamespaces;
+pub(super) use crate::error_chain::chain;
 use crate::pod_fields;
 use crate::pods::admission::{Confinement, Facts};
 use crate::pods::host::{ContainerRequest, Host, HostError, MemoryUsage, PrepareError, Resource};
 use crate::pods::note::{Level, Note};
 use crate::pods::spec::security::ImageUser;
-use crate::pods::spec::{self, ContainerInput, NodeFacts, resources};
+use crate::pods::spec::{self, ContainerInput, NodeContext, resources};
 use crate::volumes::{Sources, VolumeError, Volumes};
 
 /// The node, for its pods.
 #[derive(Debug)]
 pub(super) struct NodeHost {
-    pub(super) facts: NodeFacts,
+    pub(super) facts: NodeContext,
     pub(super) sources: Arc<dyn Sources>,
     pub(super) volumes: Arc<Volumes>,
     pub(super) cgroups: Arc<NodeCgroups>,
@@ -120,18 +121,6 @@ impl NodeHost {
         }
         Ok(())
     }
-}
-
-/// An error with all its causes, as statuses and events show it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn view(pod: &Pod) -> Result<PodView, HostError> {

@@ -33,7 +33,6 @@ mod user_namespaces;
 mod vitals;
 mod walks;
 
-pub(crate) use host::chain;
 pub use options::{Directories, EmbeddedChoice, EvictionChoice, Options, RuntimeChoice, Serving};
 pub use prepare::StartError;
 pub use run::run;

@@ -40,7 +40,7 @@ pub(super) struct NodeIdentity {
 
 /// What does.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeFacts {
+pub(super) struct NodeReadings {
     pub(super) capacity: ResourceList,
     pub(super) allocatable: ResourceList,
     pub(super) images: Vec<ContainerImage>,
@@ -52,7 +52,7 @@ pub(super) struct NodeFacts {
 
 impl NodeIdentity {
     /// The object a node registers with.
-    pub(super) fn initial(&self, facts: &NodeFacts, now: Timestamp) -> Node {
+    pub(super) fn initial(&self, facts: &NodeReadings, now: Timestamp) -> Node {
         let status = self.status(&NodeStatus::default(), facts, now).status;
         let taints: Vec<ApiTaint> = self.taints.iter().map(render_taint).collect();
         Node {
@@ -105,7 +105,7 @@ impl NodeIdentity {
     pub(super) fn status(
         &self,
         previous: &NodeStatus,
-        facts: &NodeFacts,
+        facts: &NodeReadings,
         now: Timestamp,
     ) -> StatusUpdate {
         let conditions = compute_conditions(
@@ -255,13 +255,13 @@ mod tests {
         }
     }
 
-    fn with_cpu(cpu: &str) -> NodeFacts {
+    fn with_cpu(cpu: &str) -> NodeReadings {
         let mut list = ResourceList::new();
         list.insert(ResourceName::CPU, cpu.parse::<Quantity>().unwrap());
-        NodeFacts {
+        NodeReadings {
             capacity: list.clone(),
             allocatable: list,
-            ..NodeFacts::default()
+            ..NodeReadings::default()
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let mut identity = identity();
         let before = identity.initial(&with_cpu("2"), Timestamp::from_secs(1));
         let before = before.status.unwrap();
-        let facts = NodeFacts {
+        let facts = NodeReadings {
             pressure: BTreeSet::from([NodeCondition::MemoryPressure]),
             ..with_cpu("2")
         };

@@ -22,7 +22,7 @@ use super::settings;
 use super::user_namespaces::{UserNamespaceError, UserNamespaces};
 use super::walks::walker;
 use crate::machine::{self, LocalMachine, read_local_machine};
-use crate::pods::spec::NodeFacts;
+use crate::pods::spec::NodeContext;
 use crate::pods::spec::security::thermal_throttle_paths;
 use crate::teardown::holder::{Claim, ClaimError};
 
@@ -106,7 +106,7 @@ pub(super) struct Prepared {
     pub(super) runtime_version: String,
     /// `containerd`, `plimsoll`: the prefix of container ids.
     pub(super) runtime_name: String,
-    pub(super) facts: NodeFacts,
+    pub(super) facts: NodeContext,
     /// What walks over directories for the agent and its runtime.
     pub(super) walker: Walker,
     pub(super) user_namespaces: Arc<UserNamespaces>,
@@ -300,7 +300,7 @@ fn facts(
     local: &LocalMachine,
     allocatable: &Allocatable,
     cgroups: &Cgroups,
-) -> NodeFacts {
+) -> NodeContext {
     let config = &options.config;
     let absolute = allocatable.absolute();
     let memory = absolute.get(&ResourceName::MEMORY);
@@ -316,7 +316,7 @@ fn facts(
         .get("clusterDNS")
         .map(|setting| &setting.value);
     let cluster_dns = cluster_dns.and_then(|value| value.as_array());
-    NodeFacts {
+    NodeContext {
         ips: options.node_ips.clone(),
         allocatable: allocatable.allocatable(),
         cluster_dns: (cluster_dns.into_iter().flatten())

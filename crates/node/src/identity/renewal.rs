@@ -14,7 +14,7 @@ use super::exchange::ClientExchange;
 use super::kubeconfig::{self, Kept, WriteError, write_private};
 use super::request::{RequestError, client_request};
 use super::signing::{SigningError, sign_client};
-use crate::agent::chain;
+use crate::error_chain::chain;
 
 /// The longest sleep in one go: clocks are set, and machines are put to sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);

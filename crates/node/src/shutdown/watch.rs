@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::logind::Logind;
 use super::plan::{Period, group_of, whole};
-use crate::agent::chain;
+use crate::error_chain::chain;
 use crate::pod_fields;
 use crate::pods::Pods;
 use crate::pods::status::Forced;

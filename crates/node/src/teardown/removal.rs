@@ -20,7 +20,7 @@ use super::holder::{self, Ended};
 use super::pods::{Ownership, stop_all};
 use super::survey::{detect, images_dir, log_folders, log_links, mounts, own_cgroup, runtime_dir};
 use super::{Options, data};
-use crate::agent::chain;
+use crate::error_chain::chain;
 use crate::volumes::removal::remove_tree;
 
 /// How long an agent may take to end. It stops its servers, and waits for writes that are under way.

@@ -52,7 +52,7 @@ pub(super) async fn take(options: &Options, footprints: &[Footprint]) -> Survey 
 
 impl Survey {
     fn fail(&mut self, doing: &str, error: &dyn std::error::Error) {
-        let error = crate::agent::chain(error);
+        let error = crate::error_chain::chain(error);
         self.problems.push(format!("{doing}: {error}"));
     }
 

@@ -2,11 +2,11 @@
 //!
 //! [`sandbox_config`] and [`container_config`] turn a pod into the messages of CRI, with upstream's
 //! rules and words. What they cannot see themselves comes in as plain data: the node as
-//! [`NodeFacts`], mounted volumes, addresses, the image's user; ConfigMaps, Secrets and Services
+//! [`NodeContext`], mounted volumes, addresses, the image's user; ConfigMaps, Secrets and Services
 //! through [`Sources`](crate::volumes::Sources). Containers whose config cannot be made wait with
 //! reason `CreateContainerConfigError` and the text of [`SpecError`].
 //!
-//! Reading order: [`NodeFacts`], [`sandbox_config`] with [`dns`] and [`hostname`],
+//! Reading order: [`NodeContext`], [`sandbox_config`] with [`dns`] and [`hostname`],
 //! [`container_config`] with [`mod@env`], [`mounts`], [`security`], [`resources`], [`labels`].
 
 mod container;
@@ -27,7 +27,7 @@ pub(crate) mod testing;
 
 pub use container::{ContainerInput, container_config};
 pub use error::SpecError;
-pub use node::NodeFacts;
+pub use node::NodeContext;
 pub(crate) use node::pod_dir;
 pub use sandbox::{Sandbox, Warning, sandbox_config};
 

@@ -15,7 +15,7 @@ use plimsoll_runtime::wire::{
 };
 
 use super::security::{self, namespace_options};
-use super::{NodeFacts, SpecError, dns, hostname, labels, pod_log_directory, resources};
+use super::{NodeContext, SpecError, dns, hostname, labels, pod_log_directory, resources};
 use crate::pod_fields::{containers, identity};
 
 /// A sandbox to be made.
@@ -39,7 +39,7 @@ pub struct Warning {
 /// The sandbox of a pod. `resolver` is what the node's resolv.conf says, `None` where `resolvConf`
 /// is set to be empty; `user_namespace` is the node's or the pod's own.
 pub fn sandbox_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     attempt: u32,
     resolver: Option<&DnsConfig>,
@@ -76,7 +76,7 @@ pub fn sandbox_config(
 }
 
 fn linux_config(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     user_namespace: &UserNamespace,
 ) -> Result<LinuxPodSandboxConfig, SpecError> {

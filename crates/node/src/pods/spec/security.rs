@@ -15,7 +15,7 @@ use plimsoll_runtime::wire::{
     SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy, UserNamespace,
 };
 
-use super::{NodeFacts, SpecError};
+use super::{NodeContext, SpecError};
 use crate::pod_fields::display_pod;
 
 /// Hidden from containers unless `procMount` is `Unmasked`.
@@ -89,7 +89,7 @@ pub fn thermal_throttle_paths(sys_cpu: &Path) -> Vec<String> {
 
 /// The security context of a container.
 pub fn container_security(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: &Pod,
     container: &Container,
     user: &ImageUser,
@@ -256,7 +256,7 @@ fn profile(kind: ProfileType, localhost_ref: String) -> SecurityProfile {
 
 /// The seccomp profile of a container: its own, the pod's, or the node's default.
 fn seccomp(
-    node: &NodeFacts,
+    node: &NodeContext,
     pod: Option<&PodSecurityContext>,
     container: &Container,
 ) -> Result<SecurityProfile, SpecError> {

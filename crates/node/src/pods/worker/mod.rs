@@ -5,12 +5,12 @@
 //! it is woken or something is due. Once the pod is to end the worker only stops and cleans
 //! up, even if the desired state changes.
 //!
-//! Reading order: this file, `record` (what is known of a pod), `sync` (towards running), `start`
+//! Reading order: this file, `shared_state` (what is known of a pod), `sync` (towards running), `start`
 //! (one container), `resize` (limits in place), `stop` (towards the end), `grace` (how long that may take).
 
 pub(crate) mod grace;
-mod record;
 mod resize;
+mod shared_state;
 mod start;
 mod stop;
 mod sync;
@@ -36,7 +36,7 @@ use super::{Clock, Host, Settings};
 use crate::pod_fields;
 
 pub(crate) use grace::MIN_STOP;
-pub(crate) use record::Record;
+pub(crate) use shared_state::Record;
 
 /// After a failure that has no time of its own, a pod is looked at again after so long.
 const RETRY: Duration = Duration::from_secs(10);

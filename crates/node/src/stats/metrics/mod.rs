@@ -13,11 +13,11 @@ mod kubelet;
 mod labels;
 mod plain_counter;
 mod process;
-mod record;
+mod recording;
 mod resource;
 mod series;
 mod volumes;
 
 pub use exposition::CONTENT_TYPE;
 pub use kubelet::KubeletMetrics;
-pub use record::{Answered, ContainerType, PodCounts, PodStart};
+pub use recording::{Answered, ContainerType, PodCounts, PodStart};

@@ -22,7 +22,7 @@ use crate::http::query::WriteOptions;
 use crate::machinery::strategy::certificates;
 use crate::machinery::write::{self, Accepted, Part};
 use crate::server::admission::Gate;
-use crate::server::background::signing;
+use crate::server::background::{own_events, signing};
 use crate::server::request::call::{Call, key};
 use crate::server::request::respond;
 use crate::status::Status;
@@ -95,6 +95,7 @@ impl Call<'_> {
         }
         let name = name_of(&accepted.object).to_owned();
         let namespace = namespace_of(&accepted.object);
+        accepted.warnings.extend(self.kind.inert_warning());
         let collection = self.collection()?;
         let key = format!(
             "{}{}",
@@ -123,6 +124,7 @@ impl Call<'_> {
             txn = quotas.add_to(txn);
             match self.commit(txn).await? {
                 Outcome::Committed { revision } => {
+                    own_events::record_inert(self.server, self.kind, &accepted.object).await;
                     return Ok(done(cache::encode_with_revision(&bytes, revision)));
                 }
                 Outcome::Conflict { key: lost, .. } if lost == key.as_bytes() => {

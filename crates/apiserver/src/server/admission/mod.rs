@@ -77,9 +77,9 @@ impl Call<'_> {
 
     /// NamespaceLifecycle: no new objects in namespaces that are missing or terminating.
     fn check_namespace(&self, namespace: &str, object: &Value) -> Result<(), Status> {
-        let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
-        let namespaces = self.server.cache.collection(row);
+        let namespaces = self.server.cache.stored("namespaces");
         let Some(found) = namespaces.and_then(|all| all.get(namespace)) else {
+            let row = kinds::by_resource("", "v1", "namespaces").expect("namespaces are served");
             return Err(Status::not_found(row, namespace));
         };
         if found.field("status.phase") != Some("Terminating") {

@@ -2,6 +2,7 @@
 //! about it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -48,9 +49,9 @@ pub(in crate::server) struct RequestContext {
     pub(in crate::server) audit_id: String,
     pub(in crate::server) annotations: Annotations,
     /// The user, once authenticated.
-    pub(in crate::server) actor: Option<User>,
+    pub(in crate::server) actor: Option<Arc<User>>,
     /// The impersonated user, once allowed.
-    pub(in crate::server) impersonated: Option<User>,
+    pub(in crate::server) impersonated: Option<Arc<User>>,
     /// The source of the request; `None` for one from this process.
     pub(in crate::server) address: Option<IpAddr>,
     /// The audit level, if the request is recorded.
